@@ -1,0 +1,37 @@
+# Every target builds its own environment in .venv from the pinned versions of constraints.txt.
+PYTHON ?= python3
+PIP = PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet
+BIN = .venv/bin
+
+.PHONY: demo test check format bench clean
+
+demo: .venv/base
+	$(BIN)/hdr4me demo --output demo
+
+test: .venv/dev
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+
+check: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/dev
+	$(BIN)/hdr4me bench
+
+.venv/base: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) -e .
+	touch $@
+
+.venv/dev: .venv/base
+	$(PIP) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv demo build dist
