@@ -1,0 +1,255 @@
+"""What a mechanism is, and the two families of output law that the paper's mechanisms belong to.
+
+A mechanism turns one true value t into one random value t*. It is written once, as a law; density, moments,
+calibration and sampling follow from it:
+
+- `UniformMixture`: t* is, with given weights, uniform on one of a few intervals (one of no width is an
+  atom). Piecewise, Square wave, Duchi and Hybrid are of this kind: the paper's *bounded* mechanisms.
+- `AdditiveNoise`: t* = t + N with N symmetric and independent of t. Laplace, SCDF and Staircase: *unbounded*.
+
+In both E[t*|t] is affine in t, so that calibration needs the collected mean only, never a true value.
+
+These laws serve analysis and simulation. Sampled in floating point they are not private on a real machine;
+what a survey deploys is the integer table that `Mechanism.exact` returns.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.mechanisms.table import Table
+
+__all__ = ["AdditiveNoise", "Calibration", "Mechanism", "Parts", "UniformMixture", "check_epsilon"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """E[t*|t] = slope · t + intercept; calling it undoes that on a collected mean."""
+
+    slope: float
+    intercept: float
+
+    def __call__(self, mean: ArrayLike) -> Floats:
+        """The unbiased estimate of the true mean from the mean of reports."""
+        return (np.asarray(mean, dtype=np.float64) - self.intercept) / self.slope
+
+
+class Parts(NamedTuple):
+    """A mixture of uniform intervals, first axis = the intervals, the rest = the shape of t.
+
+    `offset` is the interval's centre minus E[t*|t], kept apart so that nothing cancels when it is tiny.
+    """
+
+    weight: Floats
+    offset: Floats
+    half_width: Floats
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse a budget that is not a positive finite number."""
+    if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
+        raise InvalidInput(f"epsilon = {epsilon!r} is not allowed: it must be a finite number > 0")
+
+
+class Mechanism(ABC):
+    """How one value is perturbed under the budget `epsilon` of one value."""
+
+    name: str
+    epsilon: float
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The interval of true values."""
+        return (-1.0, 1.0)
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest interval that holds every possible report."""
+
+    @property
+    def bounded(self) -> bool:
+        """The paper's Bound(M): are reports confined to a finite interval?"""
+        return all(math.isfinite(end) for end in self.support)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Slope and intercept of E[t*|t]."""
+        return Calibration(1.0, 0.0)
+
+    def mean(self, t: ArrayLike) -> Floats:
+        """E[t*|t]."""
+        return self.calibration.slope * self._values(t) + self.calibration.intercept
+
+    def bias(self, t: ArrayLike) -> Floats:
+        """δ = E[t*|t] − t."""
+        return np.zeros_like(self._values(t))
+
+    @abstractmethod
+    def variance(self, t: ArrayLike) -> Floats:
+        """Var(t*|t)."""
+
+    @abstractmethod
+    def abs_third_moment(self, t: ArrayLike) -> Floats:
+        """ρ = E|t* − E t*|³, the moment that Berry–Esseen needs (Theorem 2)."""
+
+    @abstractmethod
+    def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """The density of t* at x, atoms left out; x and t broadcast."""
+
+    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
+        """Points that carry mass of their own, and the masses; first axis = the atoms."""
+        shape = (0, *self._values(t).shape)
+        return np.zeros(shape), np.zeros(shape)
+
+    @abstractmethod
+    def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """P(t* ≤ x); x and t broadcast."""
+
+    @abstractmethod
+    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
+        """One t* for each t. For simulation: floating-point reports are not private."""
+
+    def exact(self) -> Table:
+        """The deployable twin: a table of integers, private on a real machine."""
+        from hdr4me.mechanisms.twins import exact_twin
+
+        return exact_twin(self)
+
+    def _values(self, t: ArrayLike) -> Floats:
+        """`t` as an array, refused where it leaves the domain."""
+        values = np.asarray(t, dtype=np.float64)
+        low, high = self.domain
+        if not np.all((values >= low) & (values <= high)):
+            bad = values[~((values >= low) & (values <= high))].flat[0]
+            raise InvalidInput(f"t = {bad!r} is not allowed: {self.name} takes values in [{low:g}, {high:g}]")
+        return values
+
+
+class UniformMixture(Mechanism):
+    """A law that is, for each t, a mixture of a few uniform intervals and atoms."""
+
+    @abstractmethod
+    def parts(self, t: Floats) -> Parts:
+        """The intervals for these values; weights sum to one along the first axis."""
+
+    def variance(self, t: ArrayLike) -> Floats:
+        """Σ w (o² + h²/3): every term is positive, so nothing cancels."""
+        weight, offset, half = self.parts(self._values(t))
+        return np.asarray((weight * (offset**2 + half**2 / 3)).sum(axis=0))
+
+    def abs_third_moment(self, t: ArrayLike) -> Floats:
+        """Σ w E|o + hU|³ with U uniform on [−1, 1]."""
+        weight, offset, half = self.parts(self._values(t))
+        o = np.abs(offset)
+        astride = o < half
+        h = np.where(astride, half, 1.0)
+        inside = (o**4 + 6 * o**2 * h**2 + h**4) / (4 * h)
+        outside = o**3 + o * half**2
+        return np.asarray((weight * np.where(astride, inside, outside)).sum(axis=0))
+
+    def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """Σ w / 2h over the intervals that hold x."""
+        weight, distance, half = self._around(x, t)
+        h = np.where(half > 0, half, 1.0)
+        held = (np.abs(distance) <= half) & (half > 0)
+        return np.asarray(np.where(held, weight / (2 * h), 0.0).sum(axis=0))
+
+    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
+        """The intervals of no width."""
+        values = self._values(t)
+        weight, offset, half = self.parts(values)
+        narrow = np.array([bool(np.all(h == 0)) for h in half])
+        return (self.mean(values) + offset)[narrow], weight[narrow]
+
+    def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """Σ w · (share of the interval at or below x)."""
+        weight, distance, half = self._around(x, t)
+        h = np.where(half > 0, half, 1.0)
+        share = np.where(half > 0, np.clip((distance + half) / (2 * h), 0.0, 1.0), distance >= 0)
+        return np.asarray((weight * share).sum(axis=0))
+
+    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Pick an interval, then a point in it."""
+        values = self._values(t)
+        weight, offset, half = self.parts(values)
+        left = rng.random(values.shape)
+        chosen_offset, chosen_half = offset[-1], half[-1]
+        for w, o, h in zip(weight[:-1], offset[:-1], half[:-1], strict=True):
+            here = (left >= 0) & (left < w)
+            chosen_offset = np.where(here, o, chosen_offset)
+            chosen_half = np.where(here, h, chosen_half)
+            left = left - w
+        place = rng.uniform(-1.0, 1.0, values.shape)
+        return np.asarray(self.mean(values) + chosen_offset + chosen_half * place)
+
+    def _around(self, x: ArrayLike, t: ArrayLike) -> Parts:
+        """The parts, with x's distance from each centre in place of the offset."""
+        points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
+        weight, offset, half = self.parts(values)
+        return Parts(weight, (points - self.mean(values)) - offset, half)
+
+
+class AdditiveNoise(Mechanism):
+    """t* = t + N with N symmetric about zero and independent of t (the paper's Bound(M) = 0)."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The whole line."""
+        return (-math.inf, math.inf)
+
+    @property
+    @abstractmethod
+    def noise_variance(self) -> float:
+        """Var N."""
+
+    @property
+    @abstractmethod
+    def noise_abs_third_moment(self) -> float:
+        """E|N|³."""
+
+    @abstractmethod
+    def noise_density(self, z: Floats) -> Floats:
+        """The density of N at |z| = `z` ≥ 0."""
+
+    @abstractmethod
+    def noise_tail(self, z: Floats) -> Floats:
+        """P(N > z) at z ≥ 0."""
+
+    @abstractmethod
+    def noise_sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws of N."""
+
+    def variance(self, t: ArrayLike) -> Floats:
+        """Var N, whatever t is (Lemma 1)."""
+        return np.full_like(self._values(t), self.noise_variance)
+
+    def abs_third_moment(self, t: ArrayLike) -> Floats:
+        """E|N|³, whatever t is."""
+        return np.full_like(self._values(t), self.noise_abs_third_moment)
+
+    def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """The noise's density at x − t."""
+        return self.noise_density(np.abs(np.asarray(x, dtype=np.float64) - self._values(t)))
+
+    def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """P(N ≤ x − t), from the tail on either side."""
+        z = np.asarray(x, dtype=np.float64) - self._values(t)
+        tail = self.noise_tail(np.abs(z))
+        return np.where(z < 0, tail, 1 - tail)
+
+    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
+        """t plus a draw of N."""
+        values = self._values(t)
+        return values + self.noise_sample(values.shape, rng)

@@ -1,0 +1,94 @@
+"""The Square wave mechanism (Li et al. 2020; section IV-A)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammainc
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.law import Calibration, Floats, Parts, UniformMixture, check_epsilon
+
+_SERIES = [(-1) ** k / math.factorial(k) for k in range(2, 20)]
+
+
+def _excess(x: float) -> float:
+    """x − 1 + e^{−x}, by its series where the direct form would cancel.
+
+    >>> _excess(1e-9)
+    4.999999998333333e-19
+    """
+    if x >= 0.5:
+        return x + math.expm1(-x)
+    return x * x * math.fsum(c * x**k for k, c in enumerate(_SERIES))
+
+
+@dataclass(frozen=True)
+class SquareWave(UniformMixture):
+    """With probability a uniform within b of t, else uniform on the domain widened by b on each side.
+
+    On [0, 1] (its own domain): b = (εe^ε − e^ε + 1) / (2e^ε(e^ε − 1 − ε)), E[t*|t] = at + (1−a)/2 with
+    a = 1 − (1−e^{−ε})/ε. It is biased: δ = (1−a)(1/2 − t). On another
+    domain all lengths scale with its width.
+
+    >>> wave = SquareWave(epsilon=0.001)
+    >>> round(wave.half_width, 10), round(float(wave.bias(1.0)), 10)
+    (0.4996667778, -0.4997500833)
+    """
+
+    epsilon: float
+    domain: tuple[float, float] = (0.0, 1.0)
+    name = "square_wave"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if tuple(self.domain) not in ((0.0, 1.0), (-1.0, 1.0)):
+            raise InvalidInput(f"domain = {self.domain!r} is not allowed: use (0, 1) or (-1, 1)")
+
+    @property
+    def half_width(self) -> float:
+        """b on the unit interval: 1/2 as ε → 0, 0 as ε → ∞.
+
+        e^ε − 1 − ε = e^ε P(2, ε) with P the incomplete gamma function: no cancellation, no overflow.
+        """
+        return _excess(self.epsilon) * math.exp(-self.epsilon) / (2 * float(gammainc(2.0, self.epsilon)))
+
+    @property
+    def shrink(self) -> float:
+        """1 − a, the probability that the report says nothing about t."""
+        return -math.expm1(-self.epsilon) / self.epsilon
+
+    @property
+    def calibration(self) -> Calibration:
+        """Slope a; the middle of the domain stays where it is."""
+        return Calibration(_excess(self.epsilon) / self.epsilon, self.shrink * self._middle)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The domain widened by b (times its width)."""
+        margin = self.half_width * self._width
+        return (self.domain[0] - margin, self.domain[1] + margin)
+
+    def bias(self, t: ArrayLike) -> Floats:
+        """δ = (1−a)(middle − t)."""
+        return self.shrink * (self._middle - self._values(t))
+
+    def parts(self, t: Floats) -> Parts:
+        """The background, centred on the middle, and the band, centred on t."""
+        slope, b = self.calibration.slope, self.half_width
+        return Parts(
+            weight=np.stack([np.full_like(t, self.shrink), np.full_like(t, slope)]),
+            offset=np.stack([slope * (self._middle - t), self.shrink * (t - self._middle)]),
+            half_width=self._width * np.stack([np.full_like(t, 0.5 + b), np.full_like(t, b)]),
+        )
+
+    @property
+    def _middle(self) -> float:
+        return (self.domain[0] + self.domain[1]) / 2
+
+    @property
+    def _width(self) -> float:
+        return self.domain[1] - self.domain[0]
