@@ -27,8 +27,8 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
 
     The argument is halved s times until x ≤ 1/2; the Taylor sum of e^x has positive terms only, so stopping
     early and flooring each term on a fixed grid both err downwards; squaring s times, each time cutting the
-    number to 160 leading bits, again errs downwards. At ε ≤ 65536 there are at most 17 squarings, each of which
-    doubles the relative error, so it stays below 2^17·2^-150.
+    number to 160 leading bits, again errs downwards. At ε ≤ 65536 there are at most 17 squarings, each
+    doubling the relative error, so it stays below 2^17·2^-150.
 
     >>> float(exp_lower(1.0))
     2.718281828459045
@@ -98,7 +98,7 @@ def _ceil_div(a: int, b: int) -> int:
 def column_loss(rows: Sequence[Sequence[int]]) -> Fraction:
     """The largest ratio of two weights in one column: the table's privacy loss is its logarithm.
 
-    A report y multiplies the odds of two inputs by at most this number, and so it does for any mixture of rows,
+    A report y multiplies the odds of two inputs by at most this number, mixtures of rows included,
     because a mixture of a column lies between the column's smallest and largest weight. A column of zeros is
     never reported; one with zero and non-zero weights would give an input away, which is an error.
 

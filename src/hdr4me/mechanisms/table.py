@@ -1,0 +1,276 @@
+"""The exact mechanism: a table of integers that IS the mechanism, its proof and its sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.exactness import BITS, column_loss, entries_loss, exp_lower
+from hdr4me.mechanisms.law import Floats, Mechanism, check_epsilon
+
+__all__ = ["BITS", "MAX_CELLS", "Certificate", "Kind", "Table"]
+
+Kind = Literal["value", "category", "entries"]
+
+MAX_CELLS = 256
+UNBIASED = 1e-12
+"""How far a row's mean may be from its level, relative to the largest decoded value."""
+_CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven about a designed table: no ε-LDP mechanism with an unbiased report has a variance below `bound`.
+
+    `achieved` is the table's own variance (rounding to a level and to integers included), for the objective
+    "max" the largest over all inputs, for "mean" the mean over inputs uniform on [-1, 1]; `gap` is
+    achieved/bound − 1.
+    """
+
+    objective: str
+    bound: float
+    achieved: float
+
+    @property
+    def gap(self) -> float:
+        return self.achieved / self.bound - 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Mechanism):
+    """An integer table: input level i is reported as cell y with probability weights[i, y] / 2^32.
+
+    A value t between two levels is first rounded to one of them at random, so that its expectation is t; the rows'
+    means are the levels, hence E[decode | t] = t exactly. kinds:
+
+    * "value": levels equally spaced on [-1, 1], `decode` is what a cell counts for;
+    * "category": row and cell are category numbers, `decode` is the pair (a report equal to k, a report other
+      than k) counts for in the frequency of k;
+    * "entries": row 0 an absent and row 1 a present entry of a one-hot vector, `decode` is unbiased for {0, 1}.
+
+    >>> import numpy as np
+    >>> half = 1 << 31
+    >>> table = Table("coin", 1.5, np.array([-1.0, 1.0]), np.array([-2.0, 2.0]),
+    ...               np.array([[half + half // 2, half // 2], [half // 2, half + half // 2]]))
+    >>> table.privacy_loss
+    Fraction(3, 1)
+    >>> float(table.mean(0.25)), float(table.variance(0.0))
+    (0.25, 4.0)
+    """
+
+    name: str
+    epsilon: float
+    levels: Floats
+    decode: Floats
+    weights: NDArray[np.int64]
+    kind: Kind = "value"
+    certificate: Certificate | None = None
+    privacy_loss: Fraction = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        put = object.__setattr__
+        for attribute, dtype in (("levels", np.float64), ("decode", np.float64), ("weights", np.int64)):
+            array = np.array(getattr(self, attribute), dtype=dtype)
+            array.flags.writeable = False
+            put(self, attribute, array)
+        self._check_shape()
+        rows = self.weights.tolist()
+        loss = entries_loss(rows) if self.kind == "entries" else column_loss(rows)
+        if loss > exp_lower(self.epsilon):
+            raise InvalidInput(
+                f"table {self.name!r} has privacy loss {float(loss):.12g}, more than e^epsilon "
+                f"at epsilon = {self.epsilon}"
+            )
+        put(self, "privacy_loss", loss)
+
+    def _check_shape(self) -> None:
+        weights, name = self.weights, f"table {self.name!r}"
+        if (
+            weights.ndim != 2
+            or not 2 <= weights.shape[0] <= MAX_CELLS
+            or not 2 <= weights.shape[1] <= MAX_CELLS
+        ):
+            raise InvalidInput(f"{name}: weights of shape {weights.shape}; allowed is 2..256 rows and cells")
+        n_levels, n_cells = weights.shape
+        n_decoded = 2 if self.kind == "category" else n_cells
+        if self.levels.shape != (n_levels,) or self.decode.shape != (n_decoded,):
+            raise InvalidInput(
+                f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
+                f"for {n_levels} rows and {n_cells} cells"
+            )
+        if not np.isfinite(self.decode).all():
+            raise InvalidInput(f"{name}: decode must be finite")
+        if weights.min() < 0 or (weights.sum(axis=1) != 1 << BITS).any():
+            raise InvalidInput(f"{name}: every row must sum to 2**{BITS} with no negative weight")
+        if self.kind == "value" and np.abs(self.levels - np.linspace(-1, 1, n_levels)).max() > 1e-12:
+            raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
+        if self.kind != "category":
+            bias = np.abs(self.probabilities @ self.decode - self.levels).max()
+            # the products' own rounding error grows with the largest decoded value
+            if bias > UNBIASED * max(1.0, np.abs(self.decode).max()):
+                raise InvalidInput(f"{name}: the rows' means miss the levels by {bias:.3g}: not unbiased")
+
+    # -- the rows ---------------------------------------------------------------------------------------------
+
+    bits = BITS
+
+    @property
+    def n_levels(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.weights.shape[1])
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """weights / 2^32, exact in floating point."""
+        return np.ldexp(self.weights.astype(np.float64), -BITS)
+
+    @property
+    def level_variances(self) -> Floats:
+        """Var[decode | level], one per row: no rounding involved."""
+        self._needs("value", "entries")
+        means = self.probabilities @ self.decode
+        centred = self.decode[None, :] - means[:, None]
+        return np.asarray((self.probabilities * centred**2).sum(axis=1))
+
+    @cached_property
+    def second_moment_decoder(self) -> Floats | None:
+        """g with E[g(cell) | level] = level², or None when the table's cells cannot tell (two cells, say).
+
+        The least-norm solution of probabilities·g = levels². With it the reports of a dimension also estimate
+        the population's mean square. It is exact at the levels: a value between two levels counts for its rounded
+        square. For entries (values 0 and 1 are their own squares) it is `decode`.
+        """
+        if self.kind == "entries":
+            return self.decode
+        self._needs("value")
+        squares = self.levels * self.levels
+        solution = np.asarray(np.linalg.lstsq(self.probabilities, squares, rcond=1e-13)[0], dtype=np.float64)
+        residual = np.abs(self.probabilities @ solution - squares).max()
+        return solution if residual < 1e-9 else None
+
+    # -- the law ----------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        return (0.0, 1.0) if self.kind == "entries" else (float(self.levels[0]), float(self.levels[-1]))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return float(self.decode.min()), float(self.decode.max())
+
+    def rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
+        """(row i, fraction f): t is reported by row i+1 with probability f and by row i otherwise."""
+        low, high = self.domain
+        values = self._values(t)
+        position = (values - low) / (high - low) * (self.n_levels - 1)
+        row = np.minimum(position.astype(np.int64), self.n_levels - 2)
+        return row, position - row
+
+    def law_at(self, t: ArrayLike) -> Floats:
+        """P(cell | t), shape t.shape + (n_cells,): the two neighbouring rows, mixed."""
+        row, fraction = self.rounding(t)
+        p = self.probabilities
+        return p[row] + fraction[..., None] * (p[row + 1] - p[row])
+
+    def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """Nought: all the mass is in atoms."""
+        points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
+        return np.zeros(np.broadcast_shapes(points.shape, values.shape))
+
+    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
+        """The decoded cells and their probabilities, first axis = the cells."""
+        self._needs("value", "entries")
+        mass = np.moveaxis(self.law_at(t), -1, 0)
+        place = np.broadcast_to(self.decode.reshape(-1, *[1] * (mass.ndim - 1)), mass.shape)
+        return place.copy(), mass
+
+    def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
+        """P(decode ≤ x)."""
+        points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
+        place, mass = self.atoms(values)
+        return np.asarray(np.where(place <= points, mass, 0.0).sum(axis=0))
+
+    def variance(self, t: ArrayLike) -> Floats:
+        """Var[decode | t], with the random rounding to a level: the rows' variances plus (t − level)(next − t)."""
+        return self._moment(t, lambda p, centred: (p * centred**2).sum(axis=-1))
+
+    def abs_third_moment(self, t: ArrayLike) -> Floats:
+        """E|decode − E decode|³ given t."""
+        return self._moment(t, lambda p, centred: (p * np.abs(centred) ** 3).sum(axis=-1))
+
+    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
+        self._needs("value", "entries")
+        values = np.asarray(t, dtype=np.float64)
+        flat = values.reshape(-1)
+        out = np.empty_like(flat)
+        for start in range(0, flat.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            p = self.law_at(flat[part])
+            # centred on t itself, which the rows' means agree with to 1e-12: no mean is lost to cancellation
+            out[part] = of(p, self.decode - flat[part, None])
+        return out.reshape(values.shape)
+
+    def max_variance(self) -> float:
+        """sup over t of Var[decode | t]: between two levels the variance is a parabola in t, so this is exact."""
+        means = self.probabilities @ self.decode
+        second = self.probabilities @ self.decode**2
+        slope = np.diff(second) / np.diff(means)
+        peak = np.clip(slope / 2, means[:-1], means[1:])
+        inner = second[:-1] + slope * (peak - means[:-1]) - peak * peak
+        return float(max(inner.max(), (second - means * means).max()))
+
+    def mean_variance(self) -> float:
+        """Var[decode | t] averaged over t uniform on the domain, in closed form."""
+        second = self.probabilities @ self.decode**2
+        return float(np.mean((second[:-1] + second[1:]) / 2) - 1.0 / 3.0)
+
+    def _needs(self, *kinds: Kind) -> None:
+        if self.kind not in kinds:
+            raise InvalidInput(
+                f"table {self.name!r} is of kind {self.kind!r}: this is defined for {', '.join(kinds)}"
+            )
+
+    # -- sampling ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _flat_cumulative(self) -> NDArray[np.int64]:
+        """The rows' cumulative weights end to end, row i shifted by i·2^32, so that one search serves all rows."""
+        shift = np.arange(self.n_levels, dtype=np.int64)[:, None] << BITS
+        return (np.cumsum(self.weights, axis=1) + shift).reshape(-1)
+
+    def sample_codes(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """One report code per value, from the same integers as a deployed client but with `rng` for simulation.
+
+        For "category" and "entries" t is the row's number.
+        """
+        if self.kind == "value":
+            row, fraction = self.rounding(t)
+            threshold = np.rint(fraction * 65536.0).astype(np.int64)
+            row = row + (rng.integers(0, 1 << 16, size=row.shape) < threshold)
+        else:
+            row = np.asarray(t, dtype=np.int64)
+            if row.size and (row.min() < 0 or row.max() >= self.n_levels):
+                raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
+        word = rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64)
+        found = np.searchsorted(self._flat_cumulative, word + (row << BITS), side="right")
+        return (found - row * self.n_cells).astype(np.uint8)
+
+    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Decoded reports, one per value."""
+        self._needs("value", "entries")
+        return self.decode[self.sample_codes(t, rng)]
+
+    def exact(self) -> Table:
+        """A table is its own twin."""
+        return self
