@@ -1,1 +1,42 @@
-"""The room of cli."""
+"""The command line: one file per command, gathered here.
+
+Results go to standard output, messages and progress to standard error. Bad input ends with one plain line and exit
+code 2, never with a traceback; an interruption ends with 130.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from hdr4me.errors import HDR4MEError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    from typer.exceptions import TyperException
+
+    from hdr4me.cli.app import app
+
+    try:
+        result = app(args=arguments, prog_name="hdr4me", standalone_mode=False)
+    except KeyboardInterrupt:
+        return _complain("interrupted; no output was written", 130)
+    except HDR4MEError as error:
+        return _complain(str(error), 2)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; nothing is wrong
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", 2)
+    except TyperException as error:
+        return _complain(getattr(error, 'format_message', error.__str__)(), 2)
+    return result if isinstance(result, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    print("hdr4me: " + " ".join(message.split()), file=sys.stderr)
+    return code

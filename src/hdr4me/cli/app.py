@@ -1,0 +1,36 @@
+"""The typer application: which commands there are, in the order of the work."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import typer
+
+app = typer.Typer(
+    name="hdr4me",
+    help="Local differential privacy for high-dimensional data: plan, collect, estimate, re-calibrate.",
+    epilog="First steps: 'hdr4me demo', then 'hdr4me plan --users 100000 --dims 50 --epsilon 1'.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
+) -> None:
+    if version:
+        from hdr4me import __version__
+
+        typer.echo(__version__)
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+COMMANDS = ("demo", "plan", "analyze", "survey", "perturb", "tally", "merge", "estimate", "audit")
+"""Each is a function of its own name in the module of its own name."""
+
+for _name in COMMANDS:
+    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_name}"), _name))

@@ -1,0 +1,68 @@
+"""How every command speaks: tables for people, JSON for programs, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["as_json", "print_json", "print_note", "print_table", "progress"]
+
+
+def as_json(value: Any) -> Any:
+    """`value` with arrays, tuples and fractions turned into what JSON has; nan and infinities become null."""
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(as_json(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def print_note(text: str) -> None:
+    """A line for a person, on standard error."""
+    print(text, file=sys.stderr)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on standard output; the first column is text, the others are aligned right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(item) for item in row))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _cell(item: object) -> str:
+    if isinstance(item, float):
+        return f"{item:.5g}"
+    return "" if item is None else str(item)
+
+
+@contextmanager
+def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar with the time left on standard error; the yielded function advances it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)

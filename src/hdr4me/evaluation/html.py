@@ -1,0 +1,88 @@
+"""One self-contained page: text, tables and figures in a single HTML file that needs no network."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure", "page", "paragraph", "section", "svg", "table"]
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.55 system-ui, sans-serif; color: #1d2329; background: #fff; max-width: 62rem;
+       margin: 2.5rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin-bottom: .3rem; }
+h2 { font-size: 1.3rem; margin-top: 2.4rem; border-bottom: 1px solid #d9dee3; padding-bottom: .25rem; }
+p.lead { color: #55606b; margin-top: 0; }
+table { border-collapse: collapse; font-size: .9rem; margin: 1rem 0; display: block; overflow-x: auto; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid #e6eaee; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+td.text { text-align: left; white-space: normal; }
+thead th { border-bottom: 2px solid #aab4bd; }
+figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; }
+figcaption { color: #55606b; font-size: .9rem; }
+code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; }
+"""
+
+
+def page(title: str, lead: str, *parts: str) -> str:
+    """The whole document; `parts` are pieces of HTML made by the functions below."""
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>" + "\n".join(parts) + "</body></html>\n"
+    )
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading and what stands under it."""
+    return f"<h2>{html.escape(title)}</h2>" + "\n".join(parts)
+
+
+def paragraph(text: str) -> str:
+    """Plain text, escaped; `code` between backticks.
+
+    >>> paragraph("a < b, see `plan`")
+    '<p>a &lt; b, see <code>plan</code></p>'
+    """
+    return "<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text)) + "</p>"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Text to the left, numbers to the right."""
+    head = "".join(f"<th>{html.escape(str(column))}</th>" for column in columns)
+    body = "".join("<tr>" + "".join(_cell(item) for item in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(item: object) -> str:
+    if item is None:
+        return "<td>–</td>"
+    if isinstance(item, float):
+        return f"<td>{item:.4g}</td>"
+    if isinstance(item, str):
+        return f"<td class='text'>{html.escape(item)}</td>"
+    return f"<td>{html.escape(str(item))}</td>"
+
+
+def figure(drawing: Figure, caption: str) -> str:
+    """A matplotlib figure as inline SVG with a caption."""
+    return f"<figure>{svg(drawing)}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def svg(drawing: Figure) -> str:
+    """The SVG element of a figure, the same bytes whenever it is drawn."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "hdr4me", "svg.fonttype": "none"}):
+        drawing.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
