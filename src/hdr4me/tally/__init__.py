@@ -1,1 +1,8 @@
-"""The room of tally."""
+"""Tallies: integer counts of codes that add exactly."""
+
+from __future__ import annotations
+
+from hdr4me.tally.layout import Layout
+from hdr4me.tally.tally import Tally
+
+__all__ = ["Layout", "Tally"]

@@ -1,0 +1,66 @@
+"""Files that appear whole or not at all: temporary file, fsync, rename; standard library only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["replacing", "write_bytes", "write_text"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; when the block ends well it takes `path`'s place.
+
+    If the block raises, nothing of it stays and what was at `path` before is untouched. A path that exists
+    and is not a regular file (a pipe, `/dev/stdout`) cannot be replaced: it is written to directly.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder, "a.txt")
+    ...     with replacing(target) as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     [entry.name for entry in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
+    if target.exists() and not target.is_file():
+        if target.is_dir():
+            raise IsADirectoryError(f"{path} is a directory, expected a file")
+        yield Path(path)
+        return
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
+    try:
+        # Created here rather than by the caller: an unwritable folder is found before any work is done.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        yield temporary
+        _sync(temporary)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe already
+        _sync(target.parent)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` to `path`, all of it or nothing."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path` in UTF-8, all of it or nothing."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,111 @@
+"""Files of reports, whatever their format: read as blocks with bounded memory, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.atomic import replacing
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.reports.arrow import arrow_sink, parquet_sink, read_arrow, read_parquet
+from hdr4me.reports.lines import line_sink, read_lines
+from hdr4me.reports.report import OnRejected, refuse
+from hdr4me.survey import Survey
+
+__all__ = ["BLOCK_BYTES", "SUFFIXES", "ReportWriter", "read_reports", "write_reports"]
+
+BLOCK_BYTES = 1 << 22
+"""About how large a block is."""
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "lines",
+    ".json": "lines",
+}
+Sink = Callable[[Path, Survey], AbstractContextManager["ReportWriter"]]
+_READERS = {"parquet": read_parquet, "arrow": read_arrow, "lines": read_lines}
+_SINKS: dict[str, Sink] = {"parquet": parquet_sink, "arrow": arrow_sink, "lines": line_sink}
+
+
+class ReportWriter(Protocol):
+    """What `write_reports` gives."""
+
+    def write(self, block: NDArray[np.uint8]) -> None:
+        """Append a block: uint8, shape (n, report_size)."""
+
+
+def read_reports(
+    path: str | os.PathLike[str],
+    survey: Survey,
+    *,
+    on_rejected: OnRejected = refuse,
+    block_rows: int | None = None,
+) -> Iterator[NDArray[np.uint8]]:
+    """The reports in a file, as blocks of uint8 with shape (n, report_size).
+
+    The format is told by the file's first bytes, not by its name. What can only be known by reading (a line that is
+    no report, a null) goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
+    the blocks of Parquet and Arrow files are checked when they are tallied.
+    """
+    reader = _READERS[_format(path)]
+    return reader(path, survey, on_rejected, block_rows or max(1, BLOCK_BYTES // survey.report_size))
+
+
+@contextmanager
+def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[ReportWriter]:
+    """A writer of reports, its format by the file's suffix; the file appears when the block ends well.
+
+    >>> import tempfile
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reports.parquet")
+    ...     with write_reports(path, survey) as writer:
+    ...         writer.write(np.array([[0, 0, 1], [0, 0, 0]], np.uint8))
+    ...     [block.tolist() for block in read_reports(path, survey)]
+    [[[0, 0, 1], [0, 0, 0]]]
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInput(
+            f"reports cannot be written to {path}: its suffix must be one of {', '.join(SUFFIXES)}"
+        )
+    with replacing(path) as temporary, _SINKS[SUFFIXES[suffix]](temporary, survey) as sink:
+        yield _Checked(sink, survey)
+
+
+class _Checked:
+    """Blocks of the wrong shape stop here, before they become a file."""
+
+    def __init__(self, sink: ReportWriter, survey: Survey) -> None:
+        self._sink = sink
+        self._size = survey.report_size
+
+    def write(self, block: NDArray[np.uint8]) -> None:
+        if block.dtype != np.uint8 or block.ndim != 2 or block.shape[1] != self._size:
+            raise InvalidInput(f"a block of {block.dtype}{block.shape}: expected uint8(n, {self._size})")
+        if len(block):
+            self._sink.write(block)
+
+
+def _format(path: str | os.PathLike[str]) -> str:
+    with Path(path).open("rb") as file:
+        start = file.read(6)
+    if not start:
+        raise FormatError(f"{path} is empty")
+    if start[:4] == b"PAR1":
+        return "parquet"
+    if start == b"ARROW1":
+        return "arrow"
+    named = SUFFIXES.get(Path(path).suffix.lower())
+    if named in ("parquet", "arrow"):
+        raise FormatError(f"{path} is not a whole {named} file: its first bytes are not")
+    return "lines"

@@ -1,0 +1,65 @@
+"""Reports as JSON, one or one to a line; standard library only."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.reports.report import Reason, Report, fault
+from hdr4me.survey import Survey
+
+__all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "survey_of"]
+
+FORMAT, VERSION = "hdr4me-report", 1
+_FIELDS = {"format", "version", "survey", "answers"}
+
+
+def encode(report: Report) -> str:
+    """A report on one line.
+
+    >>> encode(Report("ab12", ((0, 7),)))
+    '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":[[0,7]]}'
+    """
+    document = {"format": FORMAT, "version": VERSION, "survey": report.survey, "answers": report.answers}
+    return json.dumps(document, separators=(",", ":"))
+
+
+def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
+    """The report in `text`, or why it is none; never raises because of what is in it."""
+    try:
+        document: Any = json.loads(text, object_pairs_hook=_no_twins)
+    except (ValueError, RecursionError):
+        return Reason.MALFORMED
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return Reason.MALFORMED
+    if type(document.get("version")) is not int or document["version"] != VERSION:
+        return Reason.VERSION
+    if set(document) != _FIELDS:
+        return Reason.MALFORMED
+    if document["survey"] != survey.fingerprint:
+        return Reason.FOREIGN
+    reason = fault(document["answers"], survey)
+    return reason or Report(survey.fingerprint, tuple(map(tuple, document["answers"])))
+
+
+def decode(text: str | bytes, survey: Survey) -> Report:
+    """The report in `text`; raises FormatError, or FingerprintMismatch for another survey's."""
+    found = inspect(text, survey)
+    if isinstance(found, Report):
+        return found
+    if found is Reason.FOREIGN:
+        raise FingerprintMismatch("the report", survey.fingerprint, survey_of(text))
+    raise FormatError(f"not a valid report: {found.text}")
+
+
+def survey_of(text: str | bytes) -> str:
+    """The fingerprint that a report names."""
+    return str(json.loads(text)["survey"])
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("a field appears twice")
+    return document

@@ -1,0 +1,79 @@
+"""The one text of a JSON document, and its SHA-256; standard library only.
+
+The form is RFC 8785 (JSON Canonicalization Scheme), so that a client in any language finds the same
+fingerprint: sorted keys, no white space, UTF-8, numbers as ECMAScript prints them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+from hdr4me.errors import InvalidInput
+
+__all__ = ["canonical", "fingerprint", "number"]
+
+
+def canonical(document: Any) -> str:
+    """The canonical text of a JSON value.
+
+    >>> canonical({"b": [1.0, 1e21, 0.5], "a": "ε"})
+    '{"a":"ε","b":[1,1e+21,0.5]}'
+    """
+    match document:
+        case None | bool():
+            return json.dumps(document)
+        case int() | float():
+            return number(document)
+        case str():
+            return json.dumps(document, ensure_ascii=False)
+        case list() | tuple():
+            return "[" + ",".join(map(canonical, document)) + "]"
+        case dict():
+            pairs = (f"{canonical(key)}:{canonical(document[key])}" for key in sorted(document))
+            return "{" + ",".join(pairs) + "}"
+        case _:
+            raise InvalidInput(f"a value of type {type(document).__name__} has no JSON form")
+
+
+def number(x: int | float) -> str:
+    """`x` as ECMAScript prints it: the shortest digits that read back as the same double.
+
+    >>> [number(x) for x in (1, 60.0, -0.0, 1e-7, 123456789012345680000.0, 1.5e300)]
+    ['1', '60', '0', '1e-7', '123456789012345680000', '1.5e+300']
+    """
+    if isinstance(x, int):
+        if abs(x) > 2**53:
+            raise InvalidInput(f"the whole number {x} is beyond 2**53: JSON readers would round it")
+        return str(x)
+    if not math.isfinite(x):
+        raise InvalidInput(f"{x} has no JSON form")
+    if x == 0:
+        return "0"
+    # repr gives the same shortest digits as ECMAScript; only where the point and the exponent go differs.
+    mantissa, _, exponent = repr(abs(x)).partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = (whole + part).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + part) - len(digits))
+    digits = digits.rstrip("0")
+    sign = "-" if x < 0 else ""
+    if 0 < point <= 21:
+        head = digits[:point].ljust(point, "0")
+        tail = digits[point:]
+        return sign + head + (f".{tail}" if tail else "")
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    tail = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{point - 1:+d}"
+
+
+def fingerprint(document: dict[str, Any]) -> str:
+    """SHA-256, in hexadecimal, of the document's canonical text without its own `fingerprint` field.
+
+    >>> fingerprint({"a": 1, "fingerprint": "anything"}) == fingerprint({"a": 1.0})
+    True
+    """
+    body = {key: value for key, value in document.items() if key != "fingerprint"}
+    return hashlib.sha256(canonical(body).encode("utf-8")).hexdigest()

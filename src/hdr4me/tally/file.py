@@ -1,0 +1,127 @@
+"""A tally's file: one line of JSON, then the counts as little-endian 64-bit integers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdr4me.atomic import write_bytes
+from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.reports.report import Reason
+from hdr4me.survey import Survey
+from hdr4me.survey.canonical import canonical
+from hdr4me.tally.tally import Tally
+
+__all__ = ["dumps", "load", "loads", "save"]
+
+FORMAT, VERSION = "hdr4me-tally", 1
+_FIELDS = {"format", "version", "survey", "document", "n_reports", "rejected", "n_counts", "checksum"}
+
+
+def dumps(tally: Tally) -> bytes:
+    """The file's bytes: equal tallies give equal bytes.
+
+    The header carries the survey's whole document, so a tally can be merged and estimated with nothing else at hand.
+    """
+    data = tally.counts.astype("<i8").tobytes()
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "survey": tally.survey.fingerprint,
+        "document": tally.survey.to_json(),
+        "n_reports": tally.n_reports,
+        "rejected": tally.rejected,
+        "n_counts": len(tally.counts),
+    }
+    header["checksum"] = _checksum(header, data)
+    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode() + b"\n" + data
+
+
+def loads(content: bytes, survey: Survey | None = None) -> Tally:
+    """Read what `dumps` wrote; everything in it is checked."""
+    first, newline, data = content.partition(b"\n")
+    try:
+        header: Any = json.loads(first)
+    except (ValueError, RecursionError) as error:
+        raise FormatError("not a tally: its first line is not JSON") from error
+    if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise FormatError(f"not a tally: its format is not {FORMAT!r}")
+    if type(header.get("version")) is not int or header["version"] != VERSION:
+        raise FormatError(f"tally of version {header.get('version')!r}: this program reads version {VERSION}")
+    if set(header) != _FIELDS:
+        raise FormatError("not a tally: fields are missing or unknown")
+    if header["checksum"] != _checksum(header, data):
+        raise FormatError("the tally's checksum does not match: it was cut short or changed")
+    if survey is None:
+        if not isinstance(header["document"], str):
+            raise FormatError("not a tally: its survey is missing")
+        survey = Survey.from_json(header["document"])
+    if header["survey"] != survey.fingerprint:
+        raise FingerprintMismatch("the tally", survey.fingerprint, str(header["survey"]))
+    return _build(header, data, survey)
+
+
+def _build(header: dict[str, Any], data: bytes, survey: Survey) -> Tally:
+    tally = Tally(survey)
+    n_reports, rejected = header["n_reports"], header["rejected"]
+    if len(data) != 8 * tally.layout.size or header["n_counts"] != tally.layout.size:
+        raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * tally.layout.size}")
+    if type(n_reports) is not int or not 0 <= n_reports <= 2**53 or not isinstance(rejected, dict):
+        raise FormatError("not a tally: n_reports is a whole number, rejected an object")
+    known = {reason.text for reason in Reason}
+    if not all(key in known and type(value) is int and value > 0 for key, value in rejected.items()):
+        raise FormatError("not a tally: rejected holds known reasons and positive whole numbers")
+    tally.counts[:] = np.frombuffer(data, "<i8")
+    tally.n_reports = n_reports
+    tally._rejected = Counter(rejected)
+    _check_counts(tally)
+    return tally
+
+
+def _check_counts(tally: Tally) -> None:
+    """Every report counts once in every entry of each of its m dimensions."""
+    counts, layout = tally.counts, tally.layout
+    small = not len(counts) or (counts.min() >= 0 and counts.max() <= tally.n_reports)
+    if small:
+        totals = [int(x) for x in layout.totals(counts)]
+        firsts = (np.cumsum(layout.entries) - layout.entries).tolist()
+        per_dimension = [totals[first] for first in firsts]
+        small = (
+            all(
+                total == per_dimension[j]
+                for j, (first, n) in enumerate(zip(firsts, layout.entries.tolist(), strict=True))
+                for total in totals[first : first + n]
+            )
+            and max(per_dimension) <= tally.n_reports
+            and sum(per_dimension) == tally.n_reports * tally.survey.n_sampled
+        )
+    if not small:
+        raise FormatError("the tally's counts do not add up to its number of reports")
+
+
+def save(tally: Tally, path: str | os.PathLike[str]) -> None:
+    write_bytes(path, dumps(tally))
+
+
+def load(path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
+    try:
+        return loads(Path(path).read_bytes(), survey)
+    except FingerprintMismatch as error:
+        raise FingerprintMismatch(str(path), error.expected, error.found) from error
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def _checksum(header: dict[str, Any], data: bytes) -> str:
+    body = {key: value for key, value in header.items() if key != "checksum"}
+    try:
+        text = canonical(body)
+        return hashlib.sha256(text.encode() + b"\n" + data).hexdigest()
+    except (ValueError, RecursionError) as error:
+        raise FormatError("not a tally: its header has no canonical form") from error

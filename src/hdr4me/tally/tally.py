@@ -1,0 +1,197 @@
+"""The tally: integers, so that adding is exact and the order of reports, files and machines leaves no trace."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.errors import FingerprintMismatch, InvalidInput
+from hdr4me.kernels.count import OK, count_reports
+from hdr4me.reports.files import read_reports
+from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
+from hdr4me.survey import Survey
+from hdr4me.tally.layout import Layout
+
+if TYPE_CHECKING:
+    from hdr4me.estimate import Estimate
+
+__all__ = ["Tally"]
+
+_LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from full
+
+
+class Tally:
+    """A histogram of codes for each dimension; empty, it is the identity of `+`.
+
+    `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
+    which reason, and each is handed to `on_rejected` (`hdr4me.reports.refuse` stops at the first, a
+    `hdr4me.reports.Quarantine` writes them to a file).
+
+    >>> from hdr4me.client import Client
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
+    >>> one = Tally(survey).add(Client(survey).report({"age": 31}) for _ in range(100))
+    >>> (one + one).n_reports, one + Tally(survey) == one
+    (200, True)
+    """
+
+    def __init__(self, survey: Survey) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidInput(f"survey = {survey!r} must be a Survey")
+        self.survey = survey
+        self.layout = Layout.of(survey)
+        self.counts: NDArray[np.int64] = np.zeros(self.layout.size, np.int64)
+        self.n_reports = 0
+        self._rejected: Counter[str] = Counter()
+
+    # -- adding ------------------------------------------------------------------------------------------------
+
+    def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
+        """Count reports, one by one; returns the tally itself."""
+        rows: list[bytes] = []
+        for number, report in enumerate(reports, start=1):
+            if not isinstance(report, Report):
+                raise InvalidInput(f"report {number} is a {type(report).__name__}, not a Report")
+            foreign = report.survey != self.survey.fingerprint
+            reason = Reason.FOREIGN if foreign else fault(report.answers, self.survey)
+            if reason is None:
+                rows.append(pack(report.answers, self.survey))
+            else:
+                self.reject(Rejected(reason, f"report {number}", str(report)), on_rejected)
+            if len(rows) == 4096:
+                self._add_rows(rows)
+                rows = []
+        self._add_rows(rows)
+        return self
+
+    def _add_rows(self, rows: list[bytes]) -> None:
+        flat = np.frombuffer(b"".join(rows), np.uint8)
+        self.add_block(flat.reshape(len(rows), self.survey.report_size))
+
+    def add_block(
+        self,
+        reports: NDArray[np.uint8],
+        *,
+        on_rejected: OnRejected | None = None,
+        where: str = "block",
+        first_row: int = 0,
+        threads: int = 1,
+    ) -> Tally:
+        """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
+
+        `where` and `first_row` only say where a rejected report stood.
+        """
+        survey, layout = self.survey, self.layout
+        if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
+            raise InvalidInput(
+                f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
+            )
+        self._check_room(len(reports))
+        status = count_reports(
+            reports,
+            survey.n_sampled,
+            survey.slot_size,
+            layout.entries,
+            layout.cells,
+            layout.offsets,
+            self.counts,
+            threads=threads,
+        )
+        bad = np.flatnonzero(status != OK)
+        self.n_reports += len(reports) - len(bad)
+        if on_rejected is None:
+            self._rejected.update(Reason(code).text for code in status[bad].tolist())
+        else:
+            for row in bad.tolist():
+                place = f"{where}, row {first_row + row + 1}"
+                self.reject(
+                    Rejected(Reason(int(status[row])), place, reports[row].tobytes().hex()), on_rejected
+                )
+        return self
+
+    def add_file(
+        self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
+    ) -> Tally:
+        """Count a file of reports, of any format, in blocks."""
+        blocks = read_reports(path, self.survey, on_rejected=lambda bad: self.reject(bad, on_rejected))
+        first = 0
+        for block in blocks:
+            self.add_block(block, on_rejected=on_rejected, where=str(path), first_row=first, threads=threads)
+            first += len(block)
+        return self
+
+    def reject(self, rejected: Rejected, on_rejected: OnRejected | None = None) -> None:
+        """Count a bad report and hand it on."""
+        self._rejected[rejected.reason.text] += 1
+        if on_rejected is not None:
+            on_rejected(rejected)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many reports were not counted, by reason."""
+        return dict(sorted(self._rejected.items()))
+
+    # -- merging -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if other.survey != self.survey:
+            raise FingerprintMismatch("the other tally", self.survey.fingerprint, other.survey.fingerprint)
+        self._check_room(other.n_reports)
+        total = Tally(self.survey)
+        np.add(self.counts, other.counts, out=total.counts)
+        total.n_reports = self.n_reports + other.n_reports
+        total._rejected = self._rejected + other._rejected
+        return total
+
+    def __radd__(self, other: object) -> Tally:
+        if other == 0:  # so that sum() works
+            return self + Tally(self.survey)
+        return NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Tally)
+            and self.survey == other.survey
+            and self.n_reports == other.n_reports
+            and self._rejected == other._rejected
+            and bool(np.array_equal(self.counts, other.counts))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it changes as reports are added
+
+    def __repr__(self) -> str:
+        bad = sum(self._rejected.values())
+        return f"<Tally of survey {self.survey.fingerprint[:12]}: {self.n_reports} reports, {bad} rejected>"
+
+    def _check_room(self, more: int) -> None:
+        if self.n_reports + more > _LARGEST:
+            raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
+
+    # -- files and answers -------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tally with its survey and a checksum, atomically."""
+        from hdr4me.tally.file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
+        """Read a tally; with `survey`, one of another survey is an error that names both."""
+        from hdr4me.tally.file import load
+
+        return load(path, survey)
+
+    def estimate(self) -> Estimate:
+        """Calibrated means and frequencies with their standard errors."""
+        # The one import upwards, so that an answer is one call away; at run time it is loaded only here.
+        from hdr4me.estimate import estimate
+
+        return estimate(self)
