@@ -1,0 +1,161 @@
+"""Blocks of records to report bytes, given the words to draw from: three loops around the same stages.
+
+Every block takes its randomness as arrays, so a test can hold it to the plain specification word for word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hdr4me.kernels.machine import load
+from hdr4me.kernels.stages import choose, look_up, pack, point, position_row
+from hdr4me.kernels.subset import subset
+
+__all__ = ["GROUP", "column_block", "matrix_block", "wide_block"]
+
+GROUP = 1024
+"""Values carried through the stages together: their scratch stays in the first-level cache."""
+
+
+@njit(nogil=True, cache=True)
+def positions(columns, plan, dims, m, start, stop, out):  # type: ignore[no-untyped-def]
+    """Positions of the sampled dimensions of records [start, stop), whatever their columns' types.
+
+    Missing and NaN give the default. The arrays are taken out of their tuples first: inside the loop each access
+    through a tuple would count references, at ten times the cost of the work.
+    """
+    address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size = columns
+    low, scale, bottom, top, default = plan.low, plan.scale, plan.bottom, plan.top, plan.default
+    for r in range(start, stop):
+        for s in range((r - start) * m, (r - start + 1) * m):
+            j = np.uint64(dims[s])
+            value = load(address[j] + np.uint64(r * stride[j]), dtype[j])
+            if valid[j] != 0:
+                bit = r + valid_offset[j]
+                byte = np.int64(load(valid[j] + np.uint64(bit >> 3), 9))
+                value = value if (byte >> (bit & 7)) & 1 else np.nan
+            if lut_size[j] > 0:
+                known = value >= 0.0 and value < lut_size[j]
+                at = np.uint64(lut_start[j] + (np.int64(value) if known else 0))
+                x = bottom[j] + lut[at] * 65536.0
+                x = x if known else default[j]
+            else:
+                x = (value - low[j]) * scale[j] + bottom[j]
+                x = x if value == value else default[j]
+            x = x if x > bottom[j] else bottom[j]
+            x = x if x < top[j] else top[j]
+            out[s] = np.uint32(x + 0.5)
+
+
+@njit(nogil=True, cache=True)
+def column_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
+    """Reports of one code per slot for records [start, stop): sample, read, and take the stages group by group.
+
+    `spare` holds the words that sampling draws from; returns the first record not done when they run out.
+    """
+    d = plan.bottom.size
+    m = plan.n_sampled
+    rows = max(1, GROUP // m)
+    dims = np.empty(rows * m, np.uint16)
+    low = np.empty(rows * m, np.uint8)
+    high = np.empty(rows * m, np.uint8)
+    cells = np.empty(rows * m, np.uint32)
+    codes = np.empty(rows * m, np.uint8)
+    for i in range(rows * m):
+        dims[i] = i % m
+    cursor = 0
+    for first in range(start, stop, rows):
+        last = min(first + rows, stop)
+        n = (last - first) * m
+        for r in range(last - first):
+            if m < d:
+                cursor = subset(d, m, spare, cursor, scratch, dims[r * m : (r + 1) * m])
+                if cursor < 0:
+                    return first
+        positions(columns, plan, dims, m, first, last, cells)
+        a, b = (first - start) * m, (last - start) * m
+        part = cells[:n]
+        point(part, words[a:b], halves[a:b], plan.bits)
+        look_up(part, plan.table)
+        choose(part, words[a:b], plan.bits, codes[:n])
+        for s in range(n):
+            low[s] = np.uint8(dims[s])
+        for s in range(n):
+            high[s] = np.uint8(dims[s] >> np.uint16(8))
+        pack(low[:n], high[:n], codes[:n], out[3 * first * m : 3 * last * m])
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def matrix_block(values, plan, start, stop, halves, words, low, high, out):  # type: ignore[no-untyped-def]
+    """As `column_block` for a matrix of numbers when every dimension is reported: every stage is vectorised."""
+    d = plan.bottom.size
+    rows = max(1, GROUP // d)
+    cells = np.empty(rows * d, np.uint32)
+    codes = np.empty(rows * d, np.uint8)
+    for first in range(start, stop, rows):
+        last = min(first + rows, stop)
+        n = (last - first) * d
+        for r in range(last - first):
+            position_row(
+                values[first + r],
+                plan.low,
+                plan.scale,
+                plan.bottom,
+                plan.top,
+                plan.default,
+                cells[r * d : (r + 1) * d],
+            )
+        a, b = (first - start) * d, (last - start) * d
+        part = cells[:n]
+        point(part, words[a:b], halves[a:b], plan.bits)
+        look_up(part, plan.table)
+        choose(part, words[a:b], plan.bits, codes[:n])
+        pack(low[:n], high[:n], codes[:n], out[3 * first * d : 3 * last * d])
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
+    """Reports with several codes per slot: an "entries" dimension sends one code for each of its categories.
+
+    Such a dimension has two rows, absent and present; entry e is present when the category is e. Returns the first
+    record not done when words run out.
+    """
+    d = plan.bottom.size
+    m = plan.n_sampled
+    slot = 2 + plan.width
+    mask = np.uint32((1 << plan.bits) - 1)
+    bits = np.uint32(plan.bits)
+    dims = np.arange(m).astype(np.uint16)
+    cells = np.empty(m, np.uint32)
+    bottom, entries, entry_row, table = plan.bottom, plan.entries, plan.entry_row, plan.table
+    width = plan.width
+    cursor = 0
+    used = 0
+    for r in range(start, stop):
+        if m < d:
+            cursor = subset(d, m, spare, cursor, scratch, dims)
+            if cursor < 0:
+                return r
+        if used + m * width > words.size:
+            return r
+        positions(columns, plan, dims, m, r, r + 1, cells)
+        for s in range(m):
+            j = dims[s]
+            at = (r * m + s) * slot
+            out[at] = np.uint8(j)
+            out[at + 1] = np.uint8(j >> np.uint16(8))
+            row = (cells[s] + np.uint32(halves[(r - start) * m + s])) >> np.uint32(16)
+            category = np.int64(row) - (np.int64(bottom[j]) >> 16)
+            for e in range(width):
+                code = np.uint32(0)
+                if e < max(entries[j], 1):
+                    here = row if entries[j] == 0 else np.uint32(entry_row[j] + np.int64(category == e))
+                    word = words[used]
+                    used += 1
+                    entry = table[np.uint64((here << bits) | (word & mask))]
+                    code = (word if word < (entry & ~mask) else entry) & mask
+                out[at + 2 + e] = np.uint8(code)
+    return stop

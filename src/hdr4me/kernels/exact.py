@@ -1,0 +1,135 @@
+"""Exact, secure perturbation: records in, report bytes out, through integer tables and an AES keystream.
+
+`perturb` reads columns through their addresses and touches only the sampled dimensions; `perturb_matrix` is the
+same for a plain matrix of numbers when every dimension is reported. Both split the records among threads, each
+with its own keystream.
+
+A report is n_sampled slots in increasing dimension; a slot is the dimension (two bytes, little-endian) and
+`width` code bytes, the unused ones zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.kernels.blocks import GROUP, column_block, matrix_block, wide_block
+from hdr4me.kernels.keystream import BLOCK, Keystream
+from hdr4me.kernels.subset import bitmap
+
+__all__ = ["Columns", "Plan", "in_threads", "perturb", "perturb_matrix"]
+
+
+class Plan(NamedTuple):
+    """A survey as arrays; per-dimension arrays have length d.
+
+    All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to
+    [bottom, top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position
+    bottom + c * 2^16. The default is a position. For "entries" dimensions `entries` is the number of categories
+    (0 for the others), `entry_row` the row of an absent entry, the present one's follows; bottom is then only
+    where categories are counted from.
+    """
+
+    n_sampled: int
+    width: int
+    bits: int
+    table: NDArray[np.uint32]
+    low: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    bottom: NDArray[np.float64]
+    top: NDArray[np.float64]
+    default: NDArray[np.float64]
+    entries: NDArray[np.int64]
+    entry_row: NDArray[np.int64]
+
+    @property
+    def report_size(self) -> int:
+        """Bytes of one report."""
+        return self.n_sampled * (2 + self.width)
+
+
+class Columns(NamedTuple):
+    """Where each dimension's data lies: element r of type DTYPES[dtype] at address + r * stride.
+
+    `valid` is the address of an Arrow validity bitmap, or 0. A categorical dimension has lut_size > 0: its value v
+    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. Whoever makes a `Columns` keeps
+    the memory it points to alive.
+    """
+
+    address: NDArray[np.uint64]
+    stride: NDArray[np.int64]
+    dtype: NDArray[np.uint8]
+    valid: NDArray[np.uint64]
+    valid_offset: NDArray[np.int64]
+    lut: NDArray[np.uint32]
+    lut_start: NDArray[np.int64]
+    lut_size: NDArray[np.int64]
+
+
+def perturb(
+    columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """Reports uint8 [n, report_size] of n records, each of n_sampled dimensions sampled by the system's randomness."""
+    out = np.empty((n, plan.report_size), np.uint8) if out is None else out
+    flat = out.reshape(-1)
+    m, d = plan.n_sampled, plan.bottom.size
+    codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
+    rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes + 4 * (m < d)))), n))
+    # Sampling rejects a word in 65,536 at most; wide reports vary in length. Room for the average block and for
+    # the worst record, so that every call finishes at least one; what is left undone starts the next block.
+    n_spare = rows * m + 64 if m < d else 0
+    n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
+    block = wide_block if plan.width > 1 else column_block
+
+    def work(first: int, last: int) -> None:
+        stream, scratch = Keystream(), bitmap(d)
+        buffer = np.empty(4 * (n_words + n_spare) + 2 * rows * m, np.uint8)
+        words, spare = np.split(buffer[: 4 * (n_words + n_spare)].view(np.uint32), [n_words])
+        halves = buffer[4 * (n_words + n_spare) :].view(np.uint16)
+        while first < last:
+            stream.fill(buffer)
+            stop = min(first + rows, last)
+            first = block(columns, plan, first, stop, halves, words, spare, scratch, flat)
+
+    in_threads(work, n, threads)
+    return out
+
+
+def perturb_matrix(
+    values: NDArray[np.floating], plan: Plan, *, threads: int = 1, out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """As `perturb` for a C-ordered float matrix [n, d], when every dimension is numeric and reported (m = d)."""
+    n, d = values.shape
+    out = np.empty((n, plan.report_size), np.uint8) if out is None else out
+    flat = out.reshape(-1)
+    rows = max(1, min(BLOCK // (6 * d), n))
+    dims = np.tile(np.arange(d, dtype=np.uint16), max(1, GROUP // d))
+    low, high = (dims & 0xFF).astype(np.uint8), (dims >> 8).astype(np.uint8)
+
+    def work(first: int, last: int) -> None:
+        stream = Keystream()
+        buffer = np.empty(6 * rows * d, np.uint8)
+        words, halves = buffer[: 4 * rows * d].view(np.uint32), buffer[4 * rows * d :].view(np.uint16)
+        while first < last:
+            stream.fill(buffer)
+            stop = min(first + rows, last)
+            first = matrix_block(values, plan, first, stop, halves, words, low, high, flat)
+
+    in_threads(work, n, threads)
+    return out
+
+
+def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:
+    """Run work(first, last) over equal ranges of n rows, one thread each; the kernels release the GIL."""
+    if threads <= 1 or n < 2 * threads:
+        work(0, n)
+        return
+    cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, a, b) for a, b in pairwise(cuts)]:
+            done.result()

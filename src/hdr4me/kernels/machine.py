@@ -1,0 +1,82 @@
+"""The few machine instructions that numba does not offer: loads from an address, trailing zeros.
+
+Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
+alike, uncopied, and touch only the dimensions that were sampled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.extending import intrinsic
+
+__all__ = ["DTYPES", "load", "trailing_zeros"]
+
+DTYPES = tuple(
+    np.dtype(name)
+    for name in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1")  # the order `load` counts in
+)
+"""Element types a column may have; a column is described by its type's number here."""
+
+
+def _loader(number: int) -> Any:
+    """An intrinsic that reads one element of the numbered type, at any alignment, as a float64."""
+    kind, bits = DTYPES[number].kind, 8 * DTYPES[number].itemsize
+    stored = ir.IntType(bits) if kind in "iu" else ir.DoubleType() if bits == 64 else ir.FloatType()
+
+    @intrinsic
+    def read(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], stored.as_pointer())
+            value = builder.load(pointer, align=1, typ=stored)
+            if kind == "i":
+                return builder.sitofp(value, ir.DoubleType())
+            if kind == "u":
+                return builder.uitofp(value, ir.DoubleType())
+            return value if bits == 64 else builder.fpext(value, ir.DoubleType())
+
+        return types.float64(types.uint64), codegen
+
+    return read
+
+
+_f8, _f4, _i8, _i4, _i2, _i1, _u8, _u4, _u2, _u1 = (_loader(number) for number in range(len(DTYPES)))
+
+
+@njit(inline="always")
+def load(address: int, number: int) -> float:
+    """The element of type DTYPES[number] at an address, as float64."""
+    if number == 0:
+        return _f8(address)  # type: ignore[no-any-return]
+    if number == 1:
+        return _f4(address)  # type: ignore[no-any-return]
+    if number == 3:
+        return _i4(address)  # type: ignore[no-any-return]
+    if number == 2:
+        return _i8(address)  # type: ignore[no-any-return]
+    if number == 4:
+        return _i2(address)  # type: ignore[no-any-return]
+    if number == 5:
+        return _i1(address)  # type: ignore[no-any-return]
+    if number == 6:
+        return _u8(address)  # type: ignore[no-any-return]
+    if number == 7:
+        return _u4(address)  # type: ignore[no-any-return]
+    if number == 8:
+        return _u2(address)  # type: ignore[no-any-return]
+    return _u1(address)  # type: ignore[no-any-return]
+
+
+def _trailing_zeros(typingctx: Any, word: Any) -> Any:
+    """The position of the lowest set bit of a uint64 that is not zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+trailing_zeros: Any = intrinsic(_trailing_zeros)

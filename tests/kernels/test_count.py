@@ -1,0 +1,107 @@
+"""Counting: equal to a plain loop, bad reports left out whole with the reason, threads exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hdr4me.kernels.count import (
+    BAD_CODE,
+    BAD_DIMENSION,
+    BAD_PADDING,
+    NOT_INCREASING,
+    OK,
+    count_reports,
+)
+
+# Three dimensions: 4 cells; 2 cells; 3 entries of 2 cells each.
+ENTRIES, CELLS = np.array([1, 1, 3]), np.array([4, 2, 2])
+OFFSETS = np.array([0, 4, 6])
+SIZE = 12
+
+
+def count(reports: list[list[int]], n_sampled: int, slot: int) -> tuple[list[int], list[int]]:
+    counts = np.zeros(SIZE, np.int64)
+    status = count_reports(np.array(reports, np.uint8), n_sampled, slot, ENTRIES, CELLS, OFFSETS, counts)
+    return status.tolist(), counts.tolist()
+
+
+def test_adds_values_and_entries_where_they_belong() -> None:
+    status, counts = count([[0, 0, 3, 0, 0, 2, 0, 1, 0, 1]], 2, 5)
+    assert status == [OK]
+    assert counts == [0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        ([3, 0, 0, 0, 0], BAD_DIMENSION),
+        ([0, 1, 0, 0, 0], BAD_DIMENSION),
+        ([0, 0, 4, 0, 0], BAD_CODE),
+        ([2, 0, 0, 0, 2], BAD_CODE),
+        ([0, 0, 3, 0, 1], BAD_PADDING),
+    ],
+)
+def test_a_bad_report_is_left_out_with_its_reason(report: list[int], reason: int) -> None:
+    status, counts = count([report, [1, 0, 1, 0, 0]], 1, 5)
+    assert status == [reason, OK]
+    assert sum(counts) == 1
+
+
+@pytest.mark.parametrize("slots", [(1, 0), (0, 0), (1, 1)])
+def test_dimensions_must_increase(slots: tuple[int, int]) -> None:
+    a, b = slots
+    for width in (1, 3):
+        padding = [0] * (width - 1)
+        status, counts = count([[a, 0, 0, *padding, b, 0, 0, *padding]], 2, 2 + width)
+        assert status == [NOT_INCREASING]
+        assert not any(counts)
+
+
+def test_narrow_reports_report_the_same_reasons() -> None:
+    cells = np.array([4, 2])
+    one = np.array([1, 1])
+    reports = np.array([[0, 0, 3], [0, 0, 4], [1, 0, 2], [2, 0, 0], [9, 9, 9], [1, 0, 1]], np.uint8)
+    counts = np.zeros(6, np.int64)
+    status = count_reports(reports, 1, 3, one, cells, np.array([0, 4]), counts)
+    assert status.tolist() == [OK, BAD_CODE, BAD_CODE, BAD_DIMENSION, BAD_DIMENSION, OK]
+    assert counts.tolist() == [0, 0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_random_bytes_equal_the_plain_loop_on_any_number_of_threads(width: int) -> None:
+    """Fuzz: random reports, most of them bad, against a plain loop; nothing is written out of bounds."""
+    rng = np.random.default_rng(5)
+    d, m, slot = 6, 2, 2 + width
+    entries = np.array([1, width, 1, width, 1, 1])
+    cells = rng.integers(1, 200, d)
+    offsets = np.concatenate([[0], np.cumsum(entries * cells)[:-1]])
+    reports = np.zeros((20_000, m * slot), np.uint8)
+    for s in range(m):
+        reports[:, s * slot] = rng.integers(0, d + 1, len(reports))
+        for e in range(width):
+            reports[:, s * slot + 2 + e] = rng.integers(0, 256, len(reports)) * (
+                rng.random(len(reports)) < 0.6
+            )
+    size = int((entries * cells).sum())
+    expected, valid = np.zeros(size, np.int64), []
+    for row in reports.tolist():
+        slots = [
+            (row[s * slot] + 256 * row[s * slot + 1], row[s * slot + 2 : (s + 1) * slot]) for s in range(m)
+        ]
+        good = slots[0][0] < slots[1][0] < d and all(
+            max(codes[: entries[j]]) < cells[j] and not any(codes[entries[j] :]) for j, codes in slots
+        )
+        valid.append(good)
+        if good:
+            for j, codes in slots:
+                for e, code in enumerate(codes[: entries[j]]):
+                    expected[offsets[j] + e * cells[j] + code] += 1
+    assert 100 < sum(valid) < 19_900
+    for threads in (1, 3):
+        guarded = np.zeros(size + 64, np.int64)
+        status = count_reports(reports, m, slot, entries, cells, offsets, guarded[32:-32], threads=threads)
+        assert ((status == OK) == valid).all()
+        assert (guarded[32:-32] == expected).all()
+        assert not guarded[:32].any()
+        assert not guarded[-32:].any()
