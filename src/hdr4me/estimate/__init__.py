@@ -1,1 +1,8 @@
-"""The room of estimate."""
+"""Estimates: what the tally says, with its error."""
+
+from __future__ import annotations
+
+from hdr4me.estimate.estimate import Estimate, Frequencies, estimate
+from hdr4me.estimate.intervals import quantile
+
+__all__ = ["Estimate", "Frequencies", "estimate", "quantile"]
