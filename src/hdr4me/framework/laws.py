@@ -1,0 +1,169 @@
+"""What the framework asks of a mechanism, and the views of one that it works with.
+
+Anything with `mean(t)`, `variance(t)` and `abs_third_moment(t)` has a deviation: every mechanism of this
+package, continuous or exact, and a mechanism of your own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.errors import InvalidInput
+
+__all__ = ["EntryLaw", "Law", "as_law", "bias_of", "calibrate", "domain_of", "is_categorical"]
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Law(Protocol):
+    """The three moments of t* given t, vectorised over t; an attribute `domain` is used where there is one."""
+
+    def mean(self, t: ArrayLike, /) -> Any:
+        """E[t*|t]."""
+
+    def variance(self, t: ArrayLike, /) -> Any:
+        """Var(t*|t)."""
+
+    def abs_third_moment(self, t: ArrayLike, /) -> Any:
+        """E|t* − E t*|³."""
+
+
+@dataclass(frozen=True)
+class EntryLaw:
+    """One entry of a category's frequency vector under randomised response: t = 1 where the user has it.
+
+    The report equals the entry's category with probability `p` (t = 1) or `q` (t = 0) and counts for
+    (1{equal} − q)/(p − q): mean t, Var = π(1−π)/(p−q)², ρ = π(1−π)(π² + (1−π)²)/(p−q)³ with π = p or q.
+
+    >>> law = EntryLaw(p=0.75, q=0.25)
+    >>> law.mean([0, 1]).tolist(), law.variance([0, 1]).tolist()
+    ([0.0, 1.0], [0.75, 0.75])
+    """
+
+    p: float
+    q: float
+    domain: tuple[float, float] = (0.0, 1.0)
+    points: tuple[float, ...] = (0.0, 1.0)
+
+    def mean(self, t: ArrayLike, /) -> Floats:
+        """E[t*|t] = t."""
+        return np.asarray(t, dtype=np.float64)
+
+    def _share(self, t: ArrayLike) -> Floats:
+        return self.q + (self.p - self.q) * np.asarray(t, dtype=np.float64)
+
+    def variance(self, t: ArrayLike, /) -> Floats:
+        """π(1−π)/(p−q)²."""
+        π = self._share(t)
+        return np.asarray(π * (1 - π) / (self.p - self.q) ** 2)
+
+    def abs_third_moment(self, t: ArrayLike, /) -> Floats:
+        """π(1−π)(π² + (1−π)²)/(p−q)³."""
+        π = self._share(t)
+        return np.asarray(π * (1 - π) * (π**2 + (1 - π) ** 2) / (self.p - self.q) ** 3)
+
+
+@dataclass(frozen=True)
+class _Bits:
+    """An exact `entries` table seen at its two inputs only: an entry is 0 or 1, never between."""
+
+    table: Any
+    domain: tuple[float, float] = (0.0, 1.0)
+    points: tuple[float, ...] = (0.0, 1.0)
+
+    def mean(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(self.table.mean(t))
+
+    def variance(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(self.table.variance(t))
+
+    def abs_third_moment(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(self.table.abs_third_moment(t))
+
+
+@dataclass(frozen=True)
+class _Calibrated:
+    """(t* − intercept)/slope: unbiased, with the moments that follow."""
+
+    law: Any
+    slope: float
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        return domain_of(self.law)
+
+    @property
+    def levels(self) -> Any:
+        return getattr(self.law, "levels", None)
+
+    def mean(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(t, dtype=np.float64)
+
+    def variance(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(self.law.variance(t) / self.slope**2)
+
+    def abs_third_moment(self, t: ArrayLike, /) -> Floats:
+        return np.asarray(self.law.abs_third_moment(t) / abs(self.slope) ** 3)
+
+
+def is_categorical(mechanism: object) -> bool:
+    """Does this mechanism report a category (its estimates are frequencies)?"""
+    return getattr(mechanism, "kind", "value") in ("category", "entries")
+
+
+def as_law(mechanism: object) -> Law:
+    """The numeric law of a mechanism: itself, or for a category's table the law of one frequency entry."""
+    kind = getattr(mechanism, "kind", "value")
+    table: Any = mechanism
+    if kind == "category":
+        share = np.asarray(table.weights[0], dtype=np.float64) / float(np.sum(table.weights[0]))
+        return EntryLaw(p=float(share[0]), q=float(share[1]))
+    if kind == "entries":
+        return _Bits(table)
+    if not isinstance(mechanism, Law):
+        missing = [m for m in ("mean", "variance", "abs_third_moment") if not hasattr(mechanism, m)]
+        raise InvalidInput(
+            f"mechanism = {mechanism!r} is not allowed: it must have mean, variance and abs_third_moment "
+            f"(missing: {', '.join(missing)})"
+        )
+    return mechanism
+
+
+def domain_of(law: object) -> tuple[float, float]:
+    """The law's domain; [−1, 1] where it does not say."""
+    low, high = getattr(law, "domain", (-1.0, 1.0))
+    return float(low), float(high)
+
+
+def bias_of(law: Law, t: Floats) -> Floats:
+    """δ(t) = E[t*|t] − t, by the law's own `bias` where it has one (it need not cancel)."""
+    own = getattr(law, "bias", None)
+    return np.asarray(own(t) if callable(own) else law.mean(t) - t, dtype=np.float64)
+
+
+def calibrate(law: Law) -> Law:
+    """The law of the calibrated report; needs E[t*|t] affine in t, which is checked."""
+    calibration = getattr(law, "calibration", None)
+    if calibration is not None:
+        slope, intercept = float(calibration.slope), float(calibration.intercept)
+    else:
+        low, high = domain_of(law)
+        at = np.asarray(law.mean(np.array([low, 0.5 * (low + high), high])), dtype=np.float64)
+        slope = float((at[2] - at[0]) / (high - low))
+        intercept = float(at[0] - slope * low)
+        if not np.isclose(at[1], 0.5 * (at[0] + at[2]), rtol=1e-9, atol=1e-9 * max(1.0, abs(slope))):
+            raise InvalidInput(
+                f"mechanism = {law!r} cannot be calibrated: its mean is not affine in the value"
+            )
+    if slope == 0.0:
+        raise InvalidInput(
+            f"mechanism = {law!r} cannot be calibrated: its reports do not depend on the value"
+        )
+    if slope == 1.0 and intercept == 0.0:
+        return law
+    return _Calibrated(law, slope)

@@ -1,0 +1,140 @@
+"""Whose values the framework speaks about: a known population, a prior, or the worst there can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.laws import Law, bias_of, domain_of
+
+__all__ = ["Population", "from_frequencies", "from_prior", "from_values", "worst_case"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Population:
+    """Values and their shares along the last axis; a first axis, where there is one, runs over dimensions.
+
+    `finite`: exactly these users (their variance then has the divisor n − 1), or draws from this law.
+    """
+
+    values: Floats
+    shares: Floats
+    finite: bool
+
+    def expect(self, f: Floats) -> Floats:
+        """The mean over the population of a function's values at `values`."""
+        return np.asarray(np.sum(self.shares * f, axis=-1))
+
+
+def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Population:
+    """A population with these values, in equal shares or with the given ones; 2-D: one row per dimension.
+
+    >>> from_values([0.5, 1.0], [0.25, 0.75]).shares.tolist()
+    [0.25, 0.75]
+    """
+    v = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if v.size == 0 or v.ndim > 2 or not np.all(np.isfinite(v)):
+        raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
+    if probabilities is None:
+        p = np.full(v.shape[-1], 1.0 / v.shape[-1])
+    else:
+        p = np.asarray(probabilities, dtype=np.float64)
+        _check_shares(p)
+        if p.shape[-1] != v.shape[-1]:
+            raise InvalidInput(f"probabilities of shape {p.shape} do not match values of shape {v.shape}")
+    return Population(v, p, finite=True)
+
+
+def from_frequencies(frequencies: ArrayLike) -> Population:
+    """A categorical dimension: one row per category, whose entry is 1 for the share of users that have it.
+
+    >>> from_frequencies([0.25, 0.75]).shares.tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    f = np.atleast_1d(np.asarray(frequencies, dtype=np.float64))
+    _check_shares(f)
+    return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
+
+
+def _check_shares(p: Floats) -> None:
+    if not np.all(p >= 0) or not np.allclose(np.sum(p, axis=-1), 1.0, rtol=0, atol=1e-9):
+        raise InvalidInput(f"probabilities = {p.tolist()!r} are not allowed: none below 0, sum 1")
+
+
+_NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(5))
+
+
+def from_prior(prior: Any, law: Law) -> Population:
+    """Users drawn from a prior on the law's domain: "uniform", or anything with `ppf` (a SciPy distribution).
+
+    The uniform prior is integrated by 5-point Gauss rules between a table's levels (exact there), or on 16
+    panels; any other is represented by its 2,048 equally likely mid-quantiles, clipped to the domain.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> p = from_prior("uniform", mechanism("duchi", epsilon=1.0))
+    >>> round(float(p.expect(p.values**2)), 12)
+    0.333333333333
+    """
+    low, high = domain_of(law)
+    points = getattr(law, "points", None)
+    if points is not None:
+        raise InvalidInput("a prior is not allowed for a categorical mechanism: give frequencies")
+    if isinstance(prior, str) and prior == "uniform":
+        levels = getattr(law, "levels", None)
+        edges = np.linspace(low, high, 17) if levels is None else np.asarray(levels, dtype=np.float64)
+        middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+        values = (middle[:, None] + half[:, None] * _NODES).ravel()
+        return Population(values, (half[:, None] * _WEIGHTS).ravel() / (high - low), finite=False)
+    if hasattr(prior, "ppf"):
+        quantiles = (np.arange(2048) + 0.5) / 2048
+        values = np.clip(np.asarray(prior.ppf(quantiles), dtype=np.float64), low, high)
+        return Population(values, np.full(2048, 1 / 2048), finite=False)
+    raise InvalidInput(f"prior = {prior!r} is not allowed: 'uniform' or an object with ppf")
+
+
+def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool) -> Population:
+    """The population of largest mean squared error: at most two distinct values.
+
+    The error A·E[V] + (A − 1/n)·Var(μ) + (E δ)² (A = E[1/r]) depends on the population through means only,
+    so for a given mean value it is linear and an extreme population has two values. All pairs of a grid (with a
+    table's own levels) are tried, each with its best share, which solves a quadratic. Without `sampling`
+    (the paper's variance) the middle term is absent.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> p = worst_case(mechanism("piecewise", epsilon=1.0), 0.01, 1e6, sampling=True)
+    >>> sorted(p.values.tolist()), p.shares.tolist()
+    ([-1.0, 1.0], [0.5, 0.5])
+    """
+    grid = _grid(law)
+    μ = np.asarray(law.mean(grid), dtype=np.float64)
+    δ = bias_of(law, grid)
+    κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
+    g = inverse_count * np.asarray(law.variance(grid), dtype=np.float64) + κ * μ**2
+    # With share w on i and 1−w on j: w g_i + (1−w) g_j + (Eδ)² − κ (Eμ)², a quadratic a w² + b w + c.
+    dμ, dδ = μ[:, None] - μ[None, :], δ[:, None] - δ[None, :]
+    a = dδ**2 - κ * dμ**2
+    b = g[:, None] - g[None, :] + 2 * dδ * δ[None, :] - 2 * κ * dμ * μ[None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = np.where(a < 0, np.clip(-b / (2 * a), 0.0, 1.0), 1.0)
+    w = np.where(a + b > inner * (a * inner + b), 1.0, inner)
+    score = np.maximum(w * (a * w + b), 0.0) + (g + δ**2 - κ * μ**2)[None, :]
+    w = np.where(w * (a * w + b) > 0, w, 0.0)
+    i, j = np.unravel_index(int(np.argmax(score)), score.shape)
+    return Population(np.array([grid[i], grid[j]]), np.array([w[i, j], 1 - w[i, j]]), finite=True)
+
+
+def _grid(law: Law) -> Floats:
+    points: Sequence[float] | None = getattr(law, "points", None)
+    if points is not None:
+        return np.asarray(points, dtype=np.float64)
+    low, high = domain_of(law)
+    grid = np.linspace(low, high, 33)
+    levels = getattr(law, "levels", None)
+    return grid if levels is None else np.union1d(grid, np.asarray(levels, dtype=np.float64))
