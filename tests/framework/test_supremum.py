@@ -24,8 +24,8 @@ CASES = [
 
 
 def reference(bias: float, sd: float, tolerance: float) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """(within, exceed), to 60 digits so that no difference cancels."""
-    with mpmath.workdps(60):
+    """(within, exceed), to 400 digits so that no difference cancels."""
+    with mpmath.workdps(400):
         δ, σ, ξ = (mpmath.mpf(x) for x in (bias, sd, tolerance))
         exceed = mpmath.ncdf((δ - ξ) / σ) + mpmath.ncdf((-δ - ξ) / σ)
         return mpmath.log(1 - exceed), mpmath.log(exceed)

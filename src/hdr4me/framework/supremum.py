@@ -42,7 +42,7 @@ def log_probability_within(bias: ArrayLike, sd: ArrayLike, tolerance: ArrayLike)
         width, mid = high - low, 0.5 * (high + low)
         wide = log_ndtr(high) + np.log(-np.expm1(np.minimum(log_ndtr(low) - log_ndtr(high), 0.0)))
         # Wider than the point 0 on the right: 1 − tails is the accurate form when little is missing.
-        tails = log_ndtr(low) + np.log1p(np.exp(log_ndtr(-high) - log_ndtr(low)))
+        tails = np.logaddexp(log_ndtr(low), log_ndtr(-high))
         wide = np.where(high > 1.0, _log1mexp(tails), wide)
         correction = np.log1p(width**2 * (mid**2 - 1.0) / 24.0)
         narrow = np.log(width) - 0.5 * mid**2 - 0.5 * np.log(2 * np.pi) + correction
