@@ -1,1 +1,24 @@
-"""The room of engines."""
+"""Engines: where records become reports and reports a tally; this machine, or a cluster.
+
+Every engine has the same two methods, `perturb` and `tally`, and gives the same counts for the same reports. Each is
+loaded when first named, so that one engine's dependencies are never needed by another's user.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hdr4me.engines.local import Local as Local
+    from hdr4me.engines.records import count_records as count_records
+
+__all__ = ["Local", "count_records"]
+
+_HOMES = {"Local": "local", "count_records": "records"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hdr4me.engines' has no attribute {name!r}")
+    return getattr(import_module(f"hdr4me.engines.{_HOMES[name]}"), name)

@@ -1,0 +1,165 @@
+"""This machine as an engine: records to reports, reports to a tally, streaming, on all its cores."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.engines.columns import from_batch, from_matrix
+from hdr4me.engines.plan import plan_of
+from hdr4me.engines.records import batch_rows, read_records, table_batches
+from hdr4me.errors import InvalidInput
+from hdr4me.kernels.exact import perturb, perturb_matrix
+from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
+from hdr4me.survey import Numeric, Survey
+from hdr4me.tally import Tally
+
+__all__ = ["Local", "Progress"]
+
+Path = str | os.PathLike[str]
+Progress = Callable[[int], None]
+"""Called with the number of records or reports done since the last call."""
+
+T = TypeVar("T")
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Local:
+    """Perturb and tally here; memory does not grow with the number of users.
+
+    >>> import pyarrow as pa
+    >>> from hdr4me.survey import Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+    >>> engine = Local(threads=1)
+    >>> [block.shape for block in engine.reports(survey, pa.table({"age": [31, None, 77]}))]
+    [(3, 3)]
+    """
+
+    threads: int = field(default_factory=_n_cores)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.threads, int) or self.threads < 1:
+            raise InvalidInput(f"threads = {self.threads!r} must be a whole number, at least 1")
+
+    def reports(self, survey: Survey, records: Any) -> Iterator[NDArray[np.uint8]]:
+        """Reports of records, as blocks of uint8 [n, report_size], with the system's randomness.
+
+        Records are a file (Parquet, Arrow IPC or CSV), an Arrow table or batch, or a matrix [n, d] of numbers in which
+        a categorical dimension holds category indices.
+        """
+        if isinstance(records, np.ndarray):
+            return self._matrix_reports(survey, records)
+        is_path = isinstance(records, str | os.PathLike)
+        batches = read_records(records, survey) if is_path else table_batches(records, survey)
+        return self._batch_reports(survey, batches)
+
+    def perturb(self, survey: Survey, records: Any, target: Path, *, progress: Progress | None = None) -> int:
+        """Write the reports of records to a file, its format by its suffix; returns how many there are.
+
+        The file appears whole or not at all, whatever happens on the way.
+        """
+        n = 0
+        with write_reports(target, survey) as writer:
+            for block in self.reports(survey, records):
+                writer.write(block)
+                n += len(block)
+                if progress is not None:
+                    progress(len(block))
+        return n
+
+    def tally(
+        self,
+        survey: Survey,
+        sources: Sequence[Path],
+        *,
+        on_rejected: OnRejected | None = None,
+        progress: Progress | None = None,
+    ) -> Tally:
+        """The tally of files of reports: files side by side when there are several, the same counts in any case."""
+        lock = threading.Lock()
+
+        def locked_rejected(rejected: Rejected) -> None:
+            if on_rejected is not None:
+                with lock:
+                    on_rejected(rejected)
+
+        def locked_progress(count: int) -> None:
+            if progress is not None:
+                with lock:
+                    progress(count)
+
+        def one(source: Path) -> Tally:
+            handler = None if on_rejected is None else locked_rejected
+            return self._tally_file(survey, source, handler, locked_progress)
+
+        workers = min(self.threads, len(sources))
+        if workers <= 1:
+            return sum((one(source) for source in sources), start=Tally(survey))
+        with ThreadPoolExecutor(workers) as pool:
+            return sum(pool.map(one, sources), start=Tally(survey))
+
+    # -- the work ----------------------------------------------------------------------------------------------
+
+    def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
+        plan, source = plan_of(survey), from_matrix(values, survey)
+        plain = (
+            survey.n_sampled == len(survey.schema)
+            and all(isinstance(dimension, Numeric) for dimension in survey.schema)
+            and values.dtype in (np.float64, np.float32)
+            and values.flags.c_contiguous
+        )
+        rows = batch_rows(survey)
+        for start in range(0, len(values), rows):
+            part = values[start : start + rows]
+            if plain:
+                yield perturb_matrix(part, plan, threads=self.threads)
+            else:
+                source = from_matrix(part, survey)
+                yield perturb(source.columns, plan, source.n, threads=self.threads)
+
+    def _batch_reports(self, survey: Survey, batches: Iterable[Any]) -> Iterator[NDArray[np.uint8]]:
+        plan = plan_of(survey)
+        for batch in ahead(batches):
+            source = from_batch(batch, survey)
+            yield perturb(source.columns, plan, source.n, threads=self.threads)
+
+    def _tally_file(
+        self, survey: Survey, source: Path, on_rejected: OnRejected | None, progress: Progress
+    ) -> Tally:
+        tally = Tally(survey)
+        found: list[Rejected] = []  # by the reading thread; dealt with here, so that handlers see one thread
+        first = 0
+        for block in ahead(read_reports(source, survey, on_rejected=found.append)):
+            tally.add_block(block, on_rejected=on_rejected, where=str(source), first_row=first)
+            first += len(block)
+            while found:
+                tally.reject(found.pop(0), on_rejected)
+            progress(len(block))
+        while found:
+            tally.reject(found.pop(0), on_rejected)
+        return tally
+
+
+def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
+    """The same items, each made in another thread while the one before is used; at most `depth` wait."""
+    iterator = iter(items)
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = [pool.submit(next, iterator, end) for _ in range(depth)]
+        while True:
+            item = waiting.pop(0).result()
+            if item is end:
+                return
+            waiting.append(pool.submit(next, iterator, end))
+            yield item  # type: ignore[misc]

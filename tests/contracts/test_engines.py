@@ -1,0 +1,108 @@
+"""One suite for every engine: a new engine joins by a line in the fixture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from hdr4me.errors import FingerprintMismatch
+from hdr4me.reports import write_reports
+from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.tally import Tally
+
+HALF = 1 << 31
+
+
+@pytest.fixture(params=["local"])
+def engine(request: pytest.FixtureRequest) -> Any:
+    """Every engine: an object with perturb(survey, records, target) and tally(survey, sources)."""
+    from hdr4me.engines import Local
+
+    return {"local": lambda: Local(threads=2)}[request.param]()
+
+
+@pytest.fixture(scope="module")
+def survey() -> Survey:
+    """Three numbers and one category, two sent by each user, by coins at ratio 3."""
+    coin = ((3 * HALF // 2, HALF // 2), (HALF // 2, 3 * HALF // 2))
+    number = Randomizer("coin", 1.1, "value", (-2.0, 2.0), coin)
+    category = Randomizer("grr", 1.1, "category", (1.5, -0.5), coin)
+    schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(3)), Categorical("c", ["a", "b"])])
+    return Survey.from_tables(
+        schema, epsilon=2.2, n_sampled=2, randomizers=(number, category), assignment=(0, 0, 0, 1)
+    )
+
+
+def records(n: int) -> pa.Table:
+    """Constant columns, so that the law of every count is known; x1 is missing and takes its default, 1/2."""
+    return pa.table({"x0": [0.9] * n, "x1": pa.nulls(n, pa.float64()), "x2": [-5.0] * n, "c": ["b"] * n})
+
+
+def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_path: Path) -> None:
+    n = 20_000
+    pq.write_table(records(n), tmp_path / "records.parquet", row_group_size=3_000)
+    engine.perturb(survey, tmp_path / "records.parquet", tmp_path / "reports.parquet")
+    tally = engine.tally(survey, [tmp_path / "reports.parquet"])
+    assert (tally.n_reports, tally.rejected) == (n, {})
+    totals = tally.counts.reshape(4, 2).sum(1)
+    assert totals.sum() == 2 * n
+    # Nine exact tests at 1e-7 each: false alarm once in a million runs (an engine has no seed, by design).
+    for total in totals.tolist():
+        assert stats.binomtest(total, n, 0.5).pvalue > 1e-7
+    high = [0.25 + 0.5 * u for u in (0.9, 0.5, 0.0, 1.0)]
+    for j, p in enumerate(high):
+        assert stats.binomtest(int(tally.counts[2 * j + 1]), int(totals[j]), p).pvalue > 1e-7
+
+
+def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, tmp_path: Path) -> None:
+    n = 3_000
+    engine.perturb(survey, records(n), tmp_path / "all.parquet")
+    column = pq.read_table(tmp_path / "all.parquet")["report"]
+    rows = np.array([list(row) for row in column.to_pylist()], np.uint8)
+    parts = []
+    for i, part in enumerate(np.array_split(rows, 5)):
+        parts.append(tmp_path / f"part{i}.parquet")
+        with write_reports(parts[-1], survey) as writer:
+            writer.write(part)
+    whole = engine.tally(survey, [tmp_path / "all.parquet"])
+    assert engine.tally(survey, parts) == whole
+    assert engine.tally(survey, parts[::-1]) == whole
+    assert whole == Tally(survey).add_block(rows)
+
+
+def test_bad_reports_are_counted_by_reason(engine: Any, survey: Survey, tmp_path: Path) -> None:
+    good = [0, 0, 1, 3, 0, 0]
+    bad = [[0, 0, 7, 3, 0, 0], [3, 0, 0, 0, 0, 1], [9, 0, 0, 10, 0, 0]]
+    with write_reports(tmp_path / "r.parquet", survey) as writer:
+        writer.write(np.array([good, *bad, good], np.uint8))
+    tally = engine.tally(survey, [tmp_path / "r.parquet"])
+    assert tally.n_reports == 2
+    assert sum(tally.rejected.values()) == 3
+    assert len(tally.rejected) == 3
+    assert tally.counts.tolist() == [0, 2, 0, 0, 0, 0, 2, 0]
+
+
+def test_nothing_gives_the_identity(engine: Any, survey: Survey) -> None:
+    assert engine.tally(survey, []) == Tally(survey)
+
+
+def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_path: Path) -> None:
+    other = Survey.from_tables(
+        survey.schema,
+        epsilon=survey.epsilon,
+        n_sampled=2,
+        randomizers=survey.randomizers,
+        assignment=survey.assignment,
+        name="another",
+    )
+    engine.perturb(other, records(10), tmp_path / "other.parquet")
+    with pytest.raises(FingerprintMismatch) as caught:
+        engine.tally(survey, [tmp_path / "other.parquet"])
+    assert survey.fingerprint in str(caught.value)
+    assert other.fingerprint in str(caught.value)

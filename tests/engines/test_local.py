@@ -1,0 +1,125 @@
+"""This machine as an engine: what only it can do; the contract of every engine is in tests/contracts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hdr4me.engines import Local
+from hdr4me.engines import local as module
+from hdr4me.engines.local import ahead
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.reports import Quarantine, refuse, write_reports
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5])
+def test_threads_are_checked(threads: int) -> None:
+    with pytest.raises(InvalidInput, match="threads"):
+        Local(threads)
+
+
+def test_uses_the_cores_it_has() -> None:
+    assert Local().threads >= 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", ["numeric_survey", "mixed_survey"])
+def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: str) -> None:
+    survey = request.getfixturevalue(name)
+    values = np.asarray(np.ones((500, len(survey.schema))), order=order)
+    tally = Tally(survey)
+    for block in Local(2).reports(survey, values):
+        tally.add_block(block)
+    assert (tally.n_reports, tally.rejected) == (500, {})
+
+
+def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = Survey.from_tables(
+        numeric_survey.schema,
+        epsilon=12.0,
+        n_sampled=6,
+        randomizers=numeric_survey.randomizers,
+        assignment=numeric_survey.assignment,
+    )
+    monkeypatch.delattr(module, "perturb")
+    monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
+    blocks = list(Local(1).reports(everything, np.zeros((100, 6), np.float32)))
+    assert [len(block) for block in blocks] == [40, 40, 20]
+
+
+def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdr4me.engines.records.batch_rows", lambda survey: 100)
+    table = pa.table({"age": range(250), "colour": ["red"] * 250, "rooms": [1] * 250})
+    steps: list[int] = []
+    n = Local(1).perturb(mixed_survey, table, tmp_path / "r.arrow", progress=steps.append)
+    assert (n, steps) == (250, [100, 100, 50])
+    steps.clear()
+    Local(2).tally(mixed_survey, [tmp_path / "r.arrow"] * 2, progress=steps.append)
+    assert sum(steps) == 500
+
+
+def test_a_full_disk_leaves_nothing(
+    mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
+    monkeypatch.setattr(
+        "hdr4me.reports.arrow.Sink.write",
+        lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
+    )
+    with pytest.raises(OSError, match="No space left"):
+        Local(1).perturb(mixed_survey, table, tmp_path / "r.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_that_is_full(mixed_survey: Survey, tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    target = tmp_path / "r.jsonl"
+    target.symlink_to(full)
+    table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
+    with pytest.raises(OSError, match="No space left"):
+        Local(1).perturb(mixed_survey, table, target)
+
+
+def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) -> None:
+    records = tmp_path / "records.csv"
+    records.write_text("age,colour,rooms\n1,red,2\n1,red\n")
+    with pytest.raises(FormatError):
+        Local(1).perturb(mixed_survey, records, tmp_path / "r.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["records.csv"]
+
+
+def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tmp_path: Path) -> None:
+    bad = np.full((3, mixed_survey.report_size), 9, np.uint8)
+    paths = [tmp_path / f"{i}.arrow" for i in range(4)]
+    for path in paths:
+        with write_reports(path, mixed_survey) as writer:
+            writer.write(bad)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("no report\n{}\n")
+    with Quarantine(tmp_path / "bad.jsonl") as quarantine:
+        tally = Local(3).tally(mixed_survey, [*paths, lines], on_rejected=quarantine)
+    assert tally.n_reports == 0
+    assert sum(tally.rejected.values()) == 14
+    assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
+    with pytest.raises(FormatError):
+        Local(1).tally(mixed_survey, [lines], on_rejected=refuse)
+
+
+def test_ahead_keeps_order_and_errors() -> None:
+    assert list(ahead(iter(range(100)))) == list(range(100))
+
+    def broken() -> object:
+        yield 1
+        raise ValueError("broken")
+
+    stream = ahead(broken())
+    assert next(stream) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(stream)

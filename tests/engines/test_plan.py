@@ -1,0 +1,31 @@
+"""The kernel's arrays say what the survey says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdr4me.engines.plan import plan_of
+from hdr4me.kernels.alias import alias_weights
+from hdr4me.survey import Survey
+
+
+def test_stacked_tables_reconstruct_every_weight(mixed_survey: Survey) -> None:
+    plan = plan_of(mixed_survey)
+    rows = alias_weights(plan.table.reshape(-1, 1 << plan.bits), plan.bits)
+    at = 0
+    for randomizer in mixed_survey.randomizers:
+        part = rows[at : at + randomizer.n_levels, : randomizer.n_cells]
+        assert part.tolist() == [list(row) for row in randomizer.weights]
+        at += randomizer.n_levels
+    assert at == len(rows)
+    assert (rows.sum(1) == 2**32).all()
+
+
+def test_dimensions_point_to_their_rows(mixed_survey: Survey) -> None:
+    plan = plan_of(mixed_survey)
+    assert (plan.bottom / 65536).tolist() == [0, 2, 0]  # entries count categories from 0, and
+    assert plan.entry_row.tolist()[2] == 5  # keep their two rows apart
+    assert (plan.top / 65536).tolist() == [1, 4, 3]
+    assert np.allclose(plan.default / 65536, [30 / 120, 3, 1], rtol=0, atol=1e-12)
+    assert plan.entries.tolist() == [0, 0, 4]
+    assert plan.report_size == mixed_survey.report_size

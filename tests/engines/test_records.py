@@ -1,0 +1,116 @@
+"""Files of records: three formats, the same batches; broken ones named in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from hdr4me.engines import records
+from hdr4me.engines.records import batch_rows, count_records, read_records, table_batches
+from hdr4me.errors import FormatError
+from hdr4me.survey import Survey
+
+TABLE = pa.table(
+    {
+        "rooms": pa.array([1, 2, 3, None] * 50),
+        "ignored": pa.array([pa.scalar(b"x").as_py()] * 200),
+        "colour": pa.array(["red", "blue", None, "?"] * 50),
+        "age": pa.array([1.5, None, 1e9, -4.0] * 50),
+    }
+)
+
+
+def write(path: Path) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(TABLE, path, row_group_size=64)
+    elif path.suffix == ".arrow":
+        feather.write_feather(TABLE, str(path), compression="uncompressed", chunksize=64)
+    else:
+        pv.write_csv(TABLE.drop_columns(["ignored"]), path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+def test_columns_come_in_the_surveys_order(mixed_survey: Survey, tmp_path: Path, suffix: str) -> None:
+    batches = list(read_records(write(tmp_path / f"r{suffix}"), mixed_survey))
+    assert sum(batch.num_rows for batch in batches) == 200
+    assert all(batch.schema.names == ["age", "colour", "rooms"] for batch in batches)
+    first = batches[0].slice(0, 1).to_pylist()[0]
+    assert (float(first["age"]), first["colour"], int(first["rooms"])) == (1.5, "red", 1)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_batches_are_bounded(
+    mixed_survey: Survey, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "batch_rows", lambda survey: 30)
+    sizes = [batch.num_rows for batch in read_records(write(tmp_path / f"r{suffix}"), mixed_survey)]
+    assert max(sizes) <= 30
+    assert sum(sizes) == 200
+    assert max(b.num_rows for b in table_batches(TABLE, mixed_survey)) <= 30
+
+
+def test_rows_held_at_once_fall_with_the_dimensions(mixed_survey: Survey) -> None:
+    assert batch_rows(mixed_survey) == 1 << 17
+
+
+def test_counting_without_reading(tmp_path: Path) -> None:
+    assert count_records(write(tmp_path / "r.parquet")) == 200
+    assert count_records(write(tmp_path / "r.csv")) is None
+    assert count_records(tmp_path / "absent.csv") is None
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+def test_a_missing_column_is_named(numeric_survey: Survey, tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(FormatError, match="x0"):
+        list(read_records(write(tmp_path / f"r{suffix}"), numeric_survey))
+
+
+def test_a_missing_column_of_a_table_is_named(numeric_survey: Survey) -> None:
+    with pytest.raises(FormatError, match=r"the table has no column 'x0', 'x1', 'x2', 'x3', 'x4', \.\.\."):
+        list(table_batches(TABLE, numeric_survey))
+
+
+def test_two_columns_of_one_name(mixed_survey: Survey, tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([*TABLE.columns, TABLE["age"]], [*TABLE.column_names, "age"])
+    with pytest.raises(FormatError, match="two columns of the same name"):
+        list(table_batches(twice, mixed_survey))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
+def test_a_file_cut_short(mixed_survey: Survey, tmp_path: Path, suffix: str, keep: float) -> None:
+    path = write(tmp_path / f"r{suffix}")
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(FormatError, match="is not a whole") as caught:
+        list(read_records(path, mixed_survey))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_csv_with_a_ragged_row(mixed_survey: Survey, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("age,colour,rooms\n1,red,2\n1,red\n")
+    with pytest.raises(FormatError, match="is not a whole CSV file"):
+        list(read_records(path, mixed_survey))
+
+
+def test_an_empty_file_and_a_wrong_suffix(mixed_survey: Survey, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    with pytest.raises(FormatError, match="is empty"):
+        list(read_records(empty, mixed_survey))
+    text = tmp_path / "text.parquet"
+    text.write_text("not parquet at all")
+    with pytest.raises(FormatError, match="first bytes"):
+        list(read_records(text, mixed_survey))
+
+
+def test_an_absent_file(mixed_survey: Survey, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(read_records(tmp_path / "absent.parquet", mixed_survey))
