@@ -28,14 +28,19 @@ def number(dimension: Numeric, value: Any) -> float:
     [31.0, 31.0, 0.0, 120.0, 40.0, 40.0, 40.0, 120.0, 1.0]
     """
     try:
-        found = float(value)
-    except OverflowError:  # a whole number beyond every float
-        found = math.inf if value > 0 else -math.inf
-    except Exception:
+        found = _as_float(value)
+    except Exception:  # a value may be an object that raises anything at all
         found = math.nan
     if math.isnan(found):
         return dimension.default
     return min(max(found, dimension.low), dimension.high)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond every float
+        return math.inf if value > 0 else -math.inf
 
 
 def position(dimension: Numeric, value: Any, n_levels: int) -> int:

@@ -1,0 +1,180 @@
+"""The client: system randomness, the same number of draws whatever the record, the survey's own law."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import hdr4me
+from hdr4me.client import Client
+from hdr4me.errors import InvalidInput
+from hdr4me.reports.report import fault
+from hdr4me.survey import Numeric, Schema, Survey
+
+RECORDS: list[dict[str, Any]] = [
+    {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
+    {},
+    {"age": math.nan, "debt": None, "colour": 7, "pet": "lion"},
+    {"age": 10**400, "debt": "x", "colour": [], "pet": {}, "more": object()},
+]
+
+
+def all_blocked() -> str:
+    root = Path(hdr4me.__file__).parent.parent
+    return f"""
+import sys
+sys.path.insert(0, {str(root)!r})
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {{"numpy", "pyarrow", "numba", "scipy", "typer", "rich", "cryptography"}}:
+            raise ImportError(name + " is blocked")
+
+sys.meta_path.insert(0, Block())
+before = set(sys.modules)
+import hdr4me
+from hdr4me.client import Client, Ledger
+from hdr4me.survey import Survey
+survey = Survey.load(sys.argv[1])
+report = hdr4me.Client(survey, Ledger(sys.argv[2])).report({{"age": 31}})
+print(report.to_json())
+from hdr4me.reports.json import decode
+assert decode(report.to_json(), survey) == report
+foreign = {{name.partition(".")[0] for name in set(sys.modules) - before}} - set(sys.stdlib_module_names) - {{"hdr4me"}}
+assert not foreign, foreign
+"""
+
+
+def test_the_standard_library_is_enough(mixed: Survey, tmp_path) -> None:
+    mixed.save(tmp_path / "survey.json")
+    arguments = [
+        sys.executable,
+        "-I",
+        "-c",
+        all_blocked(),
+        tmp_path / "survey.json",
+        tmp_path / "ledger.json",
+    ]
+    done = subprocess.run(arguments, capture_output=True, text=True, env={**os.environ}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert mixed.fingerprint in done.stdout
+
+
+def test_there_is_no_seed() -> None:
+    assert list(inspect.signature(Client).parameters) == ["survey", "ledger"]
+    assert list(inspect.signature(Client.report).parameters) == ["self", "record"]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_every_record_gives_a_valid_report(mixed: Survey, all_sent: Survey, record: dict[str, Any]) -> None:
+    for survey in (mixed, all_sent):
+        for _ in range(20):
+            report = Client(survey).report(record)
+            assert fault(report.answers, survey) is None
+            assert len(report.to_bytes(survey)) == survey.report_size
+
+
+def test_a_record_is_a_mapping(mixed: Survey) -> None:
+    with pytest.raises(InvalidInput, match="not be a list"):
+        Client(mixed).report([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="must be a Survey"):
+        Client("survey")  # type: ignore[arg-type]
+
+
+class Counting:
+    """Stands in for the system's randomness: fixed dimensions, fixed words, and every call written down."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+        self.calls: list[tuple[str, Any]] = []
+
+    def sample(self, population: range, k: int) -> list[int]:
+        self.calls.append(("sample", (population, k)))
+        return list(population)[-k:][::-1]
+
+    def getrandbits(self, k: int) -> int:
+        self.calls.append(("getrandbits", k))
+        return self.word
+
+
+@pytest.mark.parametrize("word", [0, (1 << 48) - 1, 0x5A5A_1234_8000])
+def test_the_draws_do_not_depend_on_the_record(all_sent: Survey, word: int) -> None:
+    logs = []
+    for record in RECORDS:
+        client = Client(all_sent)
+        client._random = Counting(word)  # type: ignore[assignment]
+        client.report(record)
+        logs.append(client._random.calls)  # type: ignore[attr-defined]
+    assert all(log == logs[0] for log in logs)
+    assert len(logs[0]) == 1 + 1 + 1 + 1 + 3  # the sample, then one draw for each code
+
+
+def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
+    for word, codes in ((0, (0, 0, 0, 0, 0, 0)), ((1 << 48) - 1, (2, 1, 3, 1, 1, 1))):
+        client = Client(all_sent)
+        client._random = Counting(word)  # type: ignore[assignment]
+        answers = client.report({}).answers
+        assert tuple(code for answer in answers for code in answer[1:]) == codes
+
+
+def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey) -> None:
+    """At 3/8 between rows the upper one is taken by 24576 of the 65536 fractions: compare on both sides."""
+    table = all_sent.randomizers[0]
+    age = 120 * (1 + 0.375) / 4
+    boundary = table.cumulative[2][0]  # this word is cell 1 in row 2 and cell 0 in row 1
+    assert table.cumulative[1][0] > boundary
+    for fraction, code in ((24575, 1), (24576, 0)):
+        client = Client(all_sent)
+        client._random = Counting((boundary << 16) | fraction)  # type: ignore[assignment]
+        assert client.report({"age": age}).answers[0] == (0, code)
+
+
+def expected_law(survey: Survey, j: int, row: float) -> np.ndarray:
+    weights = np.array(survey.randomizer(j).weights) / 2**32
+    low = int(row)
+    high = min(low + 1, len(weights) - 1)
+    return weights[low] + (row - low) * (weights[high] - weights[low])
+
+
+def test_codes_follow_the_table(all_sent: Survey) -> None:
+    """χ² over every code position, 4000 reports; false alarm 1e-6 for each of 6 comparisons.
+
+    The randomness is the system's and cannot be seeded: once in about 170,000 runs this fails by chance.
+    """
+    record = {"age": 120 * 0.6, "debt": -250, "colour": "green", "pet": "dog"}
+    rows = [2.4, 0.75, 1.0, 0.0, 0.0, 1.0]  # position on each table's rows; entries none, cat, dog
+    client = Client(all_sent)
+    reports = [client.report(record).answers for _ in range(4000)]
+    flat = np.array([[code for answer in answers for code in answer[1:]] for answers in reports])
+    for column, (j, row) in enumerate(zip([0, 1, 2, 3, 3, 3], rows, strict=True)):
+        law = expected_law(all_sent, j, row)
+        seen = np.bincount(flat[:, column], minlength=len(law))
+        statistic = float(((seen - 4000 * law) ** 2 / (4000 * law)).sum())
+        assert statistic < chi2.isf(1e-6, len(law) - 1), (column, seen, law)
+
+
+def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
+    """Each of the 6 pairs of 4 dimensions, 3000 reports; χ² at a false alarm of 1e-6, not seedable as above."""
+    client = Client(mixed)
+    pairs = Counter(tuple(answer[0] for answer in client.report({}).answers) for _ in range(3000))
+    assert len(pairs) == 6
+    assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-6, 5)
+
+
+def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:
+    schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
+    survey = Survey.from_tables(
+        schema, epsilon=300.0, n_sampled=300, randomizers=(mixed.randomizers[0],), assignment=(0,) * 300
+    )
+    data = Client(survey).report({}).to_bytes(survey)
+    assert data[-3:-1] == (299).to_bytes(2, "little")

@@ -1,0 +1,89 @@
+"""Inference takes names and types from a file and nothing else."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+import pytest
+
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey import Categorical, Numeric, Schema
+
+TABLE = pa.table({"age": [31, 47], "pay": [1.5, 2.5], "town": ["Ely", "Bath"], "owner": [True, False]})
+RANGES = {"age": (0, 120), "pay": (0.0, 10.0)}
+TOWNS = {"town": ["Bath", "Ely", "Wells"]}
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def path(request: pytest.FixtureRequest, tmp_path):
+    path = tmp_path / f"data.{request.param}"
+    (pq.write_table if request.param == "parquet" else pv.write_csv)(TABLE, path)
+    return path
+
+
+def test_all_columns(path) -> None:
+    assert Schema.infer(path, ranges=RANGES, categories=TOWNS) == Schema(
+        [
+            Numeric("age", 0, 120),
+            Numeric("pay", 0, 10),
+            Categorical("town", ["Bath", "Ely", "Wells"]),
+            Categorical("owner", ["false", "true"]),
+        ]
+    )
+
+
+def test_some_columns_and_other_readings(path) -> None:
+    schema = Schema.infer(
+        path, columns=["owner", "age"], ranges={"owner": (0, 1)}, categories={"age": [31, 47]}
+    )
+    assert schema == Schema([Numeric("owner", 0, 1), Categorical("age", ["31", "47"])])
+
+
+def test_every_column_without_a_range_is_named(path) -> None:
+    with pytest.raises(InvalidInput, match="'age', 'pay'"):
+        Schema.infer(path, categories=TOWNS)
+
+
+def test_categories_are_never_read_off_the_data(path) -> None:
+    with pytest.raises(InvalidInput, match="text columns without categories: 'town'"):
+        Schema.infer(path, ranges=RANGES)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"ranges": {"agee": (0, 1)}}, {"categories": {"agee": []}}, {"columns": ["agee"]}]
+)
+def test_an_unknown_column_is_an_error(path, bad: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match="no column 'agee'"):
+        Schema.infer(path, **bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pair", ["01", (1, 2, 3)])
+def test_a_range_is_a_pair(path, pair: object) -> None:
+    with pytest.raises(InvalidInput, match="pair"):
+        Schema.infer(path, columns=["age"], ranges={"age": pair})  # type: ignore[dict-item]
+
+
+def test_types_that_cannot_be_asked(tmp_path) -> None:
+    path = tmp_path / "odd.parquet"
+    pq.write_table(
+        pa.table({"when": pa.array([1], pa.timestamp("s")), "c": pa.array(["a"]).dictionary_encode()}), path
+    )
+    with pytest.raises(InvalidInput, match="'when' is of type timestamp"):
+        Schema.infer(path, columns=["when"], ranges={"when": (0, 1)})
+    assert len(Schema.infer(path, columns=["c"], categories={"c": ["a", "b"]})) == 1
+
+
+def test_broken_files(tmp_path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(FormatError, match="neither Parquet nor CSV"):
+        Schema.infer(path)
+    path.write_bytes(b"")
+    with pytest.raises(FormatError, match="neither Parquet nor CSV"):
+        Schema.infer(path)
+    path.write_bytes(b"a,a\n1,2\n")
+    with pytest.raises(FormatError, match="same name"):
+        Schema.infer(path)
+    with pytest.raises(FileNotFoundError):
+        Schema.infer(tmp_path / "none.csv")
