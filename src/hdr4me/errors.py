@@ -13,6 +13,8 @@ Each message names the parameter, its value and what is allowed.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "FingerprintMismatch",
@@ -50,7 +52,11 @@ class BudgetExceeded(HDR4MEError):
 
 
 class NotReachable(HDR4MEError):
-    """No plan meets what was asked."""
+    """No plan meets what was asked; `nearest` is the plan that comes closest."""
+
+    def __init__(self, message: str, nearest: Any = None) -> None:
+        super().__init__(message)
+        self.nearest = nearest
 
 
 class MissingDependency(HDR4MEError):
