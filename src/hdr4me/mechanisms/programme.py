@@ -1,0 +1,202 @@
+"""The linear programme behind `optimal`, and the bound that its dual proves.
+
+Among all ε-LDP channels P(y|t) with E[y|t] = t the largest variance is least (or the mean variance, for t uniform on
+[-1, 1]) where, writing P(y|t) = l(y) + (e^ε − 1)·h(y|t) with 0 ≤ h ≤ l,
+
+    Σ_y h(y|t) = w,   Σ_y l(y) + (e^ε − 1)·w = 1,   (e^ε − 1)·Σ_y y·h(y|t) = t,
+    Σ_y y²·P(y|t) − t² ≤ v   is least in v.
+
+l may be taken symmetric and h(y|t) = h(−y|−t), since the average of a solution and its mirror image is one. All lengths
+here are in units of Duchi's C = coth(ε/2), the scale of the answer, so that small budgets are as well-conditioned
+as large ones.
+
+The dual needs no grid of outputs. With multipliers μ (mass), ν (mean), π ≥ 0 (variance, Σπ = 1) on some levels t_i,
+put c_i(y) = π_i·y² − ν_i·y − μ_i. If F(y) = Σ_i min(c_i(y), e^ε·c_i(y)) ≥ 0 for every real y, then for every ε-LDP
+unbiased mechanism, whatever its reports, Σ_i P(y|t_i)·c_i(y) ≥ l(y)·F(y) ≥ 0; summed over y,
+max_i Var(t_i) ≥ Σ_i (μ_i + ν_i·t_i − π_i·t_i²). F is a parabola between the roots of the c_i, so its minimum over the
+whole line is found exactly, and lowering every μ_i by the same δ repairs a violation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from hdr4me.mechanisms.law import Floats
+
+__all__ = ["Dual", "Measure", "Solution", "certified", "solve", "window_rows", "worst_outputs"]
+
+_minimise: Any = linprog  # its stubs know no sparse matrices
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Multipliers of mass, mean and variance at `levels` (both signs, increasing)."""
+
+    levels: Floats
+    mu: Floats
+    nu: Floats
+    pi: Floats
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The light mass l: `mass` at `outputs` (both signs, increasing, symmetric)."""
+
+    outputs: Floats
+    mass: Floats
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the programme found on its grids: the light mass and the multipliers."""
+
+    measure: Measure
+    dual: Dual
+
+
+def solve(
+    epsilon: float,
+    levels: Floats,
+    outputs: Floats,
+    prior: Floats | None = None,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Solution:
+    """The programme on non-negative `levels` (first 0) and positive `outputs`, both mirrored, in units of C.
+
+    Without `prior` the largest variance over the levels is minimised, with it the second moment averaged with these
+    weights (of t and −t together; they sum to one and may be zero). For inputs uniform on [-1, 1] each level stands
+    for the group of inputs around it: whatever the mechanism, averaging it over a group is again ε-LDP, has the
+    group's centre for its mean and the group's average second moment, so that the programme over the centres is
+    a bound for the mechanism. t = 1 takes part with weight zero, for it must be reached.
+
+    `allowed[i, y]` says where h may be positive (columns: mirrored outputs with 0 in the middle); to leave out what a
+    coarser solution shows to be zero makes the programme several times smaller.
+    """
+    n_half, n_side = levels.size, outputs.size
+    both = np.concatenate([-outputs[::-1], [0.0], outputs])
+    fold = np.abs(np.arange(both.size) - n_side)  # which l an output uses
+    if allowed is None:
+        allowed = np.ones((n_half, both.size), dtype=np.bool_)
+    row, column = np.nonzero(allowed)
+    n_light, n_heavy = n_side + 1, row.size
+    share, light = -math.expm1(-epsilon), math.exp(-epsilon)  # l and h are counted in units of e^-ε
+    place = np.arange(n_heavy)
+
+    def heavy(coefficient: Floats) -> Any:
+        return sparse.csr_array((coefficient[column], (row, place)), shape=(n_half, n_heavy))
+
+    def light_rows(coefficient: Floats, n_rows: int) -> Any:
+        return np.tile(np.bincount(fold, weights=coefficient, minlength=n_light) * light, (n_rows, 1))
+
+    # columns: l, h, w, v
+    ones = np.ones((n_half, 1))
+    mass = [None, heavy(np.ones(both.size)), -ones, np.zeros((n_half, 1))]
+    mean = [None, heavy(both)[1:], None, None]  # at t = 0 the mirror image makes the mean 0
+    unit = [light_rows(np.ones(both.size), 1), None, np.array([[share]]), None]
+    second = [light_rows(both**2, n_half), heavy(both**2 * share), None, -ones]
+    below_light = sparse.csr_array((-np.ones(n_heavy), (place, fold[column])), shape=(n_heavy, n_light))
+    caps = [below_light, sparse.eye_array(n_heavy), np.zeros((n_heavy, 1)), np.zeros((n_heavy, 1))]
+    if prior is None:
+        cost = np.concatenate([np.zeros(n_light + n_heavy + 1), [1.0]])
+        blocks, limit = [second, caps], np.concatenate([levels**2, np.zeros(n_heavy)])
+    else:
+        cost = np.concatenate([prior @ second[0], prior @ second[1], [0.0, 0.0]])
+        blocks, limit = [caps], np.zeros(n_heavy)
+    found = _minimise(
+        cost,
+        A_ub=sparse.block_array(blocks, format="csr"),
+        b_ub=limit,
+        A_eq=sparse.block_array([mass, mean, unit], format="csr"),
+        b_eq=np.concatenate([np.zeros(n_half), levels[1:] / share, [1.0]]),
+        method="highs-ipm",
+        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+    )
+    if found.status != 0:
+        raise ArithmeticError(f"the linear programme at epsilon = {epsilon} was not solved: {found.message}")
+    marginals = found.eqlin.marginals
+    mu = marginals[:n_half] / share
+    nu = np.concatenate([[0.0], marginals[n_half : 2 * n_half - 1]]) / share
+    pi = np.maximum(-found.ineqlin.marginals[:n_half], 0.0) if prior is None else prior
+    pi = pi / pi.sum()
+    spread = np.maximum(found.x[:n_light], 0.0) * light
+    return Solution(
+        Measure(both, np.concatenate([spread[:0:-1], spread])),
+        Dual(np.concatenate([-levels[:0:-1], levels]), _mirror(mu, 1.0), _mirror(nu, -1.0), _mirror(pi, 1.0)),
+    )
+
+
+def _mirror(half: Floats, sign: float) -> Floats:
+    """Multipliers of the folded programme, shared equally between t and −t; the one at 0 stays whole."""
+    return np.concatenate([sign * half[:0:-1] / 2, half[:1], half[1:] / 2])
+
+
+def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
+    """The minimum of F on each interval between roots of the c_i: (outputs, values), in increasing order."""
+    mu, nu, pi = dual.mu, dual.nu, dual.pi
+    inner = nu * nu + 4 * pi * mu
+    real = (pi > 0) & (inner > 0)
+    # the root of larger size first, the other from their product, so that neither cancels
+    large = (nu[real] + np.copysign(np.sqrt(inner[real]), nu[real])) / 2
+    flat = (pi == 0) & (nu != 0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        roots = np.concatenate([large / pi[real], -mu[real] / large, -mu[flat] / nu[flat], [0.0]])
+    roots = np.unique(roots[np.isfinite(roots)])
+    edges = np.concatenate([[roots[0] - 100.0], roots, [roots[-1] + 100.0]])
+    middle = (edges[:-1] + edges[1:])[:, None] / 2
+    # min(c, e^ε·c) in units of e^ε, which may be large
+    scale = np.where(pi * middle**2 - nu * middle - mu < 0, 1.0, math.exp(-epsilon))
+    a, b, c = scale @ pi, scale @ nu, scale @ mu
+    low, high = edges[:-1].copy(), edges[1:].copy()
+    low[0], high[-1] = -np.inf, np.inf
+    y = np.clip(b / (2 * np.maximum(a, 1e-300)), low, high)
+    return y, (a * y - b) * y - c
+
+
+def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> float:
+    """A variance, in units of C², that no ε-LDP mechanism with an unbiased report of any kind goes below.
+
+    Where F is negative every μ_i is lowered by δ, the least that bisection finds to be enough. `mean_square` is that
+    of the inputs where the levels stand for groups of them (see `solve`). The last factor pays for
+    the double precision of this function itself.
+    """
+
+    def proven(delta: float) -> bool:
+        lowered = Dual(dual.levels, dual.mu - delta, dual.nu, dual.pi)
+        return bool(worst_outputs(lowered, epsilon)[1].min() >= 0)
+
+    low, high = 0.0, 1e-9
+    while not proven(high):
+        low, high = high, 4 * high
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if proven(middle) else (middle, high)
+    square = float(dual.pi @ dual.levels**2) if mean_square is None else mean_square
+    value = float(dual.mu.sum() + dual.nu @ dual.levels) - square
+    return (value - high * dual.mu.size) * (1 - 1e-9)
+
+
+def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
+    """For each level the row of least variance above the light mass l: the optimum in closed form.
+
+    Given l, the row of a level t minimises Σ y²·P(y) under Σ P = 1, Σ y·P = t and l ≤ P ≤ e^ε·l: its Lagrangian puts P
+    at e^ε·l exactly where y² − νy − μ < 0, which is an interval. So it is a heavy window of constant light
+    mass w that slides with t, and its mean is piecewise linear in the place where it starts.
+    """
+    y, mass = measure.outputs, measure.mass
+    total = mass.sum()
+    growth = math.expm1(epsilon)
+    width = (1 - total) / growth
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
+    moment = np.concatenate([[0.0], np.cumsum(mass * y)])
+    starts = np.unique(np.clip(np.concatenate([cumulative, cumulative - width]), 0.0, total - width))
+    means = growth * (np.interp(starts + width, cumulative, moment) - np.interp(starts, cumulative, moment))
+    start = np.interp(levels, means + moment[-1], starts)[:, None]
+    inside = np.minimum(start + width, cumulative[1:]) - np.maximum(start, cumulative[:-1])
+    return np.asarray(mass + growth * np.clip(inside, 0.0, mass))

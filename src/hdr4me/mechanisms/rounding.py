@@ -1,0 +1,100 @@
+"""Real rows to integer rows: sums kept, ratios kept, and the decoding corrected so that the mean stays exact."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.exactness import BITS, exp_lower
+from hdr4me.mechanisms.law import Floats
+
+__all__ = ["Integers", "round_rows", "unbiased_decode"]
+
+Integers = NDArray[np.int64]
+
+
+def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers:
+    """Integer rows near total·rows that sum to `total` and whose columns keep the ratio e^ε: proven, not hoped.
+
+    For each column y take an integer floor f_y ≥ 1 near total·min_i P(y|i) and the ceiling c_y = ⌊r·f_y⌋, where
+    r ≤ e^ε is rational. Whatever rows keep f_y ≤ w_iy ≤ c_y have column ratio at most c_y/f_y ≤ r ≤ e^ε. Such a row
+    with sum `total` exists if and only if Σ f_y ≤ total ≤ Σ c_y: start at the floors and raise cells one unit at
+    a time, and the sum passes through every integer up to Σ c_y. So
+
+    * if Σ f_y > total, floors are lowered (never below 1);
+    * if Σ c_y < total, every floor is raised by one, or fewer of them if Σ f_y would pass `total` (c_y ≥ f_y, so
+      then Σ c_y ≥ total). For rows that are ε-private twice is enough: from f_y ≥ total·min + 3/2 follows
+      Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private end here, with an error;
+    * each row is its rounded target clamped between floors and ceilings, and the units it lacks or has too many
+      are dealt out among the cells that have room.
+
+    >>> round_rows(np.array([[0.7, 0.3], [0.3, 0.7]]), 1.0, total=100).tolist()
+    [[70, 30], [30, 70]]
+    """
+    ratio = exp_lower(epsilon)
+    target = rows * float(total)
+    floors = np.maximum(1, np.rint(target.min(axis=0))).astype(np.int64)
+    if floors.size > total:
+        raise InvalidInput(f"{floors.size} cells are not allowed: at most {total} fit into a row of that sum")
+    excess = int(floors.sum()) - total
+    if excess > 0:
+        floors -= _deal(excess, floors - 1)
+    ceilings = _ceilings(floors, ratio, total)
+    for _ in range(3):
+        if int(ceilings.sum()) >= total:
+            break
+        floors[: total - int(floors.sum())] += 1
+        ceilings = _ceilings(floors, ratio, total)
+    else:
+        raise InvalidInput(
+            f"the rows are not private at epsilon = {epsilon}: no integer rows keep that ratio"
+        )
+    return np.stack([_fit(row, floors, ceilings, total) for row in target])
+
+
+def _ceilings(floors: Integers, ratio: Fraction, total: int) -> Integers:
+    """⌊ratio·f⌋ in exact arithmetic, no more than a whole row."""
+    top, bottom = ratio.numerator, ratio.denominator
+    return np.array([min(total, int(f) * top // bottom) for f in floors.tolist()], dtype=np.int64)
+
+
+def _fit(target: Floats, floors: Integers, ceilings: Integers, total: int) -> Integers:
+    """One row: the rounded target within its limits, the difference to `total` dealt out."""
+    row = np.clip(np.rint(target), floors, ceilings).astype(np.int64)
+    lack = total - int(row.sum())
+    return row + _deal(lack, ceilings - row) if lack >= 0 else row - _deal(-lack, row - floors)
+
+
+def _deal(units: int, room: Integers) -> Integers:
+    """`units` shared out in proportion to `room`, never more than it; needs units ≤ Σ room."""
+    available = int(room.sum())
+    if units > available:
+        raise InvalidInput(f"{units} units do not fit into the {available} that the columns' ratios allow")
+    if units == 0:
+        return np.zeros_like(room)
+    shares = np.array([units * r // available for r in room.tolist()], dtype=np.int64)
+    left = units - int(shares.sum())
+    # fewer units are left than cells with room beyond their share
+    open_cells = np.flatnonzero(shares < room)[:left]
+    shares[open_cells] += 1
+    return shares
+
+
+def unbiased_decode(weights: Integers, decode: Floats, levels: Floats) -> Floats:
+    """`decode` with the smallest change (in the norm of the average row) that makes every row's mean its level.
+
+    With P the rows, D the diagonal of their average and r = levels − P·decode, the change is
+    D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by least squares on P·D^(−1/2) and refined until the residual is at rounding level.
+    """
+    rows = np.ldexp(weights.astype(np.float64), -BITS)
+    root = np.sqrt(np.maximum(rows.mean(axis=0), 2.0**-BITS))
+    scaled = rows / root
+    decode = decode.astype(np.float64)
+    for _ in range(4):
+        missing = levels - rows @ decode
+        change = np.linalg.lstsq(scaled, missing, rcond=1e-14)[0] / root
+        decode = decode + change
+    return np.asarray(decode, dtype=np.float64)
