@@ -1,0 +1,164 @@
+"""Continuous simulation, fused: draw, perturb, accumulate; nothing of size n is made.
+
+The users are cut into fixed chunks. Each chunk has its own generator and its own partial sums, and partial sums are
+added in the order of the chunks: the answer has the same bits whatever the number of threads. Inside a chunk, groups
+of values pass through the stages while they are in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hdr4me.kernels.accumulate import column_sums, scatter_sums
+from hdr4me.kernels.draws import STEPS, draw
+from hdr4me.kernels.generator import LANES, fill, seed_lanes
+from hdr4me.kernels.subset import subset
+
+__all__ = ["accumulate", "perturb_values"]
+
+Floats = NDArray[np.float64]
+
+_GROUP = 2048
+_CHUNK = 1 << 18
+"""Values in a chunk: long enough to hide its seeding, short enough to share among threads."""
+
+
+@njit(nogil=True, cache=True)
+def _dense(values, family, law, seed, rows_per_chunk, first, last, partial):  # type: ignore[no-untyped-def]
+    """Partial (sums, squares) of chunks [first, last), every dimension reported."""
+    n, d = values.shape
+    flat = values.reshape(n * d)
+    rows = max(1, _GROUP // d)
+    state = np.empty((4, LANES), np.uint64)
+    n_words = rows * d * (2 if family == STEPS else 1)
+    words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
+    x = np.empty(rows * d)
+    for chunk in range(first, last):
+        seed_lanes(seed, chunk, state)
+        sums, squares = partial[chunk - first, 0], partial[chunk - first, 1]
+        stop = min((chunk + 1) * rows_per_chunk, n)
+        for start in range(chunk * rows_per_chunk, stop, rows):
+            end = min(start + rows, stop)
+            fill(state, words)
+            part = x[: (end - start) * d]
+            draw(family, flat[start * d : end * d], words, law, part)
+            column_sums(part, d, sums, squares)
+
+
+@njit(nogil=True, cache=True)
+def _values(values, family, law, seed, rows_per_chunk, first, last, out):  # type: ignore[no-untyped-def]
+    """Write the perturbed values of chunks [first, last); the same draws as `_dense`."""
+    n, d = values.shape
+    flat, into = values.reshape(n * d), out.reshape(n * d)
+    rows = max(1, _GROUP // d)
+    state = np.empty((4, LANES), np.uint64)
+    n_words = rows * d * (2 if family == STEPS else 1)
+    words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
+    for chunk in range(first, last):
+        seed_lanes(seed, chunk, state)
+        stop = min((chunk + 1) * rows_per_chunk, n)
+        for start in range(chunk * rows_per_chunk, stop, rows):
+            end = min(start + rows, stop)
+            fill(state, words)
+            draw(family, flat[start * d : end * d], words, law, into[start * d : end * d])
+
+
+@njit(nogil=True, cache=True)
+def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial):  # type: ignore[no-untyped-def]
+    """Partial [d, (sum, square, count, -)] of chunks [first, last), m of d dimensions sampled by each user."""
+    n, d = values.shape
+    rows = max(1, _GROUP // m)
+    state = np.empty((4, LANES), np.uint64)
+    n_words = rows * m * (2 if family == STEPS else 1)
+    words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
+    # Two 32-bit words to one of 64, and a little more than sampling needs.
+    spare = np.empty((rows * m // 2 + 64 + LANES) // LANES * LANES, np.uint64)
+    halves = spare.view(np.uint32)
+    n_bits = (d + 63) >> 6
+    scratch = np.zeros(n_bits + ((n_bits + 63) >> 6), np.uint64)
+    dims = np.empty(rows * m, np.uint16)
+    t = np.empty(rows * m)
+    x = np.empty(rows * m)
+    for chunk in range(first, last):
+        seed_lanes(seed, chunk, state)
+        into = partial[chunk - first]
+        stop = min((chunk + 1) * rows_per_chunk, n)
+        for start in range(chunk * rows_per_chunk, stop, rows):
+            end = min(start + rows, stop)
+            size = (end - start) * m
+            fill(state, words)
+            fill(state, spare)
+            cursor = 0
+            for r in range(end - start):
+                cursor = subset(d, m, halves, cursor, scratch, dims[r * m : (r + 1) * m])
+                while cursor < 0:
+                    fill(state, spare)
+                    cursor = subset(d, m, halves, 0, scratch, dims[r * m : (r + 1) * m])
+            for r in range(end - start):
+                for s in range(r * m, (r + 1) * m):
+                    t[s] = values[start + r, np.uint64(dims[s])]
+            draw(family, t[:size], words, law, x[:size])
+            scatter_sums(x[:size], dims[:size], into)
+
+
+def accumulate(
+    values: NDArray[np.floating],
+    family: int,
+    law: Floats,
+    *,
+    n_sampled: int,
+    seed: int,
+    threads: int = 1,
+) -> tuple[Floats, Floats, Floats]:
+    """Sums, sums of squares and numbers of reports per dimension of a simulated collection over values [n, d]."""
+    n, d = values.shape
+    values = np.ascontiguousarray(values)
+    rows = max(1, _CHUNK // n_sampled)
+    dense = n_sampled == d
+    total = np.zeros((2, d) if dense else (d, 4))
+
+    def work(first: int, last: int, partial: Floats) -> None:
+        if dense:
+            _dense(values, family, law, seed, rows, first, last, partial)
+        else:
+            _sampled(values, n_sampled, family, law, seed, rows, first, last, partial)
+
+    n_chunks = -(-n // rows)
+    wave = 8 * threads
+    for first in range(0, n_chunks, wave):
+        last = min(first + wave, n_chunks)
+        partial = np.zeros((last - first, *total.shape))
+        _share(lambda a, b, p=partial, f=first: work(a, b, p[a - f : b - f]), first, last, threads)  # type: ignore[misc]
+        for piece in partial:  # in order: floating-point addition does not commute with threads
+            total += piece
+    if dense:
+        return total[0], total[1], np.full(d, float(n))
+    return total[:, 0].copy(), total[:, 1].copy(), total[:, 2].copy()
+
+
+def perturb_values(
+    values: NDArray[np.floating], family: int, law: Floats, *, seed: int, threads: int = 1
+) -> Floats:
+    """The perturbed values [n, d] themselves: those that `accumulate` sums when every dimension is reported."""
+    values = np.ascontiguousarray(values)
+    n, d = values.shape
+    rows = max(1, _CHUNK // d)
+    out = np.empty((n, d))
+    _share(lambda a, b: _values(values, family, law, seed, rows, a, b, out), 0, -(-n // rows), threads)
+    return out
+
+
+def _share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
+    """work(a, b) over consecutive ranges of chunks, one thread each."""
+    if threads <= 1 or last - first < 2:
+        work(first, last)
+        return
+    cuts = np.linspace(first, last, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]:
+            done.result()
