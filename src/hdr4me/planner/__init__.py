@@ -1,0 +1,8 @@
+"""The planner: the framework turned round, from what is wanted to the survey that brings it."""
+
+from __future__ import annotations
+
+from hdr4me.planner.option import Option
+from hdr4me.planner.plan import Plan, plan
+
+__all__ = ["Option", "Plan", "plan"]
