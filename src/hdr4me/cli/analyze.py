@@ -1,0 +1,123 @@
+"""hdr4me analyze: the error of one mechanism in one setting, by the framework."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput
+
+
+def analyze(
+    mechanism: Annotated[
+        str, typer.Option(help="laplace, scdf, staircase, duchi, piecewise, hybrid, square_wave, ...")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")],
+    users: Annotated[int, typer.Option(help="Number of users (n).")],
+    dims: Annotated[int, typer.Option(help="Number of dimensions (d).")] = 1,
+    sampled: Annotated[
+        int | None, typer.Option(help="Dimensions each user reports (m); all unless given.")
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(help="The users' values, in the mechanism's domain: 0.1,0.2,0.3")
+    ] = None,
+    probabilities: Annotated[
+        str | None, typer.Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="uniform: values spread evenly. Neither: the worst case.")
+    ] = None,
+    variance: Annotated[str, typer.Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Undo the bias of a biased mechanism.")
+    ] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="The exact table that a survey would deploy.")
+    ] = False,
+    tolerance: Annotated[str | None, typer.Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Foretell how far a mechanism's estimates will be from the truth.
+
+    Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
+    """
+    from hdr4me.framework import deviation
+    from hdr4me.mechanisms import mechanism as named
+    from hdr4me.mechanisms.law import check_epsilon
+
+    m = dims if sampled is None else sampled
+    check_epsilon(epsilon)
+    if m < 1:
+        raise InvalidInput(f"--sampled {m} is not allowed: a whole number >= 1")
+    law: Any = named(mechanism, epsilon=epsilon / m)
+    dev = deviation(
+        law.exact() if table else law,
+        n_users=users,
+        n_dims=dims,
+        n_sampled=m,
+        values=None if values is None else _numbers("--values", values),
+        probabilities=None if probabilities is None else _numbers("--probabilities", probabilities),
+        prior=prior,
+        variance=cast("Literal['exact', 'paper']", variance),
+        calibrated=calibrated,
+    )
+    tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
+    at = dict(zip(tolerances, _numbers("--tolerance", tolerance) if tolerance else [], strict=True))
+    result = {
+        "mechanism": mechanism,
+        "epsilon": epsilon,
+        "epsilon_per_value": epsilon / m,
+        "reports_per_dimension": dev.reports_per_dimension,
+        "bias": float(dev.bias),
+        "variance": float(dev.variance),
+        "mse": dev.mse,
+        "probability_within": {text: float(dev.probability_within(ξ)) for text, ξ in at.items()},
+        "joint_probability_within": {text: dev.joint_probability_within(ξ) for text, ξ in at.items()},
+        "berry_esseen": float(dev.berry_esseen),
+        "tolerance_95": dev.tolerance(0.95),
+        "joint_tolerance_95": dev.tolerance(0.95, jointly=True),
+        "norm": {
+            "mean": dev.norm_law.mean,
+            "sd": dev.norm_law.sd,
+            "quantile_95": dev.norm_law.quantile(0.95),
+        },
+        "mse_sd": dev.mse_law.sd,
+        "mse_quantile_95": dev.mse_law.quantile(0.95),
+        "probability_some_exceed_1": dev.probability_some_exceed(1.0),
+        "probability_all_exceed_1": dev.probability_all_exceed(1.0),
+        "variance_kind": variance,
+        "calibrated": calibrated,
+    }
+    if json:
+        print_json(result)
+        return
+    rows: list[tuple[str, object]] = [
+        ("budget of one value", result["epsilon_per_value"]),
+        ("reports per dimension", result["reports_per_dimension"]),
+        ("bias", result["bias"]),
+        ("variance", result["variance"]),
+        ("expected MSE", result["mse"]),
+        ("Berry–Esseen bound", result["berry_esseen"]),
+        ("within, 95 %, each dimension", result["tolerance_95"]),
+        (f"within, 95 %, all {dims:,} at once", result["joint_tolerance_95"]),
+        ("P(some deviation > 1), Theorem 3 as printed", result["probability_some_exceed_1"]),
+        ("P(every deviation > 1), as its proof needs", result["probability_all_exceed_1"]),
+    ]
+    rows += [(f"P(within {text})", float(dev.probability_within(ξ))) for text, ξ in at.items()]
+    rows += [(f"P(all within {text})", dev.joint_probability_within(ξ)) for text, ξ in at.items()]
+    print_table(
+        f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}", ["quantity", "value"], rows
+    )
+    if dev.berry_esseen > 0.05:
+        print_note(
+            f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"
+        )
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} {text!r} is not allowed: numbers with commas between them") from None

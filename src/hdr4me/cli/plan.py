@@ -1,0 +1,147 @@
+"""hdr4me plan: from what is wanted to the survey that brings it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput, NotReachable
+
+if TYPE_CHECKING:
+    from hdr4me.planner import Plan
+
+
+def plan(
+    users: Annotated[int | None, typer.Option(help="Number of users; left out: the fewest that do.")] = None,
+    dims: Annotated[
+        int | None, typer.Option(help="Number of dimensions; left out: the most that can be asked.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Total budget; left out: the smallest that does.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="±ξ to keep within (numbers scaled to [-1, 1]).")
+    ] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="… with this probability (0.95 unless given).")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="A schema (.json, .toml) instead of --dims.")] = None,
+    categories: Annotated[
+        int | None, typer.Option(help="With --dims: each has this many categories.")
+    ] = None,
+    mechanism: Annotated[list[str] | None, typer.Option(help="Only these mechanisms (repeat).")] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Only these for categories: grr, oue, histogram.")
+    ] = None,
+    prior: Annotated[
+        str, typer.Option(help="Whose values: uniform, or worst (whatever they are).")
+    ] = "uniform",
+    each: Annotated[
+        bool, typer.Option("--each", help="The tolerance is for each dimension alone, not for all.")
+    ] = False,
+    rank_by: Annotated[
+        str, typer.Option(help="error, or probability (of keeping within the tolerance).")
+    ] = "error",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the pictures.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the pictures.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Rank the ways to collect by the error they will have, and solve for what is left out.
+
+    Give users, dimensions and epsilon to learn the error; leave one of them out and give a tolerance to learn how many,
+    how much or how few. Exit code 1 if what is asked cannot be reached (the nearest that can is shown).
+
+    Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
+    """
+    from hdr4me.planner import plan as make
+
+    loaded: Any = None
+    if schema is not None:
+        from hdr4me.survey import Schema
+
+        loaded = Schema.load(schema)
+    if output is not None and loaded is None:
+        raise InvalidInput("--output needs --schema: a survey names its dimensions")
+    try:
+        found = make(
+            n_users=users,
+            n_dims=dims,
+            schema=loaded,
+            epsilon=epsilon,
+            tolerance=tolerance,
+            probability=probability,
+            n_categories=categories,
+            mechanisms=mechanism,
+            categorical=categorical,
+            prior=cast("Literal['uniform', 'worst']", prior),
+            jointly=not each,
+            rank_by=rank_by,
+        )
+    except NotReachable as refusal:
+        if json:
+            print_json({"reachable": False, "message": str(refusal), "nearest": refusal.nearest.to_dict()})
+        else:
+            print_note(str(refusal))
+            _show(refusal.nearest)
+        raise typer.Exit(1) from None
+    if output is not None:
+        found.best.survey(loaded).save(output)
+        print_note(f"wrote {output}")
+    if html is not None or png is not None:
+        from hdr4me.cli.plan_figures import write_html, write_png
+
+        if html is not None:
+            write_html(found, html)
+            print_note(f"wrote {html}")
+        if png is not None:
+            write_png(found, png)
+            print_note(f"wrote {png}")
+    if json:
+        print_json({"reachable": True, **found.to_dict()})
+    else:
+        _show(found)
+
+
+def _show(found: Plan) -> None:
+    best = found.best
+    typer.echo(found.summary)
+    print_table(
+        f"Options for {best.n_users:,} users, {best.n_dims:,} dimensions, ε = {best.epsilon:g}",
+        [
+            "mechanism",
+            "m",
+            "MSE",
+            f"within ±{best.tolerance:.3g}: each",
+            "all",
+            "95 % each ±",
+            "all ±",
+            "worst case ±",
+        ],
+        [
+            [
+                option.mechanism
+                + (f" + {option.categorical}" if option.workload.numeric and option.categorical else ""),
+                option.n_sampled,
+                option.mse,
+                option.probability_within,
+                option.joint_probability_within,
+                option.tolerance_each,
+                option.tolerance_joint,
+                option.worst_tolerance_joint,
+            ]
+            for option in found.mechanisms
+        ],
+    )
+    typer.echo("Likeliest to keep one estimate within ±ξ:")
+    for winner in found.winners:
+        how = " (raw: by shrinking, not by knowing)" if winner.raw else ""
+        typer.echo(
+            f"  ξ = {winner.tolerance:<8.3g} {winner.mechanism}, m = {winner.n_sampled:,}{how}: "
+            f"{winner.probability_within:.3g}"
+        )
