@@ -30,7 +30,7 @@ from scipy.optimize import linprog
 
 from hdr4me.mechanisms.law import Floats
 
-__all__ = ["Dual", "Measure", "Solution", "certified", "solve", "window_rows", "worst_outputs"]
+__all__ = ["Dual", "Measure", "Solution", "certified", "solve", "window_rows", "window_starts", "worst_outputs"]
 
 _minimise: Any = linprog  # its stubs know no sparse matrices
 
@@ -182,21 +182,27 @@ def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> f
     return (value - high * dual.mu.size) * (1 - 1e-9)
 
 
-def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
-    """For each level the row of least variance above the light mass l: the optimum in closed form.
+def window_starts(measure: Measure, epsilon: float, levels: Floats) -> tuple[Floats, float]:
+    """Where on the scale of cumulated light mass each level's heavy window starts, and how wide all of them are.
 
-    Given l, the row of a level t minimises Σ y²·P(y) under Σ P = 1, Σ y·P = t and l ≤ P ≤ e^ε·l: its Lagrangian puts P
-    at e^ε·l exactly where y² − νy − μ < 0, which is an interval. So it is a heavy window of constant light
+    Given l, the row of a level t minimises Σ y²·P(y) under Σ P = 1, Σ y·P = t and l ≤ P ≤ e^ε·l: its Lagrangian puts
+    P at e^ε·l exactly where y² − νy − μ < 0, which is an interval. So it is a heavy window of constant light
     mass w that slides with t, and its mean is piecewise linear in the place where it starts.
     """
-    y, mass = measure.outputs, measure.mass
-    total = mass.sum()
+    total = measure.mass.sum()
     growth = math.expm1(epsilon)
     width = (1 - total) / growth
-    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
-    moment = np.concatenate([[0.0], np.cumsum(mass * y)])
+    cumulative = np.concatenate([[0.0], np.cumsum(measure.mass)])
+    moment = np.concatenate([[0.0], np.cumsum(measure.mass * measure.outputs)])
     starts = np.unique(np.clip(np.concatenate([cumulative, cumulative - width]), 0.0, total - width))
     means = growth * (np.interp(starts + width, cumulative, moment) - np.interp(starts, cumulative, moment))
-    start = np.interp(levels, means + moment[-1], starts)[:, None]
-    inside = np.minimum(start + width, cumulative[1:]) - np.maximum(start, cumulative[:-1])
-    return np.asarray(mass + growth * np.clip(inside, 0.0, mass))
+    return np.interp(levels, means + moment[-1], starts), float(width)
+
+
+def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
+    """For each level the row of least variance above the light mass: the optimum in closed form."""
+    start, width = window_starts(measure, epsilon, levels)
+    cumulative = np.concatenate([[0.0], np.cumsum(measure.mass)])
+    first, last = start[:, None], start[:, None] + width
+    inside = np.minimum(last, cumulative[1:]) - np.maximum(first, cumulative[:-1])
+    return np.asarray(measure.mass + math.expm1(epsilon) * np.clip(inside, 0.0, measure.mass))

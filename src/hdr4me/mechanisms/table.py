@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -40,7 +41,8 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        return self.achieved / self.bound - 1.0
+        """Infinite where nothing is proven (bound 0)."""
+        return self.achieved / self.bound - 1.0 if self.bound > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +150,15 @@ class Table(Mechanism):
         """g with E[g(cell) | level] = level², or None when the table's cells cannot tell (two cells, say).
 
         The least-norm solution of probabilities·g = levels². With it the reports of a dimension also estimate
-        the population's mean square. It is exact at the levels: a value between two levels counts for its rounded
-        square. For entries (values 0 and 1 are their own squares) it is `decode`.
+        the population's mean square. It is exact at the levels; a value between two levels, s apart, counts
+        for its square plus at most s²/4, which is held below 1/64: with fewer than 9 levels there is none.
+        For entries (values 0 and 1 are their own squares) it is `decode`.
         """
         if self.kind == "entries":
             return self.decode
         self._needs("value")
+        if self.n_levels < 9:
+            return None
         squares = self.levels * self.levels
         solution = np.asarray(np.linalg.lstsq(self.probabilities, squares, rcond=1e-13)[0], dtype=np.float64)
         residual = np.abs(self.probabilities @ solution - squares).max()
