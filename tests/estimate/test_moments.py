@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hdr4me.estimate.calibrate import value_moments
 from hdr4me.estimate.moments import Moments
 from hdr4me.survey import Randomizer, Survey
 
@@ -23,9 +24,13 @@ def test_it_is_a_lower_bound_of_the_square(mixed: Survey) -> None:
 
 
 def test_cells_that_cannot_tell() -> None:
-    """Three levels, two cells: the mean comes through, nothing else could."""
+    """Three levels, two cells: the mean comes through, nothing else could; the error is the plain one."""
     rows = tuple((ONE // 2 - k * ONE // 8, ONE // 2 + k * ONE // 8) for k in (-1, 0, 1))
-    assert Moments(Randomizer("line", 1.0, "value", (-4.0, 4.0), rows)).square_decoder is None
+    moments = Moments(Randomizer("line", 1.0, "value", (-4.0, 4.0), rows))
+    assert moments.square_decoder is None
+    mean, variance = value_moments(np.array([[45, 55]]), 100, moments)
+    assert mean == pytest.approx([0.4])
+    assert variance == pytest.approx([0.99 * (16 - 0.4**2) / 99])
 
 
 def test_a_cell_that_is_never_reported() -> None:

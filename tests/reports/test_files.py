@@ -122,6 +122,12 @@ def test_lines_longer_than_any_report(mixed: Survey, some_reports: np.ndarray, t
     assert len(seen[0].content) <= limit
 
 
+def test_white_space_alone_is_an_empty_file(mixed: Survey, tmp_path) -> None:
+    (tmp_path / "a.jsonl").write_text("\n  \n")
+    with pytest.raises(FormatError, match="is empty"):
+        list(read_reports(tmp_path / "a.jsonl", mixed))
+
+
 def test_the_longest_report_fits(all_sent: Survey) -> None:
     from hdr4me.reports.json import encode
     from hdr4me.reports.report import Report

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey import Numeric, Randomizer, Schema, Survey
 from hdr4me.survey.canonical import fingerprint
-from hdr4me.survey.survey import split_budget
 
 
 def tampered(survey: Survey, change: dict[str, Any], *, signed: bool = True) -> str:
@@ -55,13 +54,6 @@ def test_any_change_changes_the_fingerprint(mixed: Survey, other: Survey, all_se
 def test_repr_says_what_it_is(mixed: Survey) -> None:
     assert "4 dimensions" in repr(mixed)
     assert "three, coin, choice, bits" in repr(mixed)
-
-
-@given(st.floats(1e-9, 5000.0), st.integers(1, 1000))
-def test_the_budget_is_never_overspent(epsilon: float, m: int) -> None:
-    share = split_budget(epsilon, m)
-    assert m * Fraction(share) <= Fraction(epsilon)
-    assert m * Fraction(math.nextafter(share, math.inf)) > Fraction(epsilon)
 
 
 def test_a_changed_document_is_noticed(mixed: Survey) -> None:

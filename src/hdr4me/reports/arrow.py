@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,20 @@ def schema_of(survey: Survey) -> pa.Schema:
 
 
 def read_parquet(
-    path: str | os.PathLike[str], survey: Survey, on_rejected: OnRejected, block_rows: int
+    path: str | os.PathLike[str],
+    survey: Survey,
+    on_rejected: OnRejected,
+    block_rows: int,
+    *,
+    row_groups: Sequence[int] | None = None,
+    first_row: int = 0,
 ) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, page checksums."""
-    batches = _plainly(path, "Parquet", _parquet_batches(path, survey, block_rows))
-    return _blocks(path, batches, survey, on_rejected)
+    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, page checksums.
+
+    `row_groups` are the ones to read, all unless given; `first_row` rows stand before them.
+    """
+    batches = _plainly(path, "Parquet", _parquet_batches(path, survey, block_rows, row_groups))
+    return _blocks(path, batches, survey, on_rejected, first_row)
 
 
 def read_arrow(
@@ -55,10 +64,13 @@ def read_arrow(
     return _blocks(path, batches, survey, on_rejected)
 
 
-def _parquet_batches(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Any]:
+def _parquet_batches(
+    path: str | os.PathLike[str], survey: Survey, block_rows: int, row_groups: Sequence[int] | None
+) -> Iterator[Any]:
     with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
         _check_schema(path, file.schema_arrow, survey)
-        for batch in file.iter_batches(batch_size=block_rows):
+        groups = None if row_groups is None else list(row_groups)
+        for batch in file.iter_batches(batch_size=block_rows, row_groups=groups):
             batch.validate(full=True)
             yield batch
 
@@ -78,8 +90,6 @@ def _plainly(path: str | os.PathLike[str], kind: str, batches: Iterator[Any]) ->
     """Arrow's many ways of saying that a file is broken, as one."""
     try:
         yield from batches
-    except FileNotFoundError:
-        raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
@@ -100,9 +110,12 @@ def _check_schema(path: str | os.PathLike[str], schema: pa.Schema, survey: Surve
 
 
 def _blocks(
-    path: str | os.PathLike[str], batches: Iterator[Any], survey: Survey, on_rejected: OnRejected
+    path: str | os.PathLike[str],
+    batches: Iterator[Any],
+    survey: Survey,
+    on_rejected: OnRejected,
+    first: int = 0,
 ) -> Iterator[Block]:
-    first = 0
     for batch in batches:
         column, size = batch.column(0), survey.report_size
         values, start = column.buffers()[1], column.offset

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from hdr4me.atomic import write_text
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.survey.budget import check_budget, check_tables, split_budget
 from hdr4me.survey.canonical import fingerprint
 from hdr4me.survey.randomizer import Randomizer
 from hdr4me.survey.schema import Schema
 
-__all__ = ["Survey", "split_budget"]
+__all__ = ["Survey"]
 
 FORMAT, VERSION = "hdr4me-survey", 1
 _FIELDS = {
@@ -68,7 +67,7 @@ class Survey:
     ) -> None:
         from hdr4me.survey.design import design
 
-        _check_budget(schema, epsilon, n_sampled)
+        check_budget(schema, epsilon, n_sampled)
         per_value = split_budget(float(epsilon), int(n_sampled))
         randomizers, assignment = design(schema, per_value, mechanism, categorical)
         self._adopt(schema, float(epsilon), int(n_sampled), randomizers, assignment, name)
@@ -85,7 +84,7 @@ class Survey:
         name: str = "",
     ) -> Survey:
         """A survey from tables that are there already; everything about them is checked."""
-        _check_budget(schema, epsilon, n_sampled)
+        check_budget(schema, epsilon, n_sampled)
         survey = cls.__new__(cls)
         survey._adopt(schema, float(epsilon), int(n_sampled), tuple(randomizers), tuple(assignment), name)
         return survey
@@ -105,7 +104,7 @@ class Survey:
             name.encode("utf-8")
         except UnicodeEncodeError:
             raise InvalidInput(f"name = {name!r} has no UTF-8 form") from None
-        _check_tables(schema, epsilon, n_sampled, randomizers, assignment)
+        check_tables(schema, epsilon, n_sampled, randomizers, assignment)
         fields = zip(
             ("schema", "epsilon", "n_sampled", "randomizers", "assignment", "name"),
             (schema, epsilon, n_sampled, randomizers, assignment, name),
@@ -246,64 +245,3 @@ class Survey:
             raise
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
-
-
-def split_budget(epsilon: float, n_sampled: int) -> float:
-    """The largest float x with n_sampled·x ≤ epsilon, exactly.
-
-    >>> split_budget(1.0, 3) * 3, Fraction(split_budget(1.0, 3)) * 3 <= 1
-    (1.0, True)
-    """
-    share = epsilon / n_sampled
-    while Fraction(share) * n_sampled > Fraction(epsilon):
-        share = math.nextafter(share, 0.0)
-    return share
-
-
-def _check_budget(schema: Any, epsilon: Any, n_sampled: Any) -> None:
-    if not isinstance(schema, Schema):
-        raise InvalidInput(f"schema = {schema!r} must be a Schema")
-    try:
-        positive = not isinstance(epsilon, bool | str) and 0 < float(epsilon) <= 65536
-    except (TypeError, ValueError, OverflowError):
-        positive = False
-    if not positive:
-        raise InvalidInput(f"epsilon = {epsilon!r} is not allowed: it must be positive and at most 65536")
-    whole = hasattr(n_sampled, "__index__") and not isinstance(n_sampled, bool)
-    if not whole or not 1 <= n_sampled <= len(schema):
-        raise InvalidInput(
-            f"n_sampled = {n_sampled!r} is not allowed: it must be 1 to the number of dimensions, {len(schema)}"
-        )
-
-
-def _check_tables(
-    schema: Schema,
-    epsilon: float,
-    n_sampled: int,
-    randomizers: tuple[Randomizer, ...],
-    assignment: tuple[int, ...],
-) -> None:
-    if len(assignment) != len(schema):
-        raise InvalidInput(f"{len(assignment)} randomizers are assigned to {len(schema)} dimensions")
-    for randomizer in randomizers:
-        if n_sampled * Fraction(randomizer.epsilon) > Fraction(epsilon):
-            raise InvalidInput(
-                f"randomizer {randomizer.mechanism!r} spends {randomizer.epsilon} on each of {n_sampled} values, "
-                f"more than the survey's epsilon = {epsilon}"
-            )
-    for dimension, index in zip(schema, assignment, strict=True):
-        if type(index) is not int or not 0 <= index < len(randomizers):
-            raise InvalidInput(f"dimension {dimension.name!r}: randomizer = {index!r} does not exist")
-        randomizer = randomizers[index]
-        categories = getattr(dimension, "categories", None)
-        fits = (
-            randomizer.kind == "value"
-            if categories is None
-            else randomizer.kind == "entries"
-            or (randomizer.kind == "category" and randomizer.n_cells == len(categories))
-        )
-        if not fits:
-            raise InvalidInput(
-                f"dimension {dimension.name!r} cannot use randomizer {randomizer.mechanism!r} "
-                f"of kind {randomizer.kind!r}"
-            )
