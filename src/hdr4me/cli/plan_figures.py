@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,54 +15,75 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hdr4me.planner import Plan
+    from hdr4me.planner import Option, Plan
 
 __all__ = ["draw", "write_html", "write_png"]
 
-_COLOURS = ("#0b6e99", "#d1495b", "#edae49", "#3a7d44", "#6c4f9c", "#8d6a4f", "#4f4f4f", "#9aa0a6")
+# Colour and dash differ, so that lines that lie on one another can be told apart.
+_LOOKS: tuple[tuple[str, Any], ...] = (
+    ("#0b6e99", "-"),
+    ("#d1495b", "--"),
+    ("#d38a00", ":"),
+    ("#3a7d44", "-."),
+    ("#6c4f9c", (0, (5, 1))),
+    ("#8d6a4f", (0, (1, 1))),
+)
 
 
 def draw(plan: Plan) -> Figure:
-    """Three panels side by side."""
+    """Three panels side by side, one legend below."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = Figure(figsize=(13, 4.6), layout="constrained")
     density, over_m, over_epsilon = figure.subplots(1, 3)
     _density(plan, density)
     _error_against_m(plan, over_m)
     _error_against_epsilon(plan, over_epsilon)
+    plain = FuncFormatter(lambda x, _: f"{x:g}")
+    for axes in (over_m, over_epsilon):
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(plain)
+            axis.set_minor_formatter(NullFormatter())
     for axes in (density, over_m, over_epsilon):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
+    handles, labels = density.get_legend_handles_labels()
+    figure.legend(
+        handles[::-1], labels[::-1], loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9
+    )
     return figure
 
 
+def _shown(plan: Plan) -> list[tuple[Option, str, Any]]:
+    """The best six, each with its colour and dash."""
+    return [(option, *look) for option, look in zip(plan.mechanisms, _LOOKS, strict=False)]
+
+
 def _density(plan: Plan, axes: Axes) -> None:
-    shown = plan.mechanisms[:6]
-    reach = 3.5 * max(float(np.max(o.deviation(plan.setting.prior).sd)) for o in shown[:3])
+    shown = _shown(plan)
+    reach = 3.5 * max(float(np.max(option.deviation(plan.setting.prior).sd)) for option, *_ in shown[:3])
     x = np.linspace(-reach, reach, 401)
-    for option, colour in zip(shown, _COLOURS, strict=False):
-        density = option.deviation(plan.setting.prior).marginal_pdf(x)
-        axes.plot(x, density, color=colour, label=f"{option.mechanism}, m = {option.n_sampled:,}")
+    for option, colour, dash in reversed(shown):
+        y = option.deviation(plan.setting.prior).marginal_pdf(x)
+        axes.plot(x, y, color=colour, ls=dash, label=f"{option.mechanism}, m = {option.n_sampled:,}")
     ξ = plan.best.tolerance_each
-    axes.axvspan(-ξ, ξ, color=_COLOURS[0], alpha=0.08)
+    axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
     axes.set(
-        title=f"One estimate's deviation ({plan.best.probability:.0%} within ±{ξ:.2g})",
+        title=f"One estimate: {plan.best.probability:.0%} within ±{ξ:.2g}",
         xlabel="estimate − truth",
         ylabel="density",
     )
-    axes.legend(fontsize=8, frameon=False)
 
 
 def _error_against_m(plan: Plan, axes: Axes) -> None:
     setting = plan.setting
     grid = tuple(sampled_grid(setting.workload.n_dims))
-    for option, colour in zip(plan.mechanisms[:6], _COLOURS, strict=False):
+    for option, colour, dash in reversed(_shown(plan)):
         made = setting.classes((option.mechanism, option.categorical), grid)
-        axes.loglog(grid, np.sqrt(made.mse), color=colour)
+        axes.loglog(grid, np.sqrt(made.mse), color=colour, ls=dash)
         axes.plot(option.n_sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
-    axes.axhline(np.sqrt(plan.best.all_zeros_mse), color="#888", ls="--", lw=1)
-    axes.text(grid[0], np.sqrt(plan.best.all_zeros_mse) * 1.05, "all zeros", color="#666", fontsize=8)
+    _all_zeros(plan, axes)
     axes.set(
         title="Error against values sent", xlabel="dimensions each user reports, m", ylabel="root of the MSE"
     )
@@ -70,16 +91,24 @@ def _error_against_m(plan: Plan, axes: Axes) -> None:
 
 def _error_against_epsilon(plan: Plan, axes: Axes) -> None:
     centre = plan.best.epsilon
-    budgets = np.geomspace(max(centre / 16, 1e-3), min(centre * 16, 64.0), 25)
-    for option, colour in zip(plan.mechanisms[:6], _COLOURS, strict=False):
+    budgets = np.geomspace(max(centre / 16, 1e-3), max(min(centre * 16, 64.0), centre), 25)
+    for option, colour, dash in reversed(_shown(plan)):
         candidate = (option.mechanism, option.categorical)
         errors = [
             np.sqrt(replace(plan.setting, epsilon=float(e)).classes(candidate).mse.min()) for e in budgets
         ]
-        axes.loglog(budgets, errors, color=colour, label=option.mechanism)
+        axes.loglog(budgets, errors, color=colour, ls=dash)
     axes.axvline(centre, color="#888", lw=1)
-    axes.axhline(np.sqrt(plan.best.all_zeros_mse), color="#888", ls="--", lw=1)
+    _all_zeros(plan, axes)
     axes.set(title="Error against budget, each at its best m", xlabel="ε", ylabel="root of the MSE")
+
+
+def _all_zeros(plan: Plan, axes: Axes) -> None:
+    level = float(np.sqrt(plan.best.all_zeros_mse))
+    axes.axhline(level, color="#888", ls="--", lw=1)
+    axes.annotate(
+        "all zeros", (0.02, level), xycoords=("axes fraction", "data"), va="bottom", color="#666", fontsize=8
+    )
 
 
 def write_png(plan: Plan, path: Path) -> None:

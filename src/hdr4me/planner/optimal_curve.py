@@ -3,7 +3,7 @@
 `optimal_curve.json` holds, for a few dozen budgets, the variance V(t) of the designed table at |t| = 0, 1/8, …, 1 and
 its mean over t uniform, each divided by Duchi's C² = coth²(ε/2), the scale of the answer. Between the budgets the
 logarithms are interpolated (monotone cubics in log ε); below the first the table is Duchi's, above the last it stays
-as it is. `python -m hdr4me.planner.optimal_curve` writes the file anew.
+as it is. `write` makes the file anew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
-__all__ = ["BUDGETS", "OptimalCurve", "design_row"]
+__all__ = ["BUDGETS", "OptimalCurve", "design_row", "write"]
 
 Floats = NDArray[np.float64]
 
@@ -100,13 +100,10 @@ def design_row(epsilon: float) -> list[float]:
     return [float(f"{x:.9g}") for x in row / _scale(epsilon) ** 2]
 
 
-def _write() -> None:  # pragma: no cover - run by hand after `optimal` changes
+def write() -> None:  # pragma: no cover - run by hand after `optimal` changes
+    """Design every table and store its variances."""
     from pathlib import Path
 
     rows = [design_row(epsilon) for epsilon in BUDGETS]
     text = json.dumps({"epsilon": BUDGETS, "points": POINTS.tolist(), "variance": rows}, indent=1)
     Path(__file__).with_suffix(".json").write_text(text + "\n", "utf-8")
-
-
-if __name__ == "__main__":  # pragma: no cover
-    _write()

@@ -32,11 +32,12 @@ DEFAULT_PROBABILITY = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Plan(Sequence[Option]):
-    """The options, best first; `solved` names what was asked for ("" if only the error was)."""
+    """The options, best first; `solved` names what was solved for, `asked` is the tolerance given."""
 
     options: tuple[Option, ...]
     setting: Setting = field(repr=False)
     solved: str = ""
+    asked: float | None = None
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -59,7 +60,7 @@ class Plan(Sequence[Option]):
     @property
     def summary(self) -> str:
         """One line in plain words."""
-        return summary(self.best, self.solved)
+        return summary(self.best, self.solved, self.asked)
 
     @property
     def mechanisms(self) -> tuple[Option, ...]:
@@ -142,7 +143,7 @@ def plan(
     found = _rank(setting, tolerance, chosen, schema, solved, rank_by)
     if not solved and tolerance is not None and probability is not None:
         _insist(found, tolerance, chosen)
-    return found
+    return replace(found, asked=tolerance)
 
 
 def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:

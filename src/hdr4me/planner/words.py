@@ -37,7 +37,7 @@ def percent(p: float) -> str:
     return f"{100 * p:.3g} %"
 
 
-def summary(option: Option, solved: str) -> str:
+def summary(option: Option, solved: str, asked: float | None = None) -> str:
     """One line for the person who asked."""
     what = option.workload.what
     single = option.workload.n_coordinates == 1
@@ -67,6 +67,14 @@ def summary(option: Option, solved: str) -> str:
         + ("" if single else f" and ±{number(option.worst_tolerance_joint)}")
         + " whatever the values are)"
     )
+    within = ""
+    if asked is not None and not solved:
+        within = f"; ±{number(asked)} is kept by each with {percent(option.probability_within)}"
+        within += (
+            ""
+            if single
+            else f" and by all at once with {percent(option.joint_probability_within)} probability"
+        )
     by = option.mechanism
     if option.categorical and option.workload.numeric:
         by += f" and {option.categorical}"
@@ -78,4 +86,6 @@ def summary(option: Option, solved: str) -> str:
         baseline = (
             f"; all zeros would score BETTER, {number(zeros)} of the error: too few reports to learn from"
         )
-    return head + body + worst + how + baseline + f"; re-calibration is {option.recalibration.verdict}."
+    return (
+        head + body + worst + within + how + baseline + f"; re-calibration is {option.recalibration.verdict}."
+    )
