@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,18 @@ def test_a_failure_while_writing_leaves_the_old_file(
         fail()
     assert np.array_equal(read(path, mixed), some_reports[:10])
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_disk_that_fills_up(path: Path, mixed: Survey, some_reports: np.ndarray) -> None:
+    """A limit on the size of files stands for the full disk: an OSError, and nothing left behind."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large|Errno 27"):
+            write(path, mixed, *[some_reports] * 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(path.parent.iterdir())
 
 
 def test_missing_and_empty_files(path: Path, mixed: Survey) -> None:
