@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hdr4me.engines.local import Local as Local
     from hdr4me.engines.records import count_records as count_records
+    from hdr4me.engines.spark_engine import Spark as Spark
+    from hdr4me.engines.spark_engine import spark as spark
+    from hdr4me.engines.spark_session import open_session as open_session
 
-__all__ = ["Local", "count_records"]
+__all__ = ["Local", "Spark", "count_records", "open_session", "spark"]
 
-_HOMES = {"Local": "local", "count_records": "records"}
+_HOMES = {
+    "Local": "local",
+    "Spark": "spark_engine",
+    "count_records": "records",
+    "open_session": "spark_session",
+    "spark": "spark_engine",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,264 @@
+"""Spark as an engine: our kernels in its executors, integers back in a tree, the same tally to the last bit."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from hdr4me.engines import spark_counts, spark_records
+from hdr4me.engines.columns import from_batch
+from hdr4me.engines.records import table_batches
+from hdr4me.engines.spark_files import plan_splits, record_format
+from hdr4me.engines.spark_session import require_pyspark
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.reports import write_reports
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Spark", "report_schema", "spark"]
+
+_Path = str | os.PathLike[str]
+_Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_DIRECT_BYTES = 1 << 24
+"""Partial tallies that together are no larger than this go straight to the driver."""
+
+
+def spark(session: SparkSession) -> Spark:
+    """The engine on an open Spark session; `open_session` in `hdr4me.engines.spark_session` opens one."""
+    return Spark(session)
+
+
+class Spark:
+    """Perturb and tally on a cluster. Records may be anything that Spark reads; reports too.
+
+    Reports never move between executors: each task counts its own into one vector of integers, and vectors are added
+    in a tree. Retried and speculative tasks give the same integers, and Spark takes each partition's once.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        require_pyspark()
+        from pyspark.sql import SparkSession
+
+        if not isinstance(session, SparkSession):
+            raise InvalidInput(f"session = {session!r} must be a SparkSession")
+        self.session = session
+
+    # -- records to reports --------------------------------------------------------------------------------------
+
+    @overload
+    def perturb(self, records: Any, survey: Any) -> DataFrame: ...
+    @overload
+    def perturb(self, records: Any, survey: Any, target: _Path) -> int: ...
+
+    def perturb(self, records: Any, survey: Any, target: _Path | None = None) -> DataFrame | int:
+        """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
+
+        Records are a DataFrame, a path that Spark reads (Parquet, CSV, JSON lines, by its suffix) or an Arrow table.
+        Every record is randomised ONCE: the DataFrame is materialised before it is returned (in the session's
+        checkpoint directory if it has one, else on the executors), because a lazy one would randomise each user anew
+        at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
+        file for each partition is written, and the folder appears whole or not at all.
+        """
+        records, survey = _in_order(records, survey)
+        frame = self._records(records, survey)
+        if target is not None:
+            return self._perturb_to(frame, survey, Path(target))
+        reports = frame.mapInArrow(
+            lambda batches: spark_records.report_batches(batches, survey), "report binary"
+        )
+        reports = reports.select(reports["report"].alias("report", metadata=_labels(survey)))
+        durable = self.session.sparkContext.getCheckpointDir() is not None
+        return reports.checkpoint() if durable else reports.localCheckpoint()
+
+    def _records(self, records: Any, survey: Survey) -> DataFrame:
+        """The survey's dimensions of the records, in its order; what is wrong with them is said before any job."""
+        from pyspark.sql import DataFrame
+
+        if isinstance(records, str | os.PathLike):
+            records = self._read_records(os.fspath(records))
+        elif isinstance(records, pa.Table | pa.RecordBatch):
+            table = pa.Table.from_batches([records]) if isinstance(records, pa.RecordBatch) else records
+            records = self.session.createDataFrame(table)
+        if not isinstance(records, DataFrame):
+            raise InvalidInput(
+                f"records of type {type(records).__name__}: expected a DataFrame, a path or a table"
+            )
+        empty: Any = records.limit(0).toArrow()
+        list(table_batches(empty, survey))
+        chosen = empty.select(list(survey.schema.names)).schema
+        from_batch(pa.RecordBatch.from_pylist([], schema=chosen), survey)
+        return records.select([records["`" + name.replace("`", "``") + "`"] for name in survey.schema.names])
+
+    def _read_records(self, path: str) -> DataFrame:
+        kind = record_format(path)
+        # Values of a CSV file stay text, as on one machine: no value can stop the job or be lost by a guessed type.
+        reader = self.session.read.option("header", True) if kind == "csv" else self.session.read
+        return reader.load(path, format=kind)
+
+    def _perturb_to(self, frame: DataFrame, survey: Survey, target: Path) -> int:
+        target = Path(os.path.realpath(target))
+        if target.exists():
+            raise InvalidInput(f"{target} exists: Spark writes a folder of reports that is not there yet")
+        token = secrets.token_hex(6)
+        staging, final = (target.with_name(f".{target.name}.{token}.{kind}") for kind in ("tasks", "part"))
+        staging.mkdir()
+        try:
+            rows = frame.mapInArrow(_writer(survey, str(staging)), spark_records.PART_SCHEMA).collect()
+            final.mkdir()
+            # Spark hands over each partition's result once, whatever was repeated: these files and no others exist.
+            for row in rows:
+                (staging / row["name"]).rename(final / (row["name"][:10] + ".parquet"))
+            if not rows:
+                with write_reports(final / "part-00000.parquet", survey):
+                    pass
+            final.rename(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+            shutil.rmtree(final, ignore_errors=True)
+        return sum(row["n_reports"] for row in rows)
+
+    # -- reports to a tally --------------------------------------------------------------------------------------
+
+    def tally(self, reports: Any, survey: Any, *, quarantine: _Path | None = None) -> Tally:
+        """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
+
+        Files are read by the executors themselves, with the checks of one machine: format, fingerprint, page
+        checksums. A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
+        in each row; its reports are the survey's by the caller's word unless the column says whose they are. Bad
+        reports are counted by reason and, with `quarantine` (a path for Spark to write, not there yet), written down as
+        JSON lines with reason, place and content; without any bad report nothing is written.
+        """
+        reports, survey = _in_order(reports, survey)
+        from pyspark.sql import DataFrame
+
+        keep = quarantine is not None
+        if isinstance(reports, DataFrame):
+            source, work, n_parts = self._frame(reports, survey, keep)
+        else:
+            paths = [reports] if isinstance(reports, str | os.PathLike) else list(reports)
+            if not paths:
+                return Tally(survey)
+            source, work, n_parts = self._files(paths, survey, keep)
+        output = source.mapInArrow(work, spark_counts.SCHEMA)
+        if quarantine is None:
+            return self._collect(output, survey, n_parts)
+        output = output.persist(_disk_only())
+        try:
+            tally = self._collect(output, survey, n_parts)
+            if tally.rejected:
+                bad = output.where("reason is not null").select("reason", "where", "content")
+                bad.write.json(os.fspath(quarantine))
+        finally:
+            output.unpersist()
+        return tally
+
+    def _frame(self, reports: DataFrame, survey: Survey, keep: bool) -> tuple[DataFrame, _Work, int | None]:
+        name = next((name for name in ("report", "value") if name in reports.columns), None)
+        if name is None:
+            raise FormatError(f"the DataFrame has no column 'report' or 'value': it has {reports.columns}")
+        field = reports.schema[name]
+        if field.dataType.typeName() not in ("binary", "string"):
+            raise FormatError(
+                f"column {name!r} is of type {field.dataType.typeName()}: expected binary or string"
+            )
+        found = field.metadata.get("hdr4me.survey", survey.fingerprint)
+        if found != survey.fingerprint:
+            raise FingerprintMismatch(f"column {name!r}", survey.fingerprint, found)
+        return reports.select(name), _counter(survey, keep), None
+
+    def _files(self, paths: Sequence[_Path], survey: Survey, keep: bool) -> tuple[DataFrame, _Work, int]:
+        splits = plan_splits(paths, self.session.sparkContext.defaultParallelism)
+        return self.session.range(0, len(splits), 1, len(splits)), _reader(survey, splits, keep), len(splits)
+
+    def _collect(self, output: DataFrame, survey: Survey, n_parts: int | None) -> Tally:
+        """Add the partial tallies: in the executors first, unless they are few and small."""
+        from pyspark.sql import functions as F
+
+        partials = output.where("reason is null")
+        size = spark_counts.to_vector(Tally(survey)).nbytes
+        if n_parts is None or n_parts * size > _DIRECT_BYTES:
+            parallelism = self.session.sparkContext.defaultParallelism
+            middle = max(1, parallelism if n_parts is None else min(parallelism, int(n_parts**0.5)))
+            for width in [middle, 1] if middle > 1 and middle * size > _DIRECT_BYTES else [middle]:
+                spread = partials.withColumn("part", F.spark_partition_id()).repartition(width, "part")
+                partials = spread.mapInArrow(spark_counts.add_partials, spark_counts.SCHEMA)
+        total = spark_counts.to_vector(Tally(survey))
+        for row in partials.select("partial", "fault").collect():
+            if row["fault"] is not None:
+                spark_counts.raise_fault(row["fault"])
+            total += np.frombuffer(row["partial"], "<i8")
+        return spark_counts.from_vector(total, survey)
+
+
+def report_schema(survey: Survey) -> StructType:
+    """The schema of a stream or table of binary reports, labelled with the survey's fingerprint."""
+    require_pyspark()
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    return StructType([StructField("report", BinaryType(), True, _labels(survey))])
+
+
+def _labels(survey: Survey) -> dict[str, Any]:
+    """A column's metadata; Spark keeps it in Parquet and in tables, and shows it when they are read."""
+    return {"hdr4me.format": "hdr4me-reports", "hdr4me.version": "1", "hdr4me.survey": survey.fingerprint}
+
+
+def _in_order(data: Any, survey: Any) -> tuple[Any, Survey]:
+    """Both orders are taken: a DataFrame's own idiom has the data first, the engines' protocol the survey."""
+    if isinstance(data, Survey):
+        data, survey = survey, data
+    if not isinstance(survey, Survey):
+        raise InvalidInput(f"survey = {survey!r} must be a Survey")
+    return data, survey
+
+
+def _disk_only() -> Any:
+    from pyspark import StorageLevel
+
+    return StorageLevel.DISK_ONLY
+
+
+# -- what is sent to the executors: functions that hold the survey and nothing of the driver ------------------------
+
+
+def _counter(survey: Survey, keep: bool) -> _Work:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        where = f"partition {_partition()}"
+        return spark_counts.count_batches(batches, survey, keep=keep, where=where)
+
+    return count
+
+
+def _reader(survey: Survey, splits: Sequence[spark_counts.Split], keep: bool) -> _Work:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in np.asarray(batch.column(0)).tolist():
+                yield from spark_counts.count_split(splits[index], survey, keep=keep)
+
+    return read
+
+
+def _writer(survey: Survey, folder: str) -> _Work:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return spark_records.write_part(batches, survey, folder, _partition())
+
+    return write
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else 0

@@ -1,0 +1,62 @@
+"""Opening a Spark session with what the engine needs, and saying plainly what is missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from hdr4me.errors import InvalidInput, MissingDependency
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["open_session", "require_pyspark"]
+
+_INSTALL = "the Spark engine needs pyspark: pip install 'hdr4me[spark]'"
+_JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"
+
+
+def require_pyspark() -> None:
+    """Raise `MissingDependency` with the command that installs pyspark, if it is not there."""
+    try:
+        import pyspark.sql  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(_INSTALL) from error
+
+
+def open_session(
+    master: str | None = None, *, name: str = "hdr4me", settings: dict[str, str] | None = None
+) -> SparkSession:
+    """A session on `master`, or the one that is already open; quiet, and on this machine loopback only.
+
+    Without `master` Spark's own configuration decides, as under spark-submit. On this machine the executors run
+    this very interpreter; elsewhere `PYSPARK_PYTHON` or `spark.pyspark.python` names the one that has hdr4me.
+    """
+    if master is not None and (not isinstance(master, str) or not master):
+        raise InvalidInput(
+            f"master = {master!r} must be a Spark master URL, such as local[4] or spark://host:7077"
+        )
+    require_pyspark()
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).config("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # A laptop changes networks: its own name may not resolve, the loopback always does.
+            for key in ("spark.driver.host", "spark.driver.bindAddress"):
+                builder = builder.config(key, "127.0.0.1")
+            builder = builder.config("spark.ui.enabled", "false")
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY" in str(error.getCondition()):
+            raise MissingDependency(_JAVA) from error
+        raise
+    session.sparkContext.setLogLevel("ERROR")
+    return session
