@@ -18,13 +18,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.framework.laws import Law, calibrate
+from hdr4me.framework.laws import calibrate
 from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.mechanisms import mechanism
 from hdr4me.planner.optimal_curve import OptimalCurve
 from hdr4me.planner.workload import Workload
 
-__all__ = ["CATEGORICAL", "NUMERIC", "Classes", "Prior", "classes", "law_of", "sampled_grid"]
+__all__ = ["CATEGORICAL", "NUMERIC", "Classes", "Prior", "classes", "sampled_grid"]
 
 Floats = NDArray[np.float64]
 Prior = Literal["uniform", "worst"]
@@ -43,22 +43,16 @@ _NODES = np.concatenate([(_GAUSS + 1) / 2, _GRID])
 _FREQUENCIES = np.linspace(0.0, 1.0, 65)
 
 
-@lru_cache(maxsize=8192)
-def law_of(name: str, epsilon: float) -> Law:
-    """The law of one calibrated report on [−1, 1]."""
-    if name == "optimal":
-        return OptimalCurve(epsilon)
-    options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
-    return calibrate(mechanism(name, epsilon=epsilon, **options))
-
-
 @lru_cache(maxsize=65536)
 def _variances(name: str, epsilon: float) -> tuple[float, tuple[float, ...]]:
-    """V̄ over the uniform prior, and V on the grid of |t|."""
-    law = law_of(name, epsilon)
+    """V̄ over the uniform prior, and V on the grid of |t|, of one calibrated report on [−1, 1]."""
+    if name == "optimal":
+        curve = OptimalCurve(epsilon)
+        return curve.mean_variance, tuple(curve.variance(_GRID).tolist())
+    options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
+    law = calibrate(mechanism(name, epsilon=epsilon, **options))
     v = np.asarray(law.variance(_NODES), dtype=np.float64)
-    mean = law.mean_variance if isinstance(law, OptimalCurve) else float(v[:6] @ _GAUSS_WEIGHTS / 2)
-    return mean, tuple(v[6:].tolist())
+    return float(v[:6] @ _GAUSS_WEIGHTS / 2), tuple(v[6:].tolist())
 
 
 @lru_cache(maxsize=65536)

@@ -25,14 +25,14 @@ Floats = NDArray[np.float64]
 
 BUDGETS = (
     0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0,
-    4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0,
+    4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 20.0, 24.0, 32.0,
 )  # fmt: skip
 POINTS = np.linspace(0.0, 1.0, 9)
 
 
 @dataclass(frozen=True)
 class OptimalCurve:
-    """The law of an `optimal` report as far as planning needs it: unbiased, with the designed table's variance.
+    """What planning needs to know of an `optimal` report: the designed table's variance.
 
     >>> curve = OptimalCurve(1.0)
     >>> 3.5 < float(curve.variance(0.5)) < 4.1  # Piecewise has 4.07 there, and 5.22 at the end
@@ -40,11 +40,6 @@ class OptimalCurve:
     """
 
     epsilon: float
-    domain: tuple[float, float] = (-1.0, 1.0)
-
-    def mean(self, t: ArrayLike, /) -> Floats:
-        """E[t*|t] = t."""
-        return np.asarray(t, dtype=np.float64)
 
     def variance(self, t: ArrayLike, /) -> Floats:
         """V(|t|), linear in t² between the stored points."""
@@ -55,11 +50,6 @@ class OptimalCurve:
     def mean_variance(self) -> float:
         """V̄ over t uniform on [−1, 1]."""
         return float(_row(self.epsilon)[-1])
-
-    def abs_third_moment(self, t: ArrayLike, /) -> Floats:
-        """At most C'·V with C' = C + |t| the largest distance of a report of Duchi's scale; used by no ranking."""
-        t = np.asarray(t, dtype=np.float64)
-        return np.asarray((_scale(self.epsilon) + np.abs(t)) * self.variance(t))
 
 
 def _scale(epsilon: float) -> float:
