@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}", 2)
     except TyperException as error:
-        return _complain(getattr(error, 'format_message', error.__str__)(), 2)
+        return _complain(getattr(error, "format_message", error.__str__)(), 2)
     return result if isinstance(result, int) else 0
 
 

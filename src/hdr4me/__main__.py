@@ -1,0 +1,7 @@
+"""python -m hdr4me."""
+
+import sys
+
+from hdr4me.cli import main
+
+sys.exit(main())

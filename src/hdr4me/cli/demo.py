@@ -1,0 +1,43 @@
+"""hdr4me demo: the main job on a simulated panel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the files that are made.")
+    ] = Path("demo"),
+    users: Annotated[int, typer.Option(help="How many simulated users.")] = 100_000,
+    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """A whole collection: 100,000 users, 64 dimensions, survey → perturb → tally → estimate → a page to look at.
+
+    Example: hdr4me demo --output demo
+    """
+    if users < 1000:
+        raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
+    from hdr4me.evaluation.demo import run_demo
+
+    made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)
+    if json:
+        print_json({"coverage": made.coverage, "advice": list(made.better.advice), "rows": made.rows})
+    else:
+        columns = ("dimension", "category", "true", "estimate", "lower", "upper", "answers")
+        print_table(
+            f"{users:,} users, epsilon = {epsilon:g}: truth and private estimates with 95 % intervals",
+            columns,
+            [[row[column] for column in columns] for row in made.rows],
+        )
+        for line in made.better.advice:
+            print_note(line)
+    print_note(f"{made.coverage:.1%} of the 95 % intervals hold the truth. Now open {output / 'report.html'}")

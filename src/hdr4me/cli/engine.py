@@ -1,0 +1,73 @@
+"""The --engine option: this machine or Spark, behind the same two verbs, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from hdr4me.cli.output import progress
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.survey import Survey
+    from hdr4me.tally import Tally
+
+__all__ = ["ENGINE", "MASTER", "Worker", "open_engine"]
+
+ENGINE = Annotated[str, typer.Option("--engine", help="Where the work is done: local or spark.")]
+MASTER = Annotated[
+    str | None, typer.Option("--master", help="For spark: the master's URL, such as local[2].")
+]
+
+
+class Worker(Protocol):
+    """What a command asks of an engine."""
+
+    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
+        """Write the reports of a file of records; how many there are."""
+
+    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
+        """Count files of reports; bad ones go to the quarantine, or the first one is an error."""
+
+
+@contextmanager
+def open_engine(engine: str, master: str | None) -> Iterator[Worker]:
+    """The engine called `engine`, closed afterwards."""
+    if engine not in ("local", "spark"):
+        raise InvalidInput(f"--engine {engine!r} is not known: use local or spark")
+    if engine == "local":
+        if master is not None:
+            raise InvalidInput(f"--master {master!r} goes with --engine spark")
+        yield _Local()
+        return
+    from hdr4me.engines.spark import open_session
+
+    with open_session(master) as session:
+        yield _Spark(session)  # noqa: F821
+
+
+class _Local:
+    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
+        from hdr4me.engines import Local, count_records
+
+        with progress("perturbing", count_records(records)) as advance:
+            return Local().perturb(survey, records, output, progress=advance)
+
+    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
+        from hdr4me.engines import Local, count_records
+        from hdr4me.reports import Quarantine, refuse
+
+        sizes = [count_records(path) for path in reports]
+        with ExitStack() as stack:
+            handler = None
+            if strict:
+                handler = refuse
+            elif quarantine is not None:
+                handler = stack.enter_context(Quarantine(quarantine))
+            total = None if None in sizes else sum(size or 0 for size in sizes)
+            advance = stack.enter_context(progress("tallying", total))
+            return Local().tally(survey, reports, on_rejected=handler, progress=advance)

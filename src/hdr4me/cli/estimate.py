@@ -1,0 +1,104 @@
+"""hdr4me estimate: a tally becomes means and frequencies with error bars."""
+
+from __future__ import annotations
+
+import csv as csv_writer
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hdr4me.atomic import write_text
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.tally import load_sum
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.tally import Tally
+
+COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
+
+
+def estimate(
+    source: Annotated[
+        list[Path], typer.Argument(help="One or more tallies; or with --survey, files of reports.")
+    ],
+    survey: Annotated[Path | None, typer.Option(help="The survey, when the sources are reports.")] = None,
+    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold for all rows at once.")
+    ] = False,
+    recalibrate: Annotated[
+        str | None,
+        typer.Option(
+            help="Re-calibrate: auto (does no harm), l1, l2, bayes, james_stein, sure, clip, zeros."
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
+    ] = None,
+    engine: ENGINE = "local",
+    master: MASTER = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Calibrated means in your own units and frequencies, with standard errors and intervals.
+
+    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate.
+
+    Example: hdr4me estimate week.tally --recalibrate auto --csv answer.csv
+    """
+    tally = _tally(source, survey, engine, master)
+    found = tally.estimate()
+    advice: list[str] = []
+    if recalibrate is not None:
+        from hdr4me.recalibrate import recalibrate_estimate
+
+        better = recalibrate_estimate(found, recalibrate)
+        rows, advice = better.table(level=level), list(better.advice)
+    else:
+        rows = found.table(level, simultaneous=simultaneous)
+    if csv is not None:
+        text = _csv(rows)
+        sys.stdout.write(text) if str(csv) == "-" else write_text(csv, text)
+    if json:
+        print_json(
+            {
+                "survey": tally.survey.fingerprint,
+                "users": tally.n_reports,
+                "level": level,
+                "advice": advice,
+                "rows": rows,
+            }
+        )
+    elif csv is None:
+        print_table(
+            f"{tally.n_reports:,} users, intervals at {level:.3g}"
+            + (" for all rows at once" if simultaneous else ""),
+            COLUMNS,
+            [[row.get(column) for column in COLUMNS] for row in rows],
+        )
+    for line in advice:
+        print_note(line)
+
+
+def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:
+    from hdr4me.survey import Survey
+
+    if survey is not None:
+        with open_engine(engine, master) as worker:
+            return worker.tally(Survey.load(survey), source, None, False)
+    if engine != "local":
+        raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
+    return load_sum(source)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv_writer.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,26 @@
+"""hdr4me merge: tallies add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hdr4me.cli.output import print_note
+from hdr4me.cli.tally import describe, load_sum
+
+
+def merge(
+    tallies: Annotated[list[Path], typer.Argument(help="Tallies of one survey.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write their sum.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Add tallies of the same survey: exact, in any order, from any machine.
+
+    Example: hdr4me merge monday.tally tuesday.tally --output week.tally
+    """
+    total = load_sum(tallies)
+    total.save(output)
+    describe(total, json)
+    print_note(f"wrote {output}")

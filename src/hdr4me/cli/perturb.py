@@ -1,0 +1,38 @@
+"""hdr4me perturb: a file of records becomes a file of reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.output import print_json, print_note
+
+
+def perturb(
+    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
+    records: Annotated[
+        Path, typer.Argument(help="Records, a column for each dimension: Parquet, Arrow or CSV.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")],
+    engine: ENGINE = "local",
+    master: MASTER = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
+
+    Each run draws anew and spends the survey's whole budget for every user again: publish the reports of one run only.
+
+    Example: hdr4me perturb survey.json records.parquet --output reports.parquet
+    """
+    from hdr4me.survey import Survey
+
+    document = Survey.load(survey)
+    with open_engine(engine, master) as worker:
+        n = worker.perturb(document, records, output)
+    if json:
+        print_json({"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size})
+    else:
+        print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")

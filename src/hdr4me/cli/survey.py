@@ -1,0 +1,117 @@
+"""hdr4me survey: write a survey down, or show one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.survey import Survey
+
+
+def survey(
+    source: Annotated[
+        Path,
+        typer.Argument(help="A schema (.json, .toml), a data file (.parquet, .csv), or a survey to show."),
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the survey.")] = None,
+    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 1.0,
+    sampled: Annotated[int, typer.Option(help="How many dimensions each user reports (m).")] = 1,
+    mechanism: Annotated[
+        str, typer.Option(help="For numeric dimensions: optimal, piecewise, duchi, ...")
+    ] = "optimal",
+    categorical: Annotated[str, typer.Option(help="For categories: auto, grr, oue or histogram.")] = "auto",
+    name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
+    ranges: Annotated[
+        list[str] | None, typer.Option("--range", help="For a data file: column=low:high (repeat).")
+    ] = None,
+    categories: Annotated[
+        list[str] | None, typer.Option("--categories", help="For a data file: column=a,b,c (repeat).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Design a survey from a schema: pick the tables, prove them private, write the document.
+
+    Ranges and categories are never read off the private data: for a data file you give them.
+
+    Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
+    """
+    from hdr4me.survey import Schema, Survey
+
+    if source.suffix in (".parquet", ".csv", ".arrow"):
+        schema = Schema.infer(
+            source,
+            ranges={column: _range(column, text) for column, text in _pairs("--range", ranges)},
+            categories={column: text.split(",") for column, text in _pairs("--categories", categories)},
+        )
+    elif _is_survey(source):
+        _show(Survey.load(source), json)
+        return
+    else:
+        schema = Schema.load(source)
+    made = Survey(
+        schema, epsilon=epsilon, mechanism=mechanism, n_sampled=sampled, categorical=categorical, name=name
+    )
+    if output is not None:
+        made.save(output)
+        print_note(f"wrote {output}")
+    _show(made, json)
+
+
+def _is_survey(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b'"hdr4me-survey"' in file.read(256)
+
+
+def _pairs(option: str, items: list[str] | None) -> list[tuple[str, str]]:
+    pairs = [item.partition("=") for item in items or []]
+    for (column, equals, text), item in zip(pairs, items or [], strict=True):
+        if not (column and equals and text):
+            raise InvalidInput(f"{option} {item!r} is not allowed: write column=value")
+    return [(column, text) for column, _, text in pairs]
+
+
+def _range(column: str, text: str) -> tuple[float, float]:
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise InvalidInput(f"--range {column}={text} is not allowed: write {column}=low:high") from None
+
+
+def _show(made: Survey, json: bool) -> None:
+    tables = [
+        {
+            "mechanism": randomizer.mechanism,
+            "kind": randomizer.kind,
+            "dimensions": made.assignment.count(index),
+            "levels": randomizer.n_levels,
+            "cells": randomizer.n_cells,
+            "epsilon": randomizer.epsilon,
+        }
+        for index, randomizer in enumerate(made.randomizers)
+    ]
+    summary = {
+        "fingerprint": made.fingerprint,
+        "name": made.name,
+        "epsilon": made.epsilon,
+        "epsilon_per_value": made.epsilon_per_value,
+        "n_dims": len(made.schema),
+        "n_sampled": made.n_sampled,
+        "report_bytes": made.report_size,
+        "tables": tables,
+    }
+    if json:
+        print_json(summary)
+        return
+    print_table(
+        f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} sent by each user, "
+        f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
+        ["table", "for", "dimensions", "levels", "cells", "epsilon of a value"],
+        [[t["mechanism"], t["kind"], t["dimensions"], t["levels"], t["cells"], t["epsilon"]] for t in tables],
+    )

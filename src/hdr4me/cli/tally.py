@@ -1,0 +1,63 @@
+"""hdr4me tally: files of reports become one tally."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.output import print_json, print_note
+
+if TYPE_CHECKING:
+    from hdr4me.tally import Tally
+
+
+def tally(
+    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
+    reports: Annotated[list[Path], typer.Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the tally.")],
+    quarantine: Annotated[
+        Path | None, typer.Option(help="Where bad reports go, with their reasons (JSON lines).")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad report.")] = False,
+    engine: ENGINE = "local",
+    master: MASTER = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Count reports into integers; bad ones are left out, counted by reason and kept in quarantine.
+
+    Example: hdr4me tally survey.json reports-*.parquet --output day.tally
+    """
+    from hdr4me.survey import Survey
+
+    document = Survey.load(survey)
+    with open_engine(engine, master) as worker:
+        counted = worker.tally(document, reports, quarantine, strict)
+    counted.save(output)
+    describe(counted, json)
+    print_note(f"wrote {output}")
+
+
+def load_sum(paths: Sequence[Path]) -> Tally:
+    """The sum of tallies in files, all of the first one's survey."""
+    from hdr4me.tally import Tally
+
+    total = Tally.load(paths[0])
+    for path in paths[1:]:
+        total = total + Tally.load(path, total.survey)
+    return total
+
+
+def describe(counted: Tally, json: bool) -> None:
+    """The summary of a tally, for a program or a person."""
+    if json:
+        print_json(
+            {"survey": counted.survey.fingerprint, "reports": counted.n_reports, "rejected": counted.rejected}
+        )
+        return
+    print_note(f"{counted.n_reports:,} reports of survey {counted.survey.fingerprint[:12]}")
+    for reason, number in counted.rejected.items():
+        print_note(f"{number:,} left out: {reason}")

@@ -1,0 +1,180 @@
+"""Bad input on every command: one plain line, exit code 2, no partial output file."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for outputs, which must be empty when the test ends."""
+    out = tmp_path / "out"
+    out.mkdir()
+    yield out
+    assert list(out.iterdir()) == []
+
+
+@pytest.fixture
+def cut(collected, tmp_path: Path):
+    """A copy of a file of the collection, cut short in the middle."""
+
+    def make(path: Path) -> Path:
+        short = tmp_path / f"cut{path.suffix}"
+        short.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        return short
+
+    return make
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    path = tmp_path / "empty.parquet"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def foreign(run, collected, tmp_path: Path) -> Path:
+    """A survey with the same questions and another budget."""
+    path = tmp_path / "foreign.json"
+    assert run("survey", collected.schema, "--epsilon", 1, "--mechanism", "duchi", "-o", path).code == 0
+    return path
+
+
+def test_missing_files(plain, collected, folder: Path) -> None:
+    gone = folder / "gone"
+    for arguments in [
+        ("survey", gone),
+        ("perturb", gone, collected.records, "-o", folder / "r.parquet"),
+        ("perturb", collected.survey, gone, "-o", folder / "r.parquet"),
+        ("tally", collected.survey, gone, "-o", folder / "t"),
+        ("merge", collected.tally, gone, "-o", folder / "t"),
+        ("estimate", gone),
+        ("audit", gone),
+    ]:
+        assert str(gone) in plain(*arguments)
+
+
+def test_wrong_kinds_of_file(plain, collected, folder: Path) -> None:
+    assert "not a survey" in plain("perturb", collected.schema, collected.records, "-o", folder / "r.parquet")
+    assert "no column" in plain("perturb", collected.survey, collected.reports, "-o", folder / "r.parquet")
+    plain("tally", collected.survey, collected.records, "-o", folder / "t")
+    assert "not a tally" in plain("merge", collected.survey, "-o", folder / "t")
+    assert "not a tally" in plain("estimate", collected.survey)
+    plain("audit", collected.reports)
+    plain("survey", collected.tally)
+
+
+def test_truncated_files(plain, cut, collected, folder: Path) -> None:
+    plain("audit", cut(collected.survey))
+    plain("perturb", collected.survey, cut(collected.records), "-o", folder / "r.parquet")
+    plain("tally", collected.survey, cut(collected.reports), "-o", folder / "t")
+    plain("estimate", cut(collected.tally))
+    plain("merge", collected.tally, cut(collected.tally), "-o", folder / "t")
+
+
+def test_empty_files(plain, empty: Path, collected, folder: Path) -> None:
+    assert "empty" in plain("perturb", collected.survey, empty, "-o", folder / "r.parquet")
+    assert "empty" in plain("tally", collected.survey, empty, "-o", folder / "t")
+    plain("estimate", empty)
+    plain("audit", empty)
+    plain("survey", empty)
+
+
+def test_foreign_fingerprints_are_both_named(run, plain, foreign: Path, collected, folder: Path, tmp_path: Path) -> None:
+    ours, theirs = (run("survey", path, "--json").json["fingerprint"] for path in (collected.survey, foreign))
+    line = plain("tally", foreign, collected.reports, "-o", folder / "t")
+    assert ours in line
+    assert theirs in line
+    reports, tally = tmp_path / "reports.parquet", tmp_path / "foreign.tally"
+    run("perturb", foreign, collected.records, "-o", reports)
+    run("tally", foreign, reports, "-o", tally)
+    line = plain("merge", collected.tally, tally, "-o", folder / "t")
+    assert ours in line
+    assert theirs in line
+
+
+def test_options_out_of_range_are_named(plain, collected, folder: Path) -> None:
+    for option, value in [
+        ("--epsilon", "nan"), ("--epsilon", "-1"), ("--epsilon", "inf"), ("--sampled", "0"), ("--sampled", "4"),
+        ("--mechanism", "gauss"), ("--categorical", "none"),
+    ]:  # fmt: skip
+        line = plain("survey", collected.schema, option, value, "-o", folder / "s.json")
+        assert value.lstrip("-") in line
+    assert "level" in plain("estimate", collected.tally, "--level", "1.5")
+    assert "--draws 3" in plain("audit", collected.survey, "--draws", 3)
+    assert "--engine 'dask'" in plain("tally", collected.survey, collected.reports, "-o", folder / "t", "--engine", "dask")
+    assert "suffix" in plain("perturb", collected.survey, collected.records, "-o", folder / "r.xls")
+    assert "--users 3" in plain("demo", "--users", 3, "-o", folder / "demo")
+    plain("survey", collected.schema, "--epsilon", "one", "-o", folder / "s.json")
+    plain("no-such-command")
+
+
+def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path: Path) -> None:
+    """The tables of a survey are proven again whenever it is read: a document that claims less than it leaks is no use."""
+    document = json.loads(collected.survey.read_text())
+    document["epsilon"] = 1.0
+    for table in document["randomizers"]:
+        table["epsilon"] = 1.0
+    path = tmp_path / "leak.json"
+    path.write_text(json.dumps(document))
+    assert "leaks" in plain("audit", path)
+    assert "leaks" in plain("perturb", path, collected.records, "-o", folder / "r.parquet")
+
+
+def test_odd_values_are_sent_all_the_same(run, collected, tmp_path: Path) -> None:
+    """NaN, nulls, infinities, out-of-range and unknown values become defaults or bounds: every record gives a report."""
+    records = pa.table(
+        {
+            "age": pa.array([float("nan"), None, float("inf"), -1e300, 31.0]),
+            "height": pa.array([None] * 5, pa.float64()),
+            "smoker": pa.array(["no", None, "", "perhaps", "yes"]),
+        }
+    )
+    path, out, tally = tmp_path / "odd.parquet", tmp_path / "odd.jsonl", tmp_path / "odd.tally"
+    pq.write_table(records, path)
+    assert run("perturb", collected.survey, path, "-o", out, "--json").json["reports"] == 5
+    assert run("tally", collected.survey, out, "-o", tally, "--json").json == {
+        "survey": run("survey", collected.survey, "--json").json["fingerprint"],
+        "reports": 5,
+        "rejected": {},
+    }
+    statuses = {row["status"] for row in run("estimate", tally, "--json").json["rows"]}
+    assert statuses <= {"ok", "one report", "no reports"}
+
+
+@pytest.mark.parametrize("command", ["perturb", "tally", "merge", "survey", "estimate"])
+def test_a_full_disk_loses_nothing(collected, tmp_path: Path, command: str) -> None:
+    """A limit on the size of files stands in for a full disk: the write fails in the same place."""
+    out = tmp_path / "out"
+    out.mkdir()
+    target = out / ("x.parquet" if command == "perturb" else "x.json")
+    target.write_text("what was there before")
+    arguments = {
+        "perturb": [collected.survey, collected.records, "-o", target],
+        "tally": [collected.survey, collected.reports, "-o", target],
+        "merge": [collected.tally, collected.tally, "-o", target],
+        "survey": [collected.schema, "--mechanism", "duchi", "-o", target],
+        "estimate": [collected.tally, "--csv", target],
+    }[command]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "hdr4me", command, *map(str, arguments)],
+        capture_output=True, text=True, preexec_fn=limit, check=False,
+        env={"PATH": "", "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "HDR4ME_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert target.read_text() == "what was there before"
+    assert [path.name for path in out.iterdir()] == [target.name]

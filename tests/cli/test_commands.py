@@ -1,0 +1,122 @@
+"""Each command with good input, as a user would call it."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hdr4me import __version__
+from hdr4me.cli.app import COMMANDS
+
+
+def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
+    """False-alarm rate about 1e-6 a row: five standard errors. The reports have no seed."""
+    rows = run("estimate", collected.tally, "--json").json["rows"]
+    truth = {("age", None): 40.0, ("height", None): 170.0, ("smoker", "no"): 0.7, ("smoker", "yes"): 0.3}
+    assert {(row["dimension"], row["category"]) for row in rows} == set(truth)
+    for row in rows:
+        assert row["status"] == "ok"
+        assert abs(row["estimate"] - truth[row["dimension"], row["category"]]) < 5 * row["standard_error"] + 0.5
+
+
+def test_survey_shows_what_it_wrote(run, collected) -> None:
+    shown = run("survey", collected.survey, "--json").json
+    assert shown["n_dims"] == 3
+    assert shown["epsilon"] == 2.0
+    assert {table["kind"] for table in shown["tables"]} == {"value", "category"}
+    assert "duchi" in run("survey", collected.survey).out
+
+
+def test_a_survey_from_a_data_file_needs_the_ranges_given(run, plain, collected, tmp_path: Path) -> None:
+    assert "without a range: 'age', 'height'" in plain("survey", collected.records)
+    out = tmp_path / "survey.json"
+    outcome = run(
+        "survey", collected.records, "--range", "age=0:120", "--range", "height=100:220",
+        "--categories", "smoker=no,yes", "--mechanism", "duchi", "--output", out, "--json",
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert outcome.json["n_dims"] == 3
+    assert out.exists()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
+def test_every_wire_format_goes_the_whole_way(run, collected, tmp_path: Path, suffix: str) -> None:
+    reports, tally = tmp_path / f"reports.{suffix}", tmp_path / "a.tally"
+    assert run("perturb", collected.survey, collected.records, "-o", reports, "--json").json["reports"] == 20_000
+    assert run("tally", collected.survey, reports, "-o", tally, "--json").json["reports"] == 20_000
+    assert run("estimate", reports, "--survey", collected.survey, "--json").json["users"] == 20_000
+
+
+def test_merge_adds(run, collected, tmp_path: Path) -> None:
+    out = tmp_path / "two.tally"
+    assert run("merge", collected.tally, collected.tally, "-o", out, "--json").json["reports"] == 40_000
+    assert run("estimate", out, "--json").json["users"] == 40_000
+    assert run("estimate", collected.tally, collected.tally, "--json").json["users"] == 40_000
+
+
+def test_estimate_writes_csv(run, collected, tmp_path: Path) -> None:
+    path = tmp_path / "answer.csv"
+    assert run("estimate", collected.tally, "--csv", path).code == 0
+    rows = list(csv.DictReader(path.open()))
+    assert [row["dimension"] for row in rows] == ["age", "height", "smoker", "smoker"]
+    assert list(csv.DictReader(io.StringIO(run("estimate", collected.tally, "--csv", "-").out))) == rows
+
+
+def test_simultaneous_intervals_are_wider(run, collected) -> None:
+    single = run("estimate", collected.tally, "--json").json["rows"]
+    joint = run("estimate", collected.tally, "--simultaneous", "--json").json["rows"]
+    for one, all_at_once in zip(single, joint, strict=True):
+        assert all_at_once["upper"] > one["upper"]
+
+
+def test_bad_reports_are_left_out_and_kept(run, plain, collected, tmp_path: Path) -> None:
+    good, mixed, bad = tmp_path / "good.jsonl", tmp_path / "mixed.jsonl", tmp_path / "bad.jsonl"
+    run("perturb", collected.survey, collected.records, "-o", good)
+    lines = good.read_text().splitlines()[:100]
+    fingerprint = run("survey", collected.survey, "--json").json["fingerprint"]
+    lines[3] = "{not json"
+    lines[7] = lines[7].replace(fingerprint, "0" * 64)
+    lines[9] = f'{{"format":"hdr4me-report","version":1,"survey":"{fingerprint}","answers":[[0,200]]}}'
+    mixed.write_text("\n".join(lines) + "\n")
+    out = tmp_path / "a.tally"
+    summary = run("tally", collected.survey, mixed, "-o", out, "--quarantine", bad, "--json").json
+    assert summary["reports"] == 97
+    assert sum(summary["rejected"].values()) == 3
+    assert len(bad.read_text().splitlines()) == 3
+    strict = tmp_path / "strict.tally"
+    plain("tally", collected.survey, mixed, "-o", strict, "--strict")
+    assert not strict.exists()
+
+
+def test_audit_proves_and_attacks(run, collected) -> None:
+    found = run("audit", collected.survey, "--draws", 200_000, "--json")
+    assert found.code == 0
+    assert found.json["passed"]
+    for table in found.json["tables"]:
+        numerator, denominator = map(int, table["loss"].split("/"))
+        assert numerator / denominator <= 7.3890561  # e²
+        assert 1.5 < table["epsilon_attacked"] <= 2.0
+    assert "passes" in run("audit", collected.survey, "--draws", 2000).out
+
+
+def test_help_and_version(run) -> None:
+    assert run("--version").out.strip() == __version__
+    top = run("--help").out
+    assert run().out == top
+    for command in COMMANDS:
+        assert command in top
+        assert "Example: hdr4me" in run(command, "--help").out
+
+
+def test_json_leaves_nothing_else_on_standard_output(collected, tmp_path: Path) -> None:
+    """As a process of its own: progress and messages must go to standard error."""
+    command = [sys.executable, "-m", "hdr4me", "tally", collected.survey, collected.reports]
+    done = subprocess.run(
+        [*map(str, command), "-o", str(tmp_path / "t"), "--json"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.lstrip().startswith("{")
+    assert done.stdout.rstrip().endswith("}")
+    assert "tallying" in done.stderr
