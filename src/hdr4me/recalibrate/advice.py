@@ -1,0 +1,55 @@
+"""One line that says what was done, what to expect of it, and whether it harms."""
+
+from __future__ import annotations
+
+__all__ = ["advise"]
+
+_NAMES = {
+    "l1": "HDR4ME L1",
+    "l2": "HDR4ME L2",
+    "zeros": "All zeros",
+    "clip": "Clipping to the domain",
+    "james_stein": "James–Stein shrinkage",
+    "sure": "SURE-tuned soft threshold",
+    "bayes": "Hierarchical Bayes",
+    "none": "Nothing was changed",
+}
+_ACCOUNTS = {
+    "null": "no dimension differs from zero by more than the noise explains",
+    "centred": "some means stand out from zero",
+    "free": "the means gather around a common value",
+    "smooth": "the means follow a smooth distribution",
+    "sharp": "the means gather in a few values",
+}
+# Expected errors are estimates themselves; a difference below this is not called harm.
+_TOLERANCE = 1.05
+
+
+def advise(
+    used: str,
+    *,
+    before: float,
+    after: float,
+    best: float,
+    signal_share: float,
+    probabilities: dict[str, float] | None,
+) -> str:
+    """The advice line from expected mean squared errors before, after, and under `auto`.
+
+    >>> advise("l1", before=0.01, after=0.05, best=0.009, signal_share=1.0, probabilities=None)
+    'HDR4ME L1 HARMS here: expected error 0.01 before, 0.05 after (5.0 times worse); auto would give 0.009. The
+    signal exceeds the noise in 100 % of the dimensions.'
+    """
+    line = _NAMES[used]
+    if used == "bayes" and probabilities is not None:
+        account = max(probabilities, key=lambda name: probabilities[name])
+        line += f" ({_ACCOUNTS[account]}, weight {probabilities[account]:.2f})"
+    errors = f"expected error {before:.3g} before, {after:.3g} after"
+    if after > _TOLERANCE * before:
+        ratio = f"{after / before:.1f} times worse" if before > 0 else "worse"
+        line += f" HARMS here: {errors} ({ratio}); auto would give {best:.3g}"
+    else:
+        line += f": {errors}"
+        if used not in ("bayes", "none") and after > _TOLERANCE * best:
+            line += f"; auto would give {best:.3g}"
+    return f"{line}. The signal exceeds the noise in {100 * signal_share:.0f} % of the dimensions."

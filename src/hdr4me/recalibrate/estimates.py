@@ -1,0 +1,116 @@
+"""Re-calibrate an `Estimate`: its numeric means together, each categorical dimension on its own simplex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hdr4me.estimate.estimate import Estimate, Frequencies
+from hdr4me.recalibrate.cells import Floats
+from hdr4me.recalibrate.core import recalibrate
+from hdr4me.recalibrate.result import Recalibration
+from hdr4me.recalibrate.simplex import Distribution, recalibrate_frequencies
+
+__all__ = ["RecalibratedEstimate", "recalibrate_estimate"]
+
+
+@dataclass(frozen=True)
+class RecalibratedEstimate:
+    """Enhanced means and frequencies beside the estimate they come from."""
+
+    estimate: Estimate
+    method: str
+    recalibration: Recalibration | None
+    """The numeric dimensions that have a standard error, in order; None if there are none."""
+    distributions: dict[str, Distribution]
+
+    @property
+    def _known(self) -> Floats:
+        return np.isfinite(self.estimate.scaled_standard_error)
+
+    @property
+    def scaled_mean(self) -> Floats:
+        """Enhanced means on [−1, 1]; a dimension without a standard error keeps what it had."""
+        out = self.estimate.scaled_mean.copy()
+        if self.recalibration is not None:
+            out[self._known] = self.recalibration.enhanced_mean
+        return out
+
+    @property
+    def mean(self) -> Floats:
+        """Enhanced means in the user's units."""
+        return self._in_units(self.scaled_mean)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Intervals of the enhanced means in the user's units; NaN where there is no standard error."""
+        low = np.full(self.estimate.scaled_mean.size, np.nan)
+        high = low.copy()
+        if self.recalibration is not None:
+            low[self._known], high[self._known] = self.recalibration.interval(level)
+        return self._in_units(low), self._in_units(high)
+
+    def frequencies(self, name: str) -> Floats:
+        """Enhanced frequencies of a categorical dimension: a distribution, unless nobody answered."""
+        before = self.estimate.frequencies(name)
+        return self.distributions[name].frequencies if name in self.distributions else before.frequency
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """One line for the numeric dimensions, one for each categorical one."""
+        lines = () if self.recalibration is None else (self.recalibration.advice,)
+        return lines + tuple(f"{name}: {found.advice}" for name, found in self.distributions.items())
+
+    def table(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """`Estimate.table` with the enhanced numbers; a frequency's interval is the estimate's, cut to [0, 1]."""
+        rows = self.estimate.table(level)
+        mean, (low, high) = self.mean, self.interval(level)
+        sd = np.full(mean.size, np.nan)
+        if self.recalibration is not None:
+            sd[self._known] = self.recalibration.posterior_sd
+        sd = self._in_units(sd) - self._in_units(np.zeros_like(sd))
+        place = {name: j for j, name in enumerate(self.estimate.names)}
+        for row in rows:
+            name, category = row["dimension"], row["category"]
+            if row["standard_error"] is None:
+                continue
+            if category is None:
+                j = place[name]
+                row |= {"estimate": float(mean[j]), "standard_error": float(sd[j])}
+                row |= {"lower": float(low[j]), "upper": float(high[j])}
+            else:
+                k = self.estimate.frequencies(name).categories.index(category)
+                value = float(self.frequencies(name)[k])
+                row["estimate"] = value
+                row["lower"] = min(max(row["lower"], 0.0), value)
+                row["upper"] = max(min(row["upper"], 1.0), value)
+        return rows
+
+    def _in_units(self, scaled: Floats) -> Floats:
+        low, high = self.estimate._bounds
+        return np.asarray(low + (scaled + 1) / 2 * (high - low))
+
+
+def recalibrate_estimate(estimate: Estimate, method: str = "auto", **options: Any) -> RecalibratedEstimate:
+    """Re-calibrate everything an estimate holds.
+
+    Numeric means share one fit on [−1, 1]. Categorical dimensions are encoded entries: the same method on [0, 1], then
+    the simplex; methods that only means know the options of take them there.
+    """
+    known = np.isfinite(estimate.scaled_standard_error)
+    means = None
+    if known.any():
+        means = recalibrate(
+            estimate.scaled_mean[known], estimate.scaled_standard_error[known], method, **options
+        )
+    frequencies = {
+        name: recalibrate_frequencies(found.frequency, found.standard_error, method, **options)
+        for name, found in ((n, estimate.frequencies(n)) for n in estimate.categorical_names)
+        if _answered(found)
+    }
+    return RecalibratedEstimate(estimate, method, means, frequencies)
+
+
+def _answered(found: Frequencies) -> bool:
+    return bool(np.all(np.isfinite(found.standard_error)))

@@ -1,0 +1,109 @@
+"""Frequencies of one categorical dimension: never negative, and their sum is one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.supremum import tolerance_for
+from hdr4me.recalibrate.bayes import fit_posterior
+from hdr4me.recalibrate.cells import Floats
+from hdr4me.recalibrate.core import METHODS, recalibrate
+from hdr4me.recalibrate.inputs import check_inputs, check_probability
+
+__all__ = ["FREQUENCY_METHODS", "Distribution", "base_cut", "norm_sub", "recalibrate_frequencies"]
+
+FREQUENCY_METHODS = ("auto", "norm_sub", "base_cut", *(m for m in METHODS if m not in ("auto", "none")))
+"""Every method that `recalibrate_frequencies` takes."""
+
+_BAYES_FROM = 8
+
+
+class Distribution(NamedTuple):
+    """Enhanced frequencies and what was done."""
+
+    frequencies: Floats
+    used: str
+    advice: str
+
+
+def norm_sub(frequencies: Floats, variances: Floats | float = 1.0) -> Floats:
+    """The nearest point of the simplex: f_k = max(f̂_k − δ·v_k, 0) with δ such that the sum is one.
+
+    With equal v (norm-sub) it is the Euclidean projection, which can never move away from a true distribution. With
+    variances v it is the projection in their metric: a well-known frequency moves less.
+
+    >>> norm_sub(np.array([0.7, 0.5, -0.2]))
+    array([0.6, 0.4, 0. ])
+    """
+    v = np.broadcast_to(np.asarray(variances, dtype=np.float64), frequencies.shape)
+    # A frequency known exactly must still give way if nothing else can: a billionth of the largest variance.
+    v = np.maximum(v, 1e-9 * v.max()) if v.max() > 0 else np.ones_like(v)
+    order = np.argsort(-frequencies / v, kind="stable")
+    δ = (np.cumsum(frequencies[order]) - 1) / np.cumsum(v[order])
+    last = int(np.flatnonzero(frequencies[order] - δ * v[order] > 0)[-1])
+    out = np.maximum(frequencies - δ[last] * v, 0.0)
+    return np.asarray(out / out.sum())
+
+
+def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0.95) -> Floats:
+    """Frequencies that noise alone could have produced are cut to zero, the rest is projected on the simplex.
+
+    The cut is at z·σ_k, z simultaneous over the v categories, one-sided. If nothing is left, the largest stays.
+
+    >>> base_cut(np.array([0.6, 0.5, 0.03, -0.02]), np.full(4, 0.02))
+    array([0.55, 0.45, 0.  , 0.  ])
+    """
+    z = float(
+        tolerance_for(1.0, 2 * check_probability("confidence", confidence) ** (1 / frequencies.size) - 1)
+    )
+    keep = (frequencies > z * standard_errors) | (frequencies == frequencies.max())
+    out = np.zeros_like(frequencies)
+    out[keep] = norm_sub(frequencies[keep])
+    return out
+
+
+def recalibrate_frequencies(
+    frequencies: ArrayLike, standard_errors: ArrayLike, method: str = "auto", **options: Any
+) -> Distribution:
+    """Enhanced frequencies of one dimension, on the simplex.
+
+    `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` takes each entry's posterior mean on
+    [0, 1] (spike at zero) and projects in the metric of the posterior variances, which is conditioning on the
+    sum being one. Any other method of `recalibrate` is applied to the entries on [0, 1], then projected. `auto` is
+    `bayes` from eight categories on, else `norm_sub`.
+
+    >>> recalibrate_frequencies([0.62, 0.43, -0.05], [0.05, 0.05, 0.05]).frequencies.round(3)
+    array([0.595, 0.405, 0.   ])
+    """
+    if method not in FREQUENCY_METHODS:
+        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(FREQUENCY_METHODS)}")
+    given = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
+    f, s = given.means, given.standard_errors
+    used = method if method != "auto" else "bayes" if f.size >= _BAYES_FROM else "norm_sub"
+    if used == "base_cut":
+        answer = base_cut(f, s, **options)
+    elif used == "norm_sub":
+        answer = norm_sub(f)
+    elif used == "bayes" and np.any(s > 0):
+        answer = _bayes(f, s)
+    else:
+        answer = norm_sub(recalibrate(f, s, used, domain=(0.0, 1.0), **options).enhanced_mean)
+    moved = float(np.mean((answer - f) ** 2))
+    line = (
+        f"{used}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was {f.sum():.4g}; mean "
+        f"square of the change {moved:.3g}, of the noise {float(np.mean(s**2)):.3g}."
+    )
+    return Distribution(answer, used, line)
+
+
+def _bayes(f: Floats, s: Floats) -> Floats:
+    noisy = s > 0
+    summary = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, 0.0).summary()
+    mean, variance = f.copy(), np.zeros(f.size)
+    mean[noisy] = summary.mean
+    variance[noisy] = np.maximum(summary.expected_error(summary.mean), 1e-12)
+    return norm_sub(mean, variance)
