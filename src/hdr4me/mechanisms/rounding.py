@@ -19,14 +19,14 @@ Integers = NDArray[np.int64]
 def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers:
     """Integer rows near total·rows that sum to `total` and whose columns keep the ratio e^ε: proven, not hoped.
 
-    For each column y take an integer floor f_y ≥ 1 near total·min_i P(y|i) and the ceiling c_y = ⌊r·f_y⌋, where
+    For each column y take the floor f_y = max(1, ⌈total·min_i P(y|i)⌉) and the ceiling c_y = ⌊r·f_y⌋, where
     r ≤ e^ε is rational. Whatever rows keep f_y ≤ w_iy ≤ c_y have column ratio at most c_y/f_y ≤ r ≤ e^ε. Such a row
     with sum `total` exists if and only if Σ f_y ≤ total ≤ Σ c_y: start at the floors and raise cells one unit at
     a time, and the sum passes through every integer up to Σ c_y. So
 
     * if Σ f_y > total, floors are lowered (never below 1);
     * if Σ c_y < total, every floor is raised by one, or fewer of them if Σ f_y would pass `total` (c_y ≥ f_y, so
-      then Σ c_y ≥ total). For rows that are ε-private twice is enough: from f_y ≥ total·min + 3/2 follows
+      then Σ c_y ≥ total). For rows that are ε-private twice is more than enough: from f_y ≥ total·min + 1 follows
       Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private end here, with an error;
     * each row is its rounded target clamped between floors and ceilings, and the units it lacks or has too many
       are dealt out among the cells that have room.
@@ -36,7 +36,7 @@ def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers
     """
     ratio = exp_lower(epsilon)
     target = rows * float(total)
-    floors = np.maximum(1, np.rint(target.min(axis=0))).astype(np.int64)
+    floors = np.maximum(1, np.ceil(target.min(axis=0))).astype(np.int64)
     if floors.size > total:
         raise InvalidInput(f"{floors.size} cells are not allowed: at most {total} fit into a row of that sum")
     excess = int(floors.sum()) - total
@@ -87,14 +87,13 @@ def unbiased_decode(weights: Integers, decode: Floats, levels: Floats) -> Floats
     """`decode` with the smallest change (in the norm of the average row) that makes every row's mean its level.
 
     With P the rows, D the diagonal of their average and r = levels − P·decode, the change is
-    D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by least squares on P·D^(−1/2) and refined until the residual is at rounding level.
+    D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by the pseudo-inverse of P·D^(−1/2) and refined until the residual is at rounding level.
     """
     rows = np.ldexp(weights.astype(np.float64), -BITS)
     root = np.sqrt(np.maximum(rows.mean(axis=0), 2.0**-BITS))
     scaled = rows / root
     decode = decode.astype(np.float64)
-    for _ in range(4):
-        missing = levels - rows @ decode
-        change = np.linalg.lstsq(scaled, missing, rcond=1e-14)[0] / root
-        decode = decode + change
+    solve = np.linalg.pinv(scaled, rcond=1e-14)
+    for _ in range(3):
+        decode = decode + (solve @ (levels - rows @ decode)) / root
     return np.asarray(decode, dtype=np.float64)

@@ -1,0 +1,85 @@
+"""Categories as tables: generalised randomised response, and one small table per entry of a one-hot vector."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.exactness import BITS, exp_lower
+from hdr4me.mechanisms.law import check_epsilon
+from hdr4me.mechanisms.table import MAX_CELLS, Table
+
+__all__ = ["grr", "histogram", "oue"]
+
+_TOTAL = 1 << BITS
+
+
+def grr(epsilon: float, n_categories: int) -> Table:
+    """Generalised randomised response: the true category with weight A, each of the others with weight B.
+
+    With r ≤ e^ε rational, B = ⌈2^32 / (r + v − 1)⌉ and A = 2^32 − (v − 1)·B, so that
+    A = 2^32 − (v−1)·B ≤ (r + v − 1)·B − (v−1)·B = r·B: the ratio A/B is at most r ≤ e^ε. With p = A/2^32 and
+    q = B/2^32 a report equal to k counts (1−q)/(p−q) for the frequency of k and any other −q/(p−q): unbiased.
+
+    >>> table = grr(1.0, 4)
+    >>> table.weights[0].tolist()
+    [2041685230, 751094022, 751094022, 751094022]
+    """
+    check_epsilon(epsilon)
+    if not 2 <= n_categories <= MAX_CELLS:
+        raise InvalidInput(f"n_categories = {n_categories} is not allowed: it must be 2 to {MAX_CELLS}")
+    ratio = exp_lower(epsilon)
+    other = math.ceil(_TOTAL / (ratio + n_categories - 1))
+    same = _TOTAL - (n_categories - 1) * other
+    if same <= other:
+        raise InvalidInput(
+            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it for {n_categories} categories"
+        )
+    weights = np.full((n_categories, n_categories), other, dtype=np.int64)
+    np.fill_diagonal(weights, same)
+    decode = np.array([(_TOTAL - other) / (same - other), -other / (same - other)])
+    return Table("grr", epsilon, np.arange(n_categories, dtype=np.float64), decode, weights, "category")
+
+
+def oue(epsilon: float) -> Table:
+    """Optimised unary encoding: a present entry is sent as 1 with probability 1/2, an absent one with q.
+
+    q = ⌈2^32 / (r + 1)⌉ / 2^32 with r ≤ e^ε rational. Two inputs differ in two entries, whose ratios multiply:
+    (1/2)/q · (1−q)/(1/2) = (1−q)/q ≤ r ≤ e^ε.
+
+    >>> oue(1.0).weights.tolist()
+    [[3139872686, 1155094610], [2147483648, 2147483648]]
+    """
+    check_epsilon(epsilon)
+    half = _TOTAL // 2
+    sent = math.ceil(_TOTAL / (exp_lower(epsilon) + 1))
+    if sent >= half:
+        raise InvalidInput(f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it")
+    weights = np.array([[_TOTAL - sent, sent], [half, half]])
+    decode = np.array([-sent / (half - sent), (_TOTAL - sent) / (half - sent)])
+    return Table("oue", epsilon, np.array([0.0, 1.0]), decode, weights, "entries")
+
+
+def histogram(epsilon: float, base: str = "optimal") -> Table:
+    """The paper's histogram encoding: every entry of the one-hot vector under ε/2, by the mechanism `base`.
+
+    An absent entry is −1 and a present one +1 for that mechanism's exact table (entries 0 and 1 used as they are
+    would triple Piecewise's error); only its two outermost rows are needed. A report d counts for (d + 1)/2. Two
+    entries change between two inputs, so ε/2 each makes ε together.
+
+    >>> histogram(1.0, "duchi").weights.tolist()
+    [[2673442470, 1621524826], [1621524826, 2673442470]]
+    """
+    check_epsilon(epsilon)
+    table = mechanism(base, epsilon=epsilon / 2).exact()
+    return Table(
+        f"histogram-{base}",
+        epsilon,
+        np.array([0.0, 1.0]),
+        (table.decode + 1.0) / 2.0,
+        table.weights[[0, -1]],
+        "entries",
+    )
