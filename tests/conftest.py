@@ -74,16 +74,20 @@ def all_sent() -> Survey:
     return make_mixed(n_sampled=4)
 
 
-def codes(table: Randomizer, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def codes(table: Randomizer, flat: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One code for each value: on [-1, 1], or the number of a row, by the survey's own integers."""
     if table.kind == "value":
         place = np.rint((values + 1) / 2 * ((table.n_levels - 1) << 16)).astype(np.int64)
     else:
         place = values.astype(np.int64) << 16
     row = (place >> 16) + (rng.integers(0, 1 << 16, place.shape) < (place & 0xFFFF))
-    flat = (np.cumsum(table.weights, axis=1) + (np.arange(table.n_levels)[:, None] << 32)).ravel()
     word = rng.integers(0, ONE, place.shape) + (row << 32)
     return (np.searchsorted(flat, word, side="right") - row * table.n_cells).astype(np.uint8)
+
+
+def cumulative(table: Randomizer) -> np.ndarray:
+    """The rows' running sums end to end, row i raised by i·2^32: one search finds the cell of any row."""
+    return (np.cumsum(table.weights, axis=1) + (np.arange(table.n_levels)[:, None] << 32)).ravel()
 
 
 Values = Callable[[int, np.ndarray], np.ndarray]
@@ -108,14 +112,15 @@ def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator
     reports[:, :, 0], reports[:, :, 1] = sampled & 0xFF, sampled >> 8
     order = np.argsort(sampled, axis=None, kind="stable")
     ends = np.searchsorted(sampled.ravel()[order], np.arange(d + 1))
+    sums = [cumulative(table) for table in survey.randomizers]
     for j in range(d):
         users, slots = np.divmod(order[ends[j] : ends[j + 1]], m)
-        values, table = value_of(j, users), survey.randomizer(j)
+        values, table, flat = value_of(j, users), survey.randomizer(j), sums[survey.assignment[j]]
         if table.kind == "entries":
             values = values[:, None] == np.arange(survey.n_codes(j))
-            reports[users, slots, 2 : 2 + survey.n_codes(j)] = codes(table, values, rng)
+            reports[users, slots, 2 : 2 + survey.n_codes(j)] = codes(table, flat, values, rng)
         else:
-            reports[users, slots, 2] = codes(table, values, rng)
+            reports[users, slots, 2] = codes(table, flat, values, rng)
     return reports.reshape(n, survey.report_size)
 
 
