@@ -13,7 +13,7 @@ from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.reports import Quarantine, refuse, write_reports
-from hdr4me.survey import Survey
+from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
 
@@ -40,15 +40,15 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
 
 def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = Survey.from_tables(
-        numeric_survey.schema,
-        epsilon=12.0,
-        n_sampled=6,
+        Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
+        epsilon=40.0,
+        n_sampled=20,
         randomizers=numeric_survey.randomizers,
-        assignment=numeric_survey.assignment,
+        assignment=(0,) * 20,
     )
     monkeypatch.delattr(module, "perturb")
     monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
-    blocks = list(Local(1).reports(everything, np.zeros((100, 6), np.float32)))
+    blocks = list(Local(1).reports(everything, np.zeros((100, 20), np.float32)))
     assert [len(block) for block in blocks] == [40, 40, 20]
 
 

@@ -136,18 +136,20 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d", [5, 700, 1500])
+@pytest.mark.parametrize("d", [16, 100, 1500])
 def test_matrix_block_equals_the_specification(dtype: type, d: int) -> None:
-    n, kinds = 7, "n" * d
+    n, kinds = 30, "n" * d
     records = np.random.default_rng(5).choice(np.array(BAD, dtype), (n, d))
     plan = plan_of(kinds, d)
     halves, words, _ = random_words(6, n * d)
-    dims = np.tile(np.arange(d), max(1, 1024 // d))
-    out = np.full((n, plan.report_size), 255, np.uint8)
-    low, high = (dims & 255).astype(np.uint8), (dims >> 8).astype(np.uint8)
-    assert matrix_block(records, plan, 0, n, halves, words, low, high, out.reshape(-1)) == n
+    ranges = np.stack([plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5])
+    slots = np.array([[j & 255, j >> 8, 0] for j in range(d)], np.uint8).ravel()
+    guarded = np.full(n * plan.report_size + 64, 255, np.uint8)
+    out = guarded[:-64]
+    assert matrix_block(records, ranges, slots, TABLE, BITS, 0, n, halves, words, out) == n
     expected = specification(kinds, records.tolist(), [list(range(d))] * n, halves.tolist(), words.tolist())
-    assert out.tolist() == expected
+    assert out.reshape(n, -1).tolist() == expected
+    assert (guarded[-64:] == 255).all()
 
 
 def test_blocks_stop_where_words_run_out() -> None:
@@ -199,10 +201,11 @@ def test_a_null_is_the_default_whatever_its_bytes() -> None:
 def test_codes_follow_the_weights_with_the_system_randomness(threads: int) -> None:
     # Four inputs, chi-square each at 1e-7: false alarm once in 2.5 million runs (there is no seed, by design).
     n = 40_000
-    inputs = np.array([-1.0, 0.3, 1.75, np.nan])
+    inputs = np.array([-1.0, 0.3, 1.75, np.nan] * 4)
     matrix = np.tile(inputs, (n, 1))
-    reports = perturb_matrix(matrix, plan_of("nnnn", 4), threads=threads)
-    by_columns = perturb(columns_of("nnnn", list(matrix.T)), plan_of("nnnn", 4), n, threads=threads)
+    plan = plan_of("n" * 16, 16)
+    reports = perturb_matrix(matrix, plan, threads=threads)
+    by_columns = perturb(columns_of("n" * 16, list(matrix.T)), plan, n, threads=threads)
     place = np.array([0.0, 1.3, 2.75, 1.0])
     for j, x in enumerate(place):
         level = int(x)
@@ -227,7 +230,7 @@ def test_sampling_is_uniform_and_reports_are_fresh() -> None:
 def test_few_records_and_none() -> None:
     for n in (0, 1):
         assert perturb(columns_of("nn", [np.zeros(1)] * 2), plan_of("nn", 1), n, threads=4).shape == (n, 3)
-        assert perturb_matrix(np.zeros((n, 2)), plan_of("nn", 2)).shape == (n, 6)
+        assert perturb_matrix(np.zeros((n, 16)), plan_of("n" * 16, 16)).shape == (n, 48)
 
 
 def test_bits_hold_the_largest_table() -> None:

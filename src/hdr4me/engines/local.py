@@ -16,6 +16,7 @@ from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.engines.records import batch_rows, read_records, table_batches
 from hdr4me.errors import InvalidInput
+from hdr4me.kernels.encode import WIDTH
 from hdr4me.kernels.exact import perturb, perturb_matrix
 from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
 from hdr4me.survey import Numeric, Survey
@@ -112,12 +113,14 @@ class Local:
     # -- the work ----------------------------------------------------------------------------------------------
 
     def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-        plan, source = plan_of(survey), from_matrix(values, survey)
+        from_matrix(values, survey)  # checks the shape before the first block
+        plan = plan_of(survey)
         plain = (
             survey.n_sampled == len(survey.schema)
             and all(isinstance(dimension, Numeric) for dimension in survey.schema)
             and values.dtype in (np.float64, np.float32)
             and values.flags.c_contiguous
+            and values.shape[1] >= WIDTH
         )
         rows = batch_rows(survey)
         for start in range(0, len(values), rows):

@@ -24,13 +24,13 @@ class Simulated(NamedTuple):
 
     total: Floats
     squares: Floats
-    count: Floats
+    n_reports: Floats
 
     @property
     def mean(self) -> Floats:
         """The mean report, not calibrated; NaN where there was none."""
         with np.errstate(invalid="ignore"):
-            return self.total / self.count
+            return self.total / self.n_reports
 
 
 def simulate(
@@ -43,7 +43,7 @@ def simulate(
 
     >>> from hdr4me.mechanisms import mechanism
     >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1)
-    >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.count.tolist()
+    >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
     data, chosen = _checked(mechanism, values), seed

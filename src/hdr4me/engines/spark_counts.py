@@ -33,7 +33,7 @@ __all__ = [
     "Split",
     "add_partials",
     "count_batches",
-    "count_split",
+    "count_splits",
     "from_vector",
     "raise_fault",
     "to_vector",
@@ -203,14 +203,15 @@ def _text_rows(column: Any, survey: Survey, reject: OnRejected, where: str, firs
     yield np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size), first
 
 
-def count_split(split: Split, survey: Survey, *, keep: bool) -> Iterator[pa.RecordBatch]:
-    """Partial tally of a part of a file, read here and checked as one machine would."""
+def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iterator[pa.RecordBatch]:
+    """Partial tally of parts of files, read here and checked as one machine would."""
     tally, kept = Tally(survey), _Kept()
     handler = kept.append if keep else None
     try:
-        for block, first in _blocks(split, survey, lambda bad: tally.reject(bad, handler)):
-            tally.add_block(block, on_rejected=handler, where=split.path, first_row=first)
-            yield from kept.batches()
+        for split in splits:
+            for block, first in _blocks(split, survey, lambda bad: tally.reject(bad, handler)):
+                tally.add_block(block, on_rejected=handler, where=split.path, first_row=first)
+                yield from kept.batches()
     except FormatError as error:
         yield _row(fault=_fault(error))
         return

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hdr4me.engines import spark_counts, spark_records
 from hdr4me.engines.columns import from_batch
 from hdr4me.engines.records import table_batches
-from hdr4me.engines.spark_files import plan_splits, record_format
+from hdr4me.engines.spark_files import plan_tasks, record_format
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.reports import write_reports
@@ -179,8 +179,8 @@ class Spark:
         return reports.select(name), _counter(survey, keep), None
 
     def _files(self, paths: Sequence[_Path], survey: Survey, keep: bool) -> tuple[DataFrame, _Work, int]:
-        splits = plan_splits(paths, self.session.sparkContext.defaultParallelism)
-        return self.session.range(0, len(splits), 1, len(splits)), _reader(survey, splits, keep), len(splits)
+        tasks = plan_tasks(paths, self.session.sparkContext.defaultParallelism)
+        return self.session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks, keep), len(tasks)
 
     def _collect(self, output: DataFrame, survey: Survey, n_parts: int | None) -> Tally:
         """Add the partial tallies: in the executors first, unless they are few and small."""
@@ -241,11 +241,11 @@ def _counter(survey: Survey, keep: bool) -> _Work:
     return count
 
 
-def _reader(survey: Survey, splits: Sequence[spark_counts.Split], keep: bool) -> _Work:
+def _reader(survey: Survey, tasks: Sequence[Sequence[spark_counts.Split]], keep: bool) -> _Work:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in np.asarray(batch.column(0)).tolist():
-                yield from spark_counts.count_split(splits[index], survey, keep=keep)
+                yield from spark_counts.count_splits(tasks[index], survey, keep=keep)
 
     return read
 

@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hdr4me.engines.spark_counts import Split
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["plan_splits", "record_format"]
+__all__ = ["plan_tasks", "record_format"]
 
-_SMALLEST, _LARGEST = 1 << 22, 1 << 27
-"""A piece is at least 4 MiB, so that opening a file is worth it, and at most 128 MiB, so that a retry is cheap."""
+_SMALLEST, _LARGEST = 1 << 23, 1 << 27
+"""A task reads at least 8 MiB, since starting one takes as long, and at most 128 MiB, so that a retry is cheap."""
 
 _RECORDS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
-def plan_splits(paths: Iterable[str | os.PathLike[str]], parallelism: int) -> list[Split]:
-    """Ranges of bytes that together are all the files: about four for each core of the cluster.
+def plan_tasks(paths: Iterable[str | os.PathLike[str]], parallelism: int) -> list[list[Split]]:
+    """What each task reads: large files are cut, small ones put together, about one task for each core or more.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.parquet").write_bytes(bytes(10 << 20))
-    ...     [(split.start >> 20, split.stop >> 20) for split in plan_splits([folder], 2)]
-    [(0, 4), (4, 8), (8, 12)]
+    ...     _ = Path(folder, "a.parquet").write_bytes(bytes(24 << 20))
+    ...     _ = Path(folder, "b.parquet").write_bytes(bytes(100))
+    ...     [[(split.start >> 20, split.stop >> 20) for split in task] for task in plan_tasks([folder], 2)]
+    [[(0, 12)], [(12, 24), (0, 0)]]
     """
     files = [(file, file.stat().st_size) for path in paths for file in _files(path)]
-    target = sum(size for _, size in files) // (4 * parallelism)
-    step = min(max(target, _SMALLEST), _LARGEST)
-    return [
-        Split(str(file), start, start + step)
-        for file, size in files
-        for start in range(0, max(size, 1), step)
-    ]
+    share = -(-sum(size for _, size in files) // parallelism)
+    step = min(max(share, _SMALLEST), _LARGEST)
+    tasks: list[list[Split]] = []
+    room = 0
+    for file, size in files:
+        pieces = max(1, round(size / step))
+        cuts = [size * i // pieces for i in range(pieces + 1)]
+        for start, stop in pairwise(cuts):
+            if room <= 0 or (room < step and stop - start > room + step // 4):
+                tasks.append([])
+                room = step
+            tasks[-1].append(Split(str(file), start, stop))
+            room -= stop - start
+    return tasks
 
 
 def record_format(path: str) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from hdr4me.kernels.jit import kernel
 
 __all__ = ["column_sums", "scatter_sums"]
 
@@ -40,7 +42,9 @@ def _eight_columns(typingctx: Any, x: Any, rows: Any, stride: Any, sums: Any, sq
         total, square = builder.phi(_VECTOR), builder.phi(_VECTOR)
         value = builder.load(at(address), align=8, typ=_VECTOR)
         new_total = builder.fadd(total, value)
-        new_square = builder.fadd(square, builder.fmul(value, value, flags=("contract",)), flags=("contract",))
+        new_square = builder.fadd(
+            square, builder.fmul(value, value, flags=("contract",)), flags=("contract",)
+        )
         following = builder.add(index, ir.Constant(_I64, 1))
         steps = (
             (index, ir.Constant(_I64, 0), following),
@@ -63,7 +67,7 @@ def _eight_columns(typingctx: Any, x: Any, rows: Any, stride: Any, sums: Any, sq
 _add_eight: Any = intrinsic(_eight_columns)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def column_sums(
     x: NDArray[np.float64], d: int, sums: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> None:
@@ -85,7 +89,7 @@ def column_sums(
         sums[j], squares[j] = total, square
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def scatter_sums(x: NDArray[np.float64], dims: NDArray[np.uint16], into: NDArray[np.float64]) -> None:
     """Add values to their dimensions' (sum, square, count), interleaved as [d, 4] to share a cache line."""
     for i in range(x.size):

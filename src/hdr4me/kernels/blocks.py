@@ -6,10 +6,11 @@ Every block takes its randomness as arrays, so a test can hold it to the plain s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from hdr4me.kernels.encode import encode_rows
+from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import load
-from hdr4me.kernels.stages import choose, look_up, pack, point, position_row
+from hdr4me.kernels.stages import choose, look_up, pack, point
 from hdr4me.kernels.subset import subset
 
 __all__ = ["GROUP", "column_block", "matrix_block", "wide_block"]
@@ -18,7 +19,7 @@ GROUP = 1024
 """Values carried through the stages together: their scratch stays in the first-level cache."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def positions(columns, plan, dims, m, start, stop, out):  # type: ignore[no-untyped-def]
     """Positions of the sampled dimensions of records [start, stop), whatever their columns' types.
 
@@ -48,7 +49,7 @@ def positions(columns, plan, dims, m, start, stop, out):  # type: ignore[no-unty
             out[s] = np.uint32(x + 0.5)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def column_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports of one code per slot for records [start, stop): sample, read, and take the stages group by group.
 
@@ -87,36 +88,28 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     return stop
 
 
-@njit(nogil=True, cache=True)
-def matrix_block(values, plan, start, stop, halves, words, low, high, out):  # type: ignore[no-untyped-def]
-    """As `column_block` for a matrix of numbers when every dimension is reported: every stage is vectorised."""
-    d = plan.bottom.size
-    rows = max(1, GROUP // d)
-    cells = np.empty(rows * d, np.uint32)
-    codes = np.empty(rows * d, np.uint8)
+@kernel()
+def matrix_block(values, ranges, slots, table, bits, start, stop, halves, words, out):  # type: ignore[no-untyped-def]
+    """As `column_block` for rows of a matrix of numbers when every dimension is reported: vectors throughout."""
+    d = values.shape[1]
+    rows = max(1, 2 * GROUP // d)
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
-        n = (last - first) * d
-        for r in range(last - first):
-            position_row(
-                values[first + r],
-                plan.low,
-                plan.scale,
-                plan.bottom,
-                plan.top,
-                plan.default,
-                cells[r * d : (r + 1) * d],
-            )
         a, b = (first - start) * d, (last - start) * d
-        part = cells[:n]
-        point(part, words[a:b], halves[a:b], plan.bits)
-        look_up(part, plan.table)
-        choose(part, words[a:b], plan.bits, codes[:n])
-        pack(low[:n], high[:n], codes[:n], out[3 * first * d : 3 * last * d])
+        encode_rows(
+            values[first:last],
+            ranges,
+            slots,
+            words[a:b],
+            halves[a:b],
+            table,
+            bits,
+            out[3 * first * d : 3 * last * d],
+        )
     return stop
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports with several codes per slot: an "entries" dimension sends one code for each of its categories.
 

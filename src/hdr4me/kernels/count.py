@@ -5,8 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hdr4me.kernels.jit import kernel
 
 __all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "count_reports"]
 
@@ -14,7 +15,7 @@ OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
 """Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untyped-def]
     """The status of one report, without adding anything."""
     d = entries.size
@@ -37,7 +38,7 @@ def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untype
     return OK
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
     """Any layout: check the report whole, then add it."""
     for i in range(reports.shape[0]):
@@ -51,7 +52,7 @@ def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, 
                     counts[offsets[j] + e * cells[j] + np.int64(row[at + 2 + e])] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _count_narrow(reports, n_sampled, entries, cells, offsets, counts, status, seen):  # type: ignore[no-untyped-def]
     """One code per slot: indices are computed with the check folded in, then added if all were good."""
     d = np.uint32(entries.size)

@@ -21,9 +21,9 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from hdr4me.kernels.generator import to_unit
+from hdr4me.kernels.jit import kernel
 
 __all__ = ["INTERVALS", "LAPLACE", "STEPS", "TWO_INTERVALS", "draw", "words_per_value"]
 
@@ -55,7 +55,9 @@ def words_per_value(family: int) -> int:
     return 2 if family == STEPS else 1
 
 
-@njit(inline="always", fastmath={"contract"})
+@njit(
+    inline="always", fastmath={"contract"}, error_model="numpy"
+)  # a check for division by 0 would not vectorise
 def _minus_log(v):  # type: ignore[no-untyped-def]
     """-log(v) for normal v > 0, to 2 units in the last place; only arithmetic, so loops of it vectorise.
 
@@ -77,7 +79,7 @@ def _minus_log(v):  # type: ignore[no-untyped-def]
     return -(k * _LN2 + (2.0 * s + s * z * p))
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _two_intervals(t, words, law, x):  # type: ignore[no-untyped-def]
     a0, b0, c0 = law[0, 0], law[0, 1], law[0, 2]
     a1, b1, c1 = law[1, 0], law[1, 1], law[1, 2]
@@ -88,7 +90,7 @@ def _two_intervals(t, words, law, x):  # type: ignore[no-untyped-def]
         x[i] = (a0 if first else a1) + (c0 if first else c1) * t[i] + (b0 if first else b1) * u
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _intervals(t, words, law, x):  # type: ignore[no-untyped-def]
     last = law.shape[0] - 1
     for i in range(x.size):
@@ -100,7 +102,7 @@ def _intervals(t, words, law, x):  # type: ignore[no-untyped-def]
             x[i] = a + c * t[i] + b * u if u < end + tilt * t[i] else x[i]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _laplace(t, words, law, x):  # type: ignore[no-untyped-def]
     scale = law[0, 0]
     for i in range(x.size):
@@ -109,7 +111,7 @@ def _laplace(t, words, law, x):  # type: ignore[no-untyped-def]
         x[i] = t[i] + (size if word & np.uint64(1) else -size)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _steps(t, words, law, x):  # type: ignore[no-untyped-def]
     rate, end = law[0, 0], law[0, 1]
     a0, b0, a1, b1, step = law[1, 0], law[1, 1], law[1, 2], law[1, 3], law[1, 4]
@@ -122,7 +124,7 @@ def _steps(t, words, law, x):  # type: ignore[no-untyped-def]
         x[i] = t[i] + (size if words[i] & np.uint64(1) else -size)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draw(family, t, words, law, x):  # type: ignore[no-untyped-def]
     """Overwrite x with a perturbed value for each t, from its words."""
     if family == TWO_INTERVALS:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.kernels.blocks import GROUP, column_block, matrix_block, wide_block
+from hdr4me.kernels.blocks import column_block, matrix_block, wide_block
 from hdr4me.kernels.keystream import BLOCK, Keystream
 from hdr4me.kernels.subset import bitmap
 
@@ -103,13 +103,14 @@ def perturb(
 def perturb_matrix(
     values: NDArray[np.floating], plan: Plan, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """As `perturb` for a C-ordered float matrix [n, d], when every dimension is numeric and reported (m = d)."""
+    """As `perturb` for a C-ordered float matrix [n, d], d >= 16, when every dimension is numeric and reported."""
     n, d = values.shape
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     rows = max(1, min(BLOCK // (6 * d), n))
-    dims = np.tile(np.arange(d, dtype=np.uint16), max(1, GROUP // d))
-    low, high = (dims & 0xFF).astype(np.uint8), (dims >> 8).astype(np.uint8)
+    ranges = np.stack([plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5])
+    slots = np.zeros((d, 3), np.uint8)
+    slots[:, :2] = np.arange(d, dtype="<u2").view(np.uint8).reshape(d, 2)
 
     def work(first: int, last: int) -> None:
         stream = Keystream()
@@ -118,7 +119,9 @@ def perturb_matrix(
         while first < last:
             stream.fill(buffer)
             stop = min(first + rows, last)
-            first = matrix_block(values, plan, first, stop, halves, words, low, high, flat)
+            first = matrix_block(
+                values, ranges, slots.reshape(-1), plan.table, plan.bits, first, stop, halves, words, flat
+            )
 
     in_threads(work, n, threads)
     return out

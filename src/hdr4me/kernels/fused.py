@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.accumulate import column_sums, scatter_sums
 from hdr4me.kernels.draws import STEPS, draw
 from hdr4me.kernels.generator import LANES, fill, seed_lanes
+from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.subset import subset
 
 __all__ = ["accumulate", "perturb_values"]
@@ -28,7 +29,7 @@ _CHUNK = 1 << 18
 """Values in a chunk: long enough to hide its seeding, short enough to share among threads."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _dense(values, family, law, seed, rows_per_chunk, first, last, partial):  # type: ignore[no-untyped-def]
     """Partial (sums, squares) of chunks [first, last), every dimension reported."""
     n, d = values.shape
@@ -50,7 +51,7 @@ def _dense(values, family, law, seed, rows_per_chunk, first, last, partial):  # 
             column_sums(part, d, sums, squares)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _values(values, family, law, seed, rows_per_chunk, first, last, out):  # type: ignore[no-untyped-def]
     """Write the perturbed values of chunks [first, last); the same draws as `_dense`."""
     n, d = values.shape
@@ -68,7 +69,7 @@ def _values(values, family, law, seed, rows_per_chunk, first, last, out):  # typ
             draw(family, flat[start * d : end * d], words, law, into[start * d : end * d])
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial):  # type: ignore[no-untyped-def]
     """Partial [d, (sum, square, count, -)] of chunks [first, last), m of d dimensions sampled by each user."""
     n, d = values.shape
@@ -160,5 +161,5 @@ def _share(work: Callable[[int, int], None], first: int, last: int, threads: int
         return
     cuts = np.linspace(first, last, threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]:
+        for done in [pool.submit(work, a, b) for a, b in pairwise(cuts) if a < b]:
             done.result()

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from hdr4me.kernels.jit import kernel
 
 __all__ = ["LANES", "fill", "seed_lanes", "to_unit"]
 
@@ -49,7 +51,8 @@ def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any) -> Any:
         before = builder.block
         loop, after = builder.append_basic_block("draw"), builder.append_basic_block("drawn")
         start = [
-            [builder.load(state_place(word, g), align=8, typ=_VECTOR) for word in range(4)] for g in range(_GROUPS)
+            [builder.load(state_place(word, g), align=8, typ=_VECTOR) for word in range(4)]
+            for g in range(_GROUPS)
         ]
         builder.branch(loop)
         builder.position_at_end(loop)
@@ -60,7 +63,9 @@ def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any) -> Any:
         for g in range(_GROUPS):
             a, b, c, d = held[g]
             drawn = builder.add(rotate(builder.add(a, d), 23), a)
-            builder.store(drawn, place(out_address, builder.add(index, ir.Constant(_I64, g * _WIDTH))), align=8)
+            builder.store(
+                drawn, place(out_address, builder.add(index, ir.Constant(_I64, g * _WIDTH))), align=8
+            )
             shifted = builder.shl(b, splat(17))
             c, d = builder.xor(c, a), builder.xor(d, b)
             b, a = builder.xor(b, c), builder.xor(a, d)
@@ -95,14 +100,14 @@ _fill: Any = intrinsic(_fill_lanes)
 to_unit: Any = intrinsic(_to_unit)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill(state: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
     """Overwrite `out` (C-ordered, its size a multiple of LANES) with the next words of the lanes."""
     if out.size:
         _fill(np.uint64(state.ctypes.data), np.uint64(out.ctypes.data), np.uint64(out.size))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def seed_lanes(seed: int, chunk: int, state: NDArray[np.uint64]) -> None:
     """State uint64 [4, LANES] of the generator of one chunk."""
     z = np.uint64(seed)
@@ -114,7 +119,7 @@ def seed_lanes(seed: int, chunk: int, state: NDArray[np.uint64]) -> None:
             state[word, lane] = _scramble(z)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _scramble(z):  # type: ignore[no-untyped-def]
     """SplitMix64's output function."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

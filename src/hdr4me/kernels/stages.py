@@ -1,4 +1,4 @@
-"""The stages between a value and a report byte, each a loop short enough for the compiler to vectorise.
+"""The stages between a position and a report byte, each a loop short enough for the compiler to vectorise.
 
 A value's *position* is its row of the stacked alias tables in 16.16 fixed point. Per value one 16-bit word rounds
 the position to a row (adding it to the fraction carries with probability fraction / 2^16, exactly) and one 32-bit
@@ -11,33 +11,14 @@ A loop that stores to one array and reads few others is vectorised behind cheap 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["choose", "look_up", "pack", "point", "position_row"]
+from hdr4me.kernels.jit import kernel
+
+__all__ = ["choose", "look_up", "pack", "point"]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def position_row(
-    row: NDArray[np.float64],
-    low: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    bottom: NDArray[np.float64],
-    top: NDArray[np.float64],
-    default: NDArray[np.float64],
-    out: NDArray[np.uint32],
-) -> None:
-    """Positions of one record of numbers: clamped to the range, NaN to the default, rounded to nearest."""
-    for j in range(out.size):
-        value = row[j]
-        x = (value - low[j]) * scale[j] + bottom[j]
-        x = x if value == value else default[j]
-        x = x if x > bottom[j] else bottom[j]
-        x = x if x < top[j] else top[j]
-        out[j] = np.uint32(x + 0.5)
-
-
-@njit(nogil=True, cache=True)
+@kernel()
 def point(
     cells: NDArray[np.uint32],
     words: NDArray[np.uint32],
@@ -51,14 +32,14 @@ def point(
         cells[i] = ((cells[i] + np.uint32(halves[i])) >> shift) & ~mask | (words[i] & mask)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def look_up(cells: NDArray[np.uint32], table: NDArray[np.uint32]) -> None:
     """Replace indices by the alias entries they point to."""
     for i in range(cells.size):
         cells[i] = table[np.uint64(cells[i])]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def choose(cells: NDArray[np.uint32], words: NDArray[np.uint32], bits: int, out: NDArray[np.uint8]) -> None:
     """The codes: the column itself when the word is below the entry's threshold, the entry's other cell if not."""
     mask = np.uint32((1 << bits) - 1)
@@ -68,7 +49,7 @@ def choose(cells: NDArray[np.uint32], words: NDArray[np.uint32], bits: int, out:
         out[i] = np.uint8((word if word < (entry & ~mask) else entry) & mask)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def pack(
     low: NDArray[np.uint8], high: NDArray[np.uint8], codes: NDArray[np.uint8], out: NDArray[np.uint8]
 ) -> None:

@@ -8,9 +8,9 @@ multiplication with rejection: exactly uniform, no division except once in 2^32 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import trailing_zeros
 
 __all__ = ["bitmap", "subset"]
@@ -28,7 +28,7 @@ def bitmap(d: int) -> NDArray[np.uint64]:
     return np.zeros(words + (words + 63) // 64, np.uint64)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def subset(
     d: int,
     m: int,

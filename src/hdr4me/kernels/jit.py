@@ -1,0 +1,41 @@
+"""How every kernel is compiled: without the GIL, cached on disk, and never from stale code.
+
+numba keeps compiled code as long as the file a kernel stands in is unchanged, but a kernel contains the kernels it
+calls, from other files. So all sources of this room together are the stamp: changing one forgets them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+__all__ = ["kernel", "sources_stamp"]
+
+
+def sources_stamp() -> str:
+    """A digest of every source file of this room."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = sources_stamp()
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function of plain arrays when it is first called; options are numba's.
+
+    Division follows the processor, not Python: checks for zero would keep loops from being vectorised.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        dispatcher._cache._cache_file._source_stamp = _STAMP
+        return dispatcher
+
+    return decorate
