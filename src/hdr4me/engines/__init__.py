@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from hdr4me.engines.spark_engine import Spark as Spark
     from hdr4me.engines.spark_engine import spark as spark
     from hdr4me.engines.spark_session import open_session as open_session
+    from hdr4me.engines.spark_stream import committed_tally as committed_tally
 
-__all__ = ["Local", "Spark", "count_records", "open_session", "spark"]
+__all__ = ["Local", "Spark", "committed_tally", "count_records", "open_session", "spark"]
 
 _HOMES = {
     "Local": "local",
     "Spark": "spark_engine",
+    "committed_tally": "spark_stream",
     "count_records": "records",
     "open_session": "spark_session",
     "spark": "spark_engine",

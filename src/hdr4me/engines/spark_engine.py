@@ -24,6 +24,7 @@ from hdr4me.tally import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
 __all__ = ["Spark", "report_schema", "spark"]
@@ -141,6 +142,11 @@ class Spark:
         JSON lines with reason, place and content; without any bad report nothing is written.
         """
         reports, survey = _in_order(reports, survey)
+        return self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
+
+    def _tally(
+        self, reports: Any, survey: Survey, quarantine: str | None, *, mode: str = "errorifexists"
+    ) -> Tally:
         from pyspark.sql import DataFrame
 
         keep = quarantine is not None
@@ -159,10 +165,24 @@ class Spark:
             tally = self._collect(output, survey, n_parts)
             if tally.rejected:
                 bad = output.where("reason is not null").select("reason", "where", "content")
-                bad.write.json(os.fspath(quarantine))
+                bad.write.json(quarantine, mode=mode)
         finally:
             output.unpersist()
         return tally
+
+    def follow(
+        self,
+        reports: DataFrame,
+        survey: Survey,
+        folder: _Path,
+        *,
+        keep_rejected: bool = False,
+        every: str | None = None,
+    ) -> StreamingQuery:
+        """Fold a streaming DataFrame of reports into a tally in `folder`: see `hdr4me.engines.spark_stream`."""
+        from hdr4me.engines.spark_stream import follow
+
+        return follow(reports, survey, folder, keep_rejected=keep_rejected, every=every)
 
     def _frame(self, reports: DataFrame, survey: Survey, keep: bool) -> tuple[DataFrame, _Work, int | None]:
         name = next((name for name in ("report", "value") if name in reports.columns), None)
