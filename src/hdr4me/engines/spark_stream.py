@@ -1,0 +1,125 @@
+"""Structured streaming: a stream of reports folds into a tally on disk that loses and doubles nothing.
+
+A stream has one folder on a file system with atomic rename that the driver reaches:
+
+    checkpoint/                        Spark's: which input belongs to which batch
+    tally-<query>-<batch>.tally        the tally of all batches up to this one, written whole or not at all
+    rejected/batch-<batch>/            bad reports with their reasons, if they are wanted
+
+Spark replays a batch after a crash with the same number and the same input. A batch whose tally is there already is
+passed over; one whose tally is not there yet was never counted. So each batch is in the tally exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hdr4me.engines.spark_engine import Spark
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["committed_tally", "follow"]
+
+_NAME = re.compile(r"tally-([0-9a-f-]{36})-(\d{12})\.tally")
+
+
+class _State(NamedTuple):
+    query: str
+    batch: int
+    path: Path
+
+
+def follow(
+    reports: DataFrame,
+    survey: Survey,
+    folder: str | os.PathLike[str],
+    *,
+    keep_rejected: bool = False,
+    every: str | None = None,
+) -> StreamingQuery:
+    """Start folding a streaming DataFrame of reports into the tally in `folder`; the query runs until it is stopped.
+
+    `every` is how often a batch is taken ("1 minute"; without it, as soon as the last is done). Started again on the
+    same folder after a stop or a crash, it goes on where it was.
+    """
+    if not reports.isStreaming:
+        raise InvalidInput("reports must be a streaming DataFrame: use `tally` for one that is not")
+    root = Path(folder).absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    state = _latest(root)
+    if state is not None:
+        _check_query(root, state)
+        Tally.load(state.path, survey)
+    writer = reports.writeStream.foreachBatch(_fold(root, survey, keep_rejected))
+    writer = writer.option("checkpointLocation", (root / "checkpoint").as_uri())
+    return (writer.trigger(processingTime=every) if every else writer).start()
+
+
+def committed_tally(folder: str | os.PathLike[str], survey: Survey | None = None) -> Tally | None:
+    """The last committed tally of a stream, at any time and from any process; None before its first batch."""
+    for _ in range(100):
+        state = _latest(Path(folder))
+        if state is None:
+            return None
+        try:
+            return Tally.load(state.path, survey)
+        except FileNotFoundError:  # a newer one took its place between the look and the read
+            continue
+    raise FormatError(f"the tally in {folder} changes faster than it can be read")
+
+
+def _fold(root: Path, survey: Survey, keep_rejected: bool) -> Callable[[DataFrame, int], None]:
+    """What is done with each batch."""
+
+    def fold(frame: DataFrame, batch: int) -> None:
+        state = _latest(root)
+        last = -1 if state is None else state.batch
+        if batch <= last:
+            return  # replayed: its tally was committed before Spark could note it
+        if batch != last + 1:
+            raise FormatError(
+                f"{root}: batch {batch} follows batch {last}: a tally is missing from the folder"
+            )
+        rejected = root / "rejected" / f"batch-{batch:012d}" if keep_rejected else None
+        engine = Spark(frame.sparkSession)
+        # A batch that is replayed may find the bad reports of its first run: it writes the same ones again.
+        found = engine._tally(
+            frame, survey, None if rejected is None else rejected.as_uri(), mode="overwrite"
+        )
+        total = found if state is None else Tally.load(state.path, survey) + found
+        total.save(root / f"tally-{_query(root)}-{batch:012d}.tally")
+        if state is not None:
+            state.path.unlink(missing_ok=True)
+
+    return fold
+
+
+def _latest(root: Path) -> _State | None:
+    names = [(match, path) for path in root.glob("tally-*.tally") if (match := _NAME.fullmatch(path.name))]
+    states = [_State(match[1], int(match[2]), path) for match, path in names]
+    return max(states, key=lambda state: state.batch, default=None)
+
+
+def _query(root: Path) -> str:
+    """The identity that Spark gave the stream when its checkpoint was made."""
+    return str(json.loads((root / "checkpoint" / "metadata").read_text())["id"])
+
+
+def _check_query(root: Path, state: _State) -> None:
+    """A tally without its checkpoint would begin again at batch 0 and pass over everything."""
+    try:
+        found = _query(root)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{root} has a tally but no checkpoint: the stream cannot go on from it") from error
+    if found != state.query:
+        raise FormatError(f"{root}: the tally is of stream {state.query}, the checkpoint of stream {found}")
