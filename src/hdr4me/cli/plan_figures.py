@@ -33,7 +33,7 @@ _LOOKS: tuple[tuple[str, Any], ...] = (
 def draw(plan: Plan) -> Figure:
     """Three panels side by side, one legend below."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     density, over_m, over_epsilon = figure.subplots(1, 3)
@@ -42,6 +42,7 @@ def draw(plan: Plan) -> Figure:
     _error_against_epsilon(plan, over_epsilon)
     plain = FuncFormatter(lambda x, _: f"{x:g}")
     for axes in (over_m, over_epsilon):
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(plain)
             axis.set_minor_formatter(NullFormatter())

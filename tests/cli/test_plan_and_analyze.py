@@ -1,0 +1,162 @@
+"""The two commands that look ahead."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CASE = (
+    *("analyze", "--epsilon", "0.1", "--users", "10000", "--dims", "100", "--sampled", "100"),
+    *("--values", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0", "--variance", "paper"),
+    *("--tolerance", "0.001,0.01,0.05,0.1", "--json"),
+)
+
+
+def test_analyze_the_case_study(run: Callable[..., Any]) -> None:
+    found = run(*CASE, "--mechanism", "piecewise").json
+    assert found["variance"] == pytest.approx(533.210352970, rel=1e-10)
+    assert found["mse"] == found["variance"]
+    assert found["epsilon_per_value"] == pytest.approx(0.001)
+    assert found["reports_per_dimension"] == 10_000
+    assert list(found["probability_within"]) == ["0.001", "0.01", "0.05", "0.1"]
+    assert found["probability_within"]["0.05"] == pytest.approx(0.00172767, rel=2e-6)
+    wave = run(*CASE, "--mechanism", "square_wave").json
+    assert wave["bias"] == pytest.approx(-0.0499750083, abs=5e-11)
+    assert wave["probability_within"]["0.001"] == pytest.approx(1.01299e-17, rel=2e-6)
+
+
+def test_analyze_laplace_has_the_right_bound(run: Callable[..., Any]) -> None:
+    arguments = (
+        "analyze",
+        "--mechanism",
+        "laplace",
+        "--epsilon",
+        "1",
+        "--users",
+        "1000",
+        "--variance",
+        "paper",
+    )
+    assert run(*arguments, "--json").json["berry_esseen"] == pytest.approx(0.02691215, abs=5e-9)
+
+
+def test_analyze_in_words(run: Callable[..., Any]) -> None:
+    few = run(
+        "analyze",
+        "--mechanism",
+        "duchi",
+        "--epsilon",
+        "1",
+        "--users",
+        "20",
+        "--tolerance",
+        "0.5",
+        "--prior",
+        "uniform",
+    )
+    assert few.code == 0
+    assert "P(within 0.5)" in few.out
+    assert "few reports" in few.err
+    calibrated = run(
+        *(
+            "analyze",
+            "--mechanism",
+            "square_wave",
+            "--epsilon",
+            "1",
+            "--users",
+            "2000",
+            "--calibrated",
+            "--json",
+        )
+    )
+    assert calibrated.json["bias"] == 0
+
+
+def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
+    arguments = (
+        "analyze",
+        "--mechanism",
+        "piecewise",
+        "--epsilon",
+        "1",
+        "--users",
+        "2000",
+        "--prior",
+        "uniform",
+        "--json",
+    )
+    law, table = run(*arguments).json, run(*arguments, "--table").json
+    assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
+    assert table["mse"] != law["mse"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("analyze", "--mechanism", "magic", "--epsilon", "1", "--users", "9"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "0", "--users", "9"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--sampled", "0"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--values", "a,b"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--tolerance", "-1"),
+        ("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "9", "--variance", "rough"),
+        ("plan", "--dims", "5"),
+        ("plan", "--users", "5", "--dims", "5", "--epsilon", "-1"),
+        ("plan", "--users", "5", "--dims", "5", "--epsilon", "1", "--output", "x.json"),
+        ("plan", "--users", "5", "--schema", "nowhere.json", "--epsilon", "1"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], plain: Callable[..., str]) -> None:
+    plain(*arguments)
+
+
+def test_plan_as_json(run: Callable[..., Any]) -> None:
+    found = run("plan", "--users", "150000", "--dims", "750", "--epsilon", "1", "--json").json
+    assert found["reachable"] is True
+    errors = [option["mse"] for option in found["options"]]
+    assert errors == sorted(errors)
+    assert found["options"][0]["n_sampled"] == 1
+    assert found["summary"].startswith("With 150,000 users and ε = 1, each of 750 means will be within ±0.2")
+
+
+def test_plan_in_words(run: Callable[..., Any]) -> None:
+    found = run("plan", "--users", "5000", "--dims", "300", "--epsilon", "1", "--tolerance", "0.1", "--each")
+    assert found.code == 0
+    assert "±0.1 is kept by each with" in found.out
+    assert "raw: by shrinking, not by knowing" in found.out
+
+
+def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
+    arguments = (
+        "plan",
+        "--users",
+        "100",
+        "--dims",
+        "50",
+        "--epsilon",
+        "1",
+        "--tolerance",
+        "0.01",
+        "--probability",
+        "0.9",
+    )
+    words, document = run(*arguments), run(*arguments, "--json")
+    assert words.code == document.code == 1
+    assert words.err.startswith("not reachable: 100 users")
+    assert document.json["reachable"] is False
+    assert document.json["nearest"]["options"][0]["tolerance_joint"] > 0.01
+
+
+def test_plan_draws_and_writes(run: Callable[..., Any], collected: Any, tmp_path: Path) -> None:
+    survey, page, picture = tmp_path / "survey.json", tmp_path / "plan.html", tmp_path / "plan.png"
+    found = run(
+        *("plan", "--schema", collected.schema, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi"),
+        *("--categorical", "grr", "--output", survey, "--html", page, "--png", picture, "--json"),
+    )
+    assert found.code == 0
+    assert run("survey", survey, "--json").json["epsilon"] == 1
+    text = page.read_text("utf-8")
+    assert "<svg" in text
+    assert "Different tolerances, different winners" in text
+    assert picture.read_bytes()[:4] == b"\x89PNG"
