@@ -172,7 +172,7 @@ def test_a_full_disk_loses_nothing(collected, tmp_path: Path, command: str) -> N
     done = subprocess.run(
         [sys.executable, "-m", "hdr4me", command, *map(str, arguments)],
         capture_output=True, text=True, preexec_fn=limit, check=False,
-        env={"PATH": "", "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "HDR4ME_CACHE": str(tmp_path / "cache")},
+        env={"PATH": "", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr

@@ -60,7 +60,7 @@ def test_merge_adds(run, collected, tmp_path: Path) -> None:
 def test_estimate_writes_csv(run, collected, tmp_path: Path) -> None:
     path = tmp_path / "answer.csv"
     assert run("estimate", collected.tally, "--csv", path).code == 0
-    rows = list(csv.DictReader(path.open()))
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert [row["dimension"] for row in rows] == ["age", "height", "smoker", "smoker"]
     assert list(csv.DictReader(io.StringIO(run("estimate", collected.tally, "--csv", "-").out))) == rows
 

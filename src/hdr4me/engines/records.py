@@ -93,6 +93,7 @@ def _check_names(what: str | os.PathLike[str], found: list[str], survey: Survey)
 def _parquet(path: str | os.PathLike[str], survey: Survey) -> Iterator[pa.RecordBatch]:
     names = list(survey.schema.names)
     texts = [x.name for x in survey.schema if isinstance(x, Categorical)]
+    _check_names(path, pq.read_schema(str(path)).names, survey)
     # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _BATCH_BYTES // len(names)))
     with pq.ParquetFile(
@@ -102,7 +103,6 @@ def _parquet(path: str | os.PathLike[str], survey: Survey) -> Iterator[pa.Record
         read_dictionary=texts,
         page_checksum_verification=True,
     ) as file:
-        _check_names(path, file.schema_arrow.names, survey)
         for batch in file.iter_batches(batch_size=batch_rows(survey), columns=names):
             yield batch.select(names)
 
