@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,3 +134,16 @@ def some_reports(mixed: Survey, simulate: Simulate) -> np.ndarray:
     rng = np.random.default_rng(20260101)
     values = (np.linspace(-1, 1, 1000), np.zeros(1000), np.arange(1000) % 4, np.arange(1000) % 3)
     return simulate(mixed, 1000, lambda j, users: values[j][users], rng)
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[Any]:
+    """One Spark on two cores of this machine for all tests of a process."""
+    java_home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (java_home and Path(java_home, "bin", "java").exists())):
+        pytest.skip("no Java on this machine: Spark needs Java 17 or later")
+    from hdr4me.engines import open_session
+
+    session = open_session("local[2]", settings={"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()

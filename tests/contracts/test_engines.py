@@ -19,12 +19,14 @@ from hdr4me.tally import Tally
 HALF = 1 << 31
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
 def engine(request: pytest.FixtureRequest) -> Any:
     """Every engine: an object with perturb(survey, records, target) and tally(survey, sources)."""
-    from hdr4me.engines import Local
+    from hdr4me.engines import Local, spark
 
-    return {"local": lambda: Local(threads=2)}[request.param]()
+    if request.param == "spark":
+        return spark(request.getfixturevalue("spark_session"))
+    return Local(threads=2)
 
 
 @pytest.fixture(scope="module")
