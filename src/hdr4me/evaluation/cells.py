@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 import hdr4me as hd
-from hdr4me.evaluation.datasets import Dataset, Moments
-from hdr4me.evaluation.seeds import generator
-from hdr4me.evaluation.simulate import mean_of_reports
+from hdr4me.evaluation.datasets import Moments
 from hdr4me.framework import Deviation
 from hdr4me.mechanisms.law import Mechanism
 
-__all__ = ["MECHANISMS", "Cell", "law_of", "predicted", "simulated_means"]
-
-Floats = NDArray[np.float64]
+__all__ = ["MECHANISMS", "Cell", "law_of", "predicted"]
 
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
 """The three mechanisms of section VI, with the names its figures use."""
@@ -51,13 +44,3 @@ def predicted(law: Mechanism, data: Moments, n_users: int) -> Deviation:
     values, shares = data.two_points()
     d = data.mean.size
     return hd.deviation(law, n_users=n_users, n_dims=d, n_sampled=d, values=values, probabilities=shares)
-
-
-def simulated_means(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int) -> Floats:
-    """The naive θ̂ of each repeat (rows) and dimension (columns); each dimension has a stream of its own."""
-    law = law_of(cell)
-    means = np.empty((cell.repeats, dimensions.size))
-    for place, j in enumerate(dimensions):
-        rng = generator(seed, cell.key, place)
-        means[:, place] = mean_of_reports(law, data.column(int(j)), cell.repeats, rng)
-    return means

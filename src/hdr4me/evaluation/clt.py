@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 
 import hdr4me as hd
+from hdr4me.evaluation import case_study
 from hdr4me.evaluation.datasets import uniform
 from hdr4me.evaluation.seeds import generator
 from hdr4me.mechanisms.law import Mechanism
 
-__all__ = ["CASE_STUDY_VALUES", "CltCell", "CltResult", "run_clt"]
-
-CASE_STUDY_VALUES = tuple(k / 10 for k in range(1, 11))
-"""Section IV-C: ten values in equal shares."""
+__all__ = ["CltCell", "CltResult", "run_clt"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def _population(cell: CltCell, seed: int) -> tuple[Mechanism, NDArray[np.float64
     """The mechanism under ε/m and the watched dimension's values."""
     budget = cell.epsilon / cell.n_sampled
     if cell.figure == "fig3":
-        repeated = np.tile(CASE_STUDY_VALUES, -(-cell.n_users // len(CASE_STUDY_VALUES)))
+        repeated = np.tile(case_study.VALUES, -(-cell.n_users // len(case_study.VALUES)))
         return hd.mechanism(cell.mechanism, epsilon=budget), repeated[: cell.n_users]
     options = {"domain": (-1.0, 1.0)} if cell.mechanism == "square_wave" else {}
     column = uniform(cell.n_users, cell.n_dims, seed).column(0)

@@ -114,7 +114,6 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
             "epsilon": cell.epsilon,
             "n_users": cell.n_users,
             "n_dims": cell.n_dims,
-            "repeats": cell.repeats,
             "seed": result.seed,
             "how": result.how,
             "predicted_mse": result.predicted_mse,

@@ -23,6 +23,7 @@ from hdr4me.evaluation import datasets
 from hdr4me.evaluation.cells import Cell, law_of
 from hdr4me.evaluation.clt import CltCell, CltResult, run_clt
 from hdr4me.evaluation.outcomes import CellResult, run_cell
+from hdr4me.evaluation.simulate import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 __all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "run_cells"]
 
@@ -104,14 +105,13 @@ def _run_in_pool(
 
 
 def cost_of(cell: AnyCell) -> int:
-    """About how many random numbers a cell takes, in thousands: for the order of work and the time left."""
+    """About how many milliseconds a cell takes: for the order of work and the time left, nothing else."""
     if isinstance(cell, CltCell):
-        return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 1000)
-    touched = 0.0
-    if cell.mechanism != "laplace":
-        band = float(law_of(cell).parts(np.zeros(1)).weight[1, 0])  # type: ignore[attr-defined]
-        touched = cell.repeats * min(band, 1 - band)
-    return 1 + int(cell.n_users * cell.n_dims * (touched + 1) / 1000) + cell.n_dims * cell.repeats
+        return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 20_000)
+    law = law_of(cell)
+    share = {GAMMA: 0.0, SKIPPING: 10 * band_share(law), DIRECT: 1.0}[way_of(law)]
+    drawn = share * cell.n_users * cell.n_dims * cell.repeats / 500_000
+    return 1 + int(drawn + cell.repeats * cell.n_dims * 0.06 + cell.repeats * 25)
 
 
 def _digest(*parts: Any) -> str:
