@@ -69,13 +69,12 @@ def _files(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not found.is_dir():
         yield found
         return
-    # As Spark does: what starts with a dot or an underscore is not data.
+    # As Spark does: what starts with a dot or an underscore, or lies in such a folder, is not data.
     inside = sorted(
-        x
-        for x in found.rglob("*")
-        if x.is_file() and not x.relative_to(found).as_posix().startswith((".", "_"))
+        file
+        for file in found.rglob("*")
+        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(found).parts)
     )
-    inside = [x for x in inside if not x.name.startswith((".", "_"))]
     if not inside:
         raise FormatError(f"{text} is a folder without files")
     yield from inside

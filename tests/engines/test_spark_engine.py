@@ -1,0 +1,196 @@
+"""The Spark engine on two cores: what one machine says, to the last bit, whatever the reports come in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hdr4me.engines import Local, Spark, spark, spark_engine
+from hdr4me.engines.spark_engine import report_schema
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.reports import Quarantine, Reason, read_reports, write_reports
+from hdr4me.survey import Numeric, Randomizer, Schema, Survey
+from hdr4me.tally import Tally
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def engine(spark_session: Any) -> Spark:
+    return spark(spark_session)
+
+
+def survey_of(mixed: Survey, kind: str, n_sampled: int) -> Survey:
+    """The mixed survey's numbers alone, its categories alone, or all of it."""
+    chosen = {"numeric": (0, 1), "categorical": (2, 3), "mixed": (0, 1, 2, 3)}[kind]
+    return Survey.from_tables(
+        Schema(mixed.schema.dimensions[j] for j in chosen),
+        epsilon=12.0,
+        n_sampled=n_sampled or len(chosen),
+        randomizers=mixed.randomizers,
+        assignment=chosen,
+    )
+
+
+def with_bad_rows(survey: Survey, simulate: Callable[..., np.ndarray], n: int = 3000) -> np.ndarray:
+    """Reports, one in fifty of them bad: unknown dimension, code out of support, trailing bytes where there are any."""
+    rng = np.random.default_rng(7)
+    reports = simulate(survey, n, lambda j, users: np.zeros(len(users)), rng)
+    reports[::50, 0] = 200
+    reports[1::50, 2] = 250
+    reports[2::50, -1] = 99
+    return reports
+
+
+@pytest.mark.parametrize("n_sampled", [1, 0], ids=["m=1", "m=d"])
+@pytest.mark.parametrize("kind", ["numeric", "categorical", "mixed"])
+def test_equal_to_the_last_bit(
+    engine: Spark,
+    mixed: Survey,
+    simulate: Callable[..., np.ndarray],
+    tmp_path: Path,
+    kind: str,
+    n_sampled: int,
+) -> None:
+    survey = survey_of(mixed, kind, n_sampled)
+    reports = with_bad_rows(survey, simulate)
+    path = tmp_path / "r.parquet"
+    with write_reports(path, survey) as writer:
+        for block in np.array_split(reports, 5):
+            writer.write(block)
+    expected = Local(threads=1).tally(survey, [path])
+    assert len(expected.rejected) >= 2
+    assert 0 < expected.n_reports < len(reports)
+    assert engine.tally(path, survey) == expected
+    frame = engine.session.read.parquet(str(path)).repartition(3)
+    assert engine.tally(frame, survey) == expected
+
+
+def test_the_tree_adds_as_the_driver_does(
+    engine: Spark, mixed: Survey, some_reports: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with write_reports(tmp_path / "r.parquet", mixed) as writer:
+        writer.write(some_reports)
+    monkeypatch.setattr(spark_engine, "_DIRECT_BYTES", 0)
+    monkeypatch.setattr("hdr4me.engines.spark_files._SMALLEST", 1)
+    monkeypatch.setattr("hdr4me.engines.spark_files._LARGEST", 500)
+    assert engine.tally(tmp_path, mixed) == Tally(mixed).add_block(some_reports)
+    frame = engine.session.read.parquet(str(tmp_path)).repartition(4)
+    assert engine.tally(frame, mixed) == Tally(mixed).add_block(some_reports)
+
+
+def test_bad_rows_are_written_down_as_on_one_machine(
+    engine: Spark, mixed: Survey, simulate: Callable[..., np.ndarray], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.parquet"
+    with write_reports(path, mixed) as writer:
+        writer.write(with_bad_rows(mixed, simulate, 500))
+    with Quarantine(tmp_path / "local.jsonl") as quarantine:
+        expected = Local(threads=1).tally(mixed, [path], on_rejected=quarantine)
+    assert engine.tally(path, mixed, quarantine=tmp_path / "spark") == expected
+    assert lines(tmp_path / "spark") == lines(tmp_path / "local.jsonl")
+    # A path that is there already is never overwritten, and no bad reports leave no folder.
+    with pytest.raises(Exception, match="already exists"):
+        engine.tally(path, mixed, quarantine=tmp_path / "spark")
+    clean = engine.session.createDataFrame(pa.table({"report": pa.array([], pa.binary())}))
+    assert engine.tally(clean, mixed, quarantine=tmp_path / "none") == Tally(mixed)
+    assert not (tmp_path / "none").exists()
+
+
+def lines(path: Path) -> list[tuple[str, ...]]:
+    """Quarantined reports, in an order that does not depend on who wrote them."""
+    files = path.glob("part-*") if path.is_dir() else [path]
+    documents = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return sorted((x["reason"], x["where"], x["content"]) for x in documents)
+
+
+def test_json_lines_as_a_file_and_as_a_frame(
+    engine: Spark, mixed: Survey, some_reports: np.ndarray, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    with write_reports(path, mixed) as writer:
+        writer.write(some_reports)
+    with path.open("a") as file:
+        file.write("nonsense\n\n")
+    expected = Local(threads=1).tally(mixed, [path])
+    assert expected.rejected == {Reason.MALFORMED.text: 1}
+    assert engine.tally([path], mixed) == expected
+    assert engine.tally(engine.session.read.text(str(path)), mixed) == expected
+
+
+def test_each_user_is_randomised_once(engine: Spark, tmp_path: Path) -> None:
+    """A lazy frame would draw anew at every use; 2000 fair coins agree by chance once in 2^2000."""
+    high, low = (1 << 31) + (1 << 24), (1 << 31) - (1 << 24)
+    fair = Randomizer("coin", 0.1, "value", (-128.0, 128.0), ((high, low), (low, high)))
+    survey = Survey.from_tables(
+        Schema([Numeric("x", -1, 1)]), epsilon=0.1, n_sampled=1, randomizers=(fair,), assignment=(0,)
+    )
+    frame = engine.session.range(2000).selectExpr("cast(0 as double) as x", "id")
+    reports = engine.perturb(frame, survey)
+    first = [bytes(row["report"]) for row in reports.collect()]
+    assert len(set(first)) == 2
+    assert [bytes(row["report"]) for row in reports.collect()] == first
+    assert engine.tally(reports, survey).counts.tolist() == [first.count(b"\0\0\0"), first.count(b"\0\0\1")]
+    # The label survives Spark's own Parquet.
+    reports.write.parquet(str(tmp_path / "r"))
+    again = engine.session.read.parquet(str(tmp_path / "r"))
+    assert again.schema == report_schema(survey)
+    assert again.schema["report"].metadata["hdr4me.survey"] == survey.fingerprint
+    assert engine.tally(again, survey) == engine.tally(reports, survey)
+
+
+def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("pet,age,colour,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
+    (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 100)
+    for name in ("r.csv", "r.jsonl"):
+        assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports") == 100
+        files = sorted((tmp_path / f"{name}.reports").iterdir())
+        # One machine reads what Spark wrote.
+        assert sum(len(block) for file in files for block in read_reports(file, mixed)) == 100
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_no_records_make_an_empty_folder_of_reports(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("pet,age,colour,debt\n")
+    assert engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out") == 0
+    assert engine.tally(tmp_path / "out", mixed) == Tally(mixed)
+    with pytest.raises(InvalidInput, match="exists"):
+        engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
+
+
+def test_a_failed_job_leaves_nothing(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+    frame = engine.session.range(10).selectExpr(
+        "raise_error('no') as age", "1 as debt", "'red' as colour", "'cat' as pet"
+    )
+    frame = frame.selectExpr("cast(age as double) as age", "debt", "colour", "pet")
+    with pytest.raises(Exception, match="no"):
+        engine.perturb(frame, mixed, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_wrong_is_said_before_any_job(engine: Spark, mixed: Survey, other: Survey) -> None:
+    session = engine.session
+    with pytest.raises(FormatError, match="no column 'debt', 'colour', 'pet'"):
+        engine.perturb(session.range(1).selectExpr("id as age"), mixed)
+    dates = session.range(1).selectExpr("current_date() as age", "1 debt", "'a' colour", "'b' pet")
+    with pytest.raises(InvalidInput, match="column 'age' is of type date32"):
+        engine.perturb(dates, mixed)
+    with pytest.raises(InvalidInput, match="expected a DataFrame"):
+        engine.perturb([1, 2], mixed)
+    with pytest.raises(FormatError, match="no column 'report' or 'value'"):
+        engine.tally(session.range(1), mixed)
+    with pytest.raises(FormatError, match="is of type long"):
+        engine.tally(session.range(1).selectExpr("id as report"), mixed)
+    labelled = session.createDataFrame([], report_schema(other))
+    with pytest.raises(FingerprintMismatch, match="column 'report' belongs to survey"):
+        engine.tally(labelled, mixed)
+    with pytest.raises(InvalidInput, match="must be a Survey"):
+        engine.tally(labelled, "mixed")
+    with pytest.raises(InvalidInput, match="must be a SparkSession"):
+        spark("local[2]")  # type: ignore[arg-type]
