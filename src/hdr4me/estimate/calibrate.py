@@ -24,25 +24,27 @@ Floats = NDArray[np.float64]
 def value_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tuple[Floats, Floats]:
     """Means on [-1, 1] and their variances; `counts` is (dimensions, cells), each with two reports or more.
 
-    S² is estimated by n/(n−1)·(ḡ − θ̂² + Var θ̂), g the square decoder; solved for Var θ̂ this gives
+    The table's decoders g and h give unbiased ḡ for the mean square of the (rounded) values and h̄ for V̄; then
 
-        Var θ̂ = (n−1)/n·s²/r − (ḡ − θ̂²)/n.
+        Ŝ² = r/(r−1)·(ḡ − θ̂² + h̄/r),    Var θ̂ = h̄/r + Ŝ²/r − (Ŝ² − Δ²/4)₊/n,
 
-    S² lies in [0, n/(n−1)], so ḡ − θ̂² is kept in [0, 1], and where ḡ's own standard error exceeds 1 it says nothing and
-    is left out. V̄/r is never below the smallest row variance over r, and neither is the result.
+    h̄ kept between the smallest and the largest row variance and Ŝ² in [0, n/(n−1)], where the truth is. Ŝ² holds the
+    variance of rounding, at most Δ²/4; without subtracting it the last term could be too large and the error too small.
+    Where ḡ has a standard error above 1 it says nothing, and the last term is left out.
     """
     weights = counts.astype(np.float64)
     r = weights.sum(axis=1)
     mean = weights @ moments.decode / r
-    sample = _sample_variance(weights, r, moments.decode, mean)
-    spread = np.zeros_like(mean)
-    g = moments.square_decoder
-    if g is not None:
-        square = weights @ g / r
-        informative = _sample_variance(weights, r, g, square) < r
-        spread = np.where(informative, np.clip(square - mean**2, 0.0, 1.0), 0.0)
-    variance = (n - 1) / n * sample / r - spread / n
-    return mean, np.maximum(variance, moments.row_variances.min() / r)
+    if (
+        moments.decoders is None
+    ):  # cells that carry a mean and nothing else: s²/r, for an imagined larger population
+        return mean, np.maximum(_variance(weights, r, moments.decode), moments.row_variances.min()) / r
+    g, h = moments.decoders
+    noise = np.clip(weights @ h / r, moments.row_variances.min(), moments.row_variances.max())
+    spread = np.clip((weights @ g / r - mean**2 + noise / r) * r / (r - 1), 0.0, n / max(n - 1, 1))
+    informative = _variance(weights, r, g) < r
+    known = np.where(informative, np.maximum(spread - moments.rounding, 0.0), 0.0)
+    return mean, (noise + spread) / r - known / n
 
 
 def frequency_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tuple[Floats, Floats]:
@@ -66,9 +68,10 @@ def frequency_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tu
     return frequency, variance
 
 
-def _sample_variance(weights: Floats, r: Floats, values: Floats, mean: Floats) -> Floats:
-    centre = float(
-        values.mean()
+def _variance(weights: Floats, r: Floats, values: Floats) -> Floats:
+    """The sample variance of values, each counted `weights` times."""
+    centred = (
+        values - values.mean()
     )  # any number near the values would do: it keeps the difference from cancelling
-    second = weights @ (values - centre) ** 2 / r
-    return np.asarray(np.maximum(second - (mean - centre) ** 2, 0.0) * r / (r - 1))
+    first, second = weights @ centred / r, weights @ centred**2 / r
+    return np.asarray(np.maximum(second - first**2, 0.0) * r / (r - 1))

@@ -23,8 +23,8 @@ class Moments:
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> moments = Moments(Randomizer("coin", 1.1, "value", (-2.0, 2.0), rows))
-    >>> moments.row_variances.tolist(), moments.square_decoder.tolist()
-    ([3.0, 3.0], [0.0, 0.0])
+    >>> moments.row_variances.tolist(), moments.rounding
+    ([3.0, 3.0], 1.0)
     """
 
     randomizer: Randomizer
@@ -48,19 +48,23 @@ class Moments:
         return np.asarray((self.probabilities * centred**2).sum(axis=1))
 
     @cached_property
-    def square_decoder(self) -> Floats | None:
-        """g with E[g(code) | t] at most t², by Δ²/4 or less (Δ the distance of two levels); None if there is none.
+    def decoders(self) -> tuple[Floats, Floats] | None:
+        """(g, h) with E[g(code) | level] = level² and E[h(code) | level] = Var[decode | level]; None if there are none.
 
-        Solves Σ_y P(y | level) g(y) = level² − Δ²/4 by weighted least norm, the weight of a cell being its mean
-        probability, which keeps g's own variance small. A value between two levels is rounded at random, which adds
-        at most Δ²/4 to its mean square: subtracting it makes g a lower bound for every value, so that a standard error
-        which uses g is never too small. With two levels (Duchi) the bound says nothing, g = 0: reports of two kinds
-        carry a mean and nothing else.
+        Both by weighted least norm, the weight of a cell being its mean probability, which keeps their own variance
+        small: where the noise is the same at every level, h is that constant and no estimate at all. A value between
+        two levels is rounded at random, which adds to its mean square what `rounding` bounds.
         """
         levels = np.array(self.randomizer.levels)
-        target = levels**2 - 1.0 / (len(levels) - 1) ** 2
+        targets = np.stack([levels**2, self.row_variances], axis=1)
         mass = self.probabilities.mean(axis=0)
         scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
-        solution = np.linalg.lstsq(self.probabilities * scale, target, rcond=1e-12)[0] * scale
-        exact = np.abs(self.probabilities @ solution - target).max() < 1e-7
-        return solution if exact else None
+        solution = np.linalg.lstsq(self.probabilities * scale, targets, rcond=1e-12)[0] * scale[:, None]
+        gap = np.abs(self.probabilities @ solution - targets).max(axis=0)
+        exact = (gap < 1e-7 * (1.0 + np.abs(targets).max(axis=0))).all()
+        return (solution[:, 0], solution[:, 1]) if exact else None
+
+    @property
+    def rounding(self) -> float:
+        """The largest variance of the random rounding to a level: Δ²/4, Δ = 2/(L − 1) the distance of two levels."""
+        return 1.0 / (self.randomizer.n_levels - 1) ** 2
