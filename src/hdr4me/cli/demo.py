@@ -30,7 +30,7 @@ def demo(
 
     made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)
     if json:
-        print_json({"coverage": made.coverage, "advice": list(made.better.advice), "rows": made.rows})
+        print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:
         columns = ("dimension", "category", "true", "estimate", "lower", "upper", "answers")
         print_table(
@@ -38,6 +38,5 @@ def demo(
             columns,
             [[row[column] for column in columns] for row in made.rows],
         )
-        for line in made.better.advice:
-            print_note(line)
+        print_note(made.advice)
     print_note(f"{made.coverage:.1%} of the 95 % intervals hold the truth. Now open {output / 'report.html'}")

@@ -81,8 +81,10 @@ def estimate(
             COLUMNS,
             [[row.get(column) for column in COLUMNS] for row in rows],
         )
-    for line in advice:
-        print_note(line)
+    if advice and not json:
+        print_note(advice[0])
+        if len(advice) > 1:
+            print_note(f"and {len(advice) - 1} more lines, one for each categorical dimension, under --json")
 
 
 def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:

@@ -11,18 +11,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.engines.local import Local
 from hdr4me.mechanisms.exactness import BITS, exp_lower, log_upper
 from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
 
@@ -149,13 +146,8 @@ def _outputs(randomizer: Randomizer, row: int, n_draws: int) -> NDArray[np.int64
         assignment=(0,),
     )
     value = randomizer.levels[row] if randomizer.kind == "value" else names[row]
-    codes = np.concatenate(list(Local().reports(survey, _constant(value, n_draws))))[:, 2:].astype(np.int64)
+    blocks = Local().reports(survey, pa.table({"x": np.repeat(value, n_draws)}))
+    codes = np.concatenate(list(blocks))[:, 2:].astype(np.int64)
     if randomizer.kind == "entries":
         return np.asarray(codes[:, 0] * randomizer.n_cells + codes[:, 1])
     return np.asarray(codes[:, 0])
-
-
-def _constant(value: object, n: int) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({"x": pa.repeat(value, n)})

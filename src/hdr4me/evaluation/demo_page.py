@@ -14,7 +14,7 @@ from hdr4me.evaluation.population import HOURS
 if TYPE_CHECKING:
     from hdr4me.evaluation.demo import Demo
 
-__all__ = ["demo_page"]
+__all__ = ["demo_page", "draw_days"]
 
 _TRUE, _OURS, _QUIET = "#1d2329", "#c2410c", "#94a3b8"
 
@@ -37,14 +37,14 @@ def demo_page(demo: Demo) -> str:
                 "this page does, to show how close the answers came."
             ),
             paragraph(
-                f"{demo.coverage:.1%} of the 95 % intervals hold the truth. Re-calibration: "
-                + " ".join(demo.better.advice)
+                f"{demo.coverage:.1%} of the 95 % intervals hold the truth. Re-calibration: {demo.advice}"
             ),
         ),
         section(
             "The day of an average wearer",
             figure(
-                _days(demo), "Hourly means: the truth (line) and the private estimates with 95 % intervals."
+                draw_days(demo),
+                "Hourly means: the truth (line) and the private estimates with 95 % intervals.",
             ),
         ),
         section(
@@ -69,7 +69,8 @@ def _rows(demo: Demo, prefix: str) -> list[dict[str, Any]]:
     return [row for row in demo.rows if row["dimension"].startswith(prefix)]
 
 
-def _days(demo: Demo) -> Figure:
+def draw_days(demo: Demo) -> Figure:
+    """The hourly means, true and estimated."""
     drawing = Figure(figsize=(10, 3.4), layout="constrained")
     for axes, (prefix, label) in zip(
         drawing.subplots(1, 2),
@@ -120,7 +121,7 @@ def _errors(demo: Demo) -> Figure:
     drawing = Figure(figsize=(6, 3), layout="constrained")
     axes = drawing.subplots()
     x = np.linspace(-4, 4, 200)
-    axes.hist(z, bins=np.linspace(-4, 4, 25), density=True, color=_QUIET)
+    axes.hist(z, bins=np.linspace(-4, 4, 25).tolist(), density=True, color=_QUIET)
     axes.plot(x, stats.norm.pdf(x), color=_OURS, label="standard normal")
     axes.set(xlabel="error / standard error", ylabel="density")
     axes.spines[["top", "right"]].set_visible(False)
