@@ -84,8 +84,8 @@ def codes(table: Randomizer, flat: np.ndarray, values: np.ndarray, rng: np.rando
         place = np.rint((values + 1) / 2 * ((table.n_levels - 1) << 16)).astype(np.int64)
     else:
         place = values.astype(np.int64) << 16
-    row = (place >> 16) + (rng.integers(0, 1 << 16, place.shape) < (place & 0xFFFF))
-    word = rng.integers(0, ONE, place.shape) + (row << 32)
+    row = (place >> 16) + (rng.integers(0, 1 << 16, place.shape, dtype=np.uint16) < (place & 0xFFFF))
+    word = rng.integers(0, ONE, place.shape, dtype=np.uint32) + (row << 32)
     return (np.searchsorted(flat, word, side="right") - row * table.n_cells).astype(np.uint8)
 
 
@@ -114,7 +114,7 @@ def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator
         sampled = np.sort(np.argsort(rng.random((n, d)), axis=1)[:, :m], axis=1)
     reports = np.zeros((n, m, size), np.uint8)
     reports[:, :, 0], reports[:, :, 1] = sampled & 0xFF, sampled >> 8
-    order = np.argsort(sampled, axis=None, kind="stable")
+    order = np.argsort(sampled.astype(np.uint16), axis=None, kind="stable")  # sixteen bits: a radix sort
     ends = np.searchsorted(sampled.ravel()[order], np.arange(d + 1))
     sums = [cumulative(table) for table in survey.randomizers]
     for j in range(d):
