@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -184,3 +186,20 @@ def test_many_dimensions_at_once(mixed: Survey) -> None:
         mine = block[block[:, 0] == j][:, 2]
         decoded = np.array(tables[j % 2].decode)[mine]
         assert answer.scaled_mean[j] == pytest.approx(decoded.mean(), abs=1e-12)
+
+
+def test_the_next_step_is_one_call(answer: Estimate) -> None:
+    better = answer.recalibrate("auto")
+    assert better.mean.shape == answer.mean.shape
+    assert better.frequencies("pet").sum() == pytest.approx(1)
+
+
+def test_the_rooms_above_are_loaded_only_when_asked() -> None:
+    code = """
+import sys, hdr4me.tally
+assert "hdr4me.estimate" not in sys.modules
+import hdr4me.estimate
+assert "hdr4me.recalibrate" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from hdr4me.estimate.intervals import quantile
 from hdr4me.estimate.moments import Moments
 from hdr4me.survey import Categorical, Numeric, Survey
 from hdr4me.tally import Tally
+
+if TYPE_CHECKING:
+    from hdr4me.recalibrate.estimates import RecalibratedEstimate
 
 __all__ = ["Estimate", "Frequencies", "estimate"]
 
@@ -129,6 +132,13 @@ class Estimate:
                 name, x, se, n = next(means)
                 rows.append(_row(name, None, x, se, int(n), level, n_joint))
         return rows
+
+    def recalibrate(self, method: str = "auto", **options: Any) -> RecalibratedEstimate:
+        """Means and frequencies made better together; the options are those of `hdr4me.recalibrate`."""
+        # An import upwards, as `Tally.estimate` has one: the next step is one call away.
+        from hdr4me.recalibrate.estimates import recalibrate_estimate
+
+        return recalibrate_estimate(self, method, **options)
 
     @property
     def _n_joint(self) -> int:
