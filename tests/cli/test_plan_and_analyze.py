@@ -74,6 +74,12 @@ def test_analyze_in_words(run: Callable[..., Any]) -> None:
     assert calibrated.json["bias"] == 0
 
 
+def test_analyze_with_many_reports_is_silent(run: Callable[..., Any]) -> None:
+    many = run("analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "100000")
+    assert (many.code, many.err) == (0, "")
+    assert "Berry–Esseen bound" in many.out
+
+
 def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
     arguments = (
         "analyze",
@@ -159,4 +165,7 @@ def test_plan_draws_and_writes(run: Callable[..., Any], collected: Any, tmp_path
     text = page.read_text("utf-8")
     assert "<svg" in text
     assert "Different tolerances, different winners" in text
+    only = ("plan", "--users", 1000, "--dims", 3, "--epsilon", 1, "--mechanism", "duchi")
+    assert run(*only, "--png", tmp_path / "other.svg").err == f"wrote {tmp_path / 'other.svg'}\n"
+    assert run(*only, "--html", tmp_path / "other.html").err == f"wrote {tmp_path / 'other.html'}\n"
     assert picture.read_bytes()[:4] == b"\x89PNG"

@@ -134,6 +134,8 @@ def test_exact_variance_of_everybody_is_the_noise_alone() -> None:
 
 def test_priors() -> None:
     law = mechanism("piecewise", epsilon=1.0)
+    assert deviation(law, n_users=9, values="uniform").mse == deviation(law, n_users=9, prior="uniform").mse
+    assert deviation(law, n_users=9, values="worst").mse == deviation(law, n_users=9).mse
     uniform = deviation(law, n_users=1000, n_dims=10, prior="uniform")
     same = deviation(law, n_users=1000, n_dims=10, prior=beta(1, 1, loc=-1, scale=2))
     assert float(same.variance) == pytest.approx(float(uniform.variance), rel=1e-6)  # mid-quantiles of 2,048
@@ -229,6 +231,21 @@ def test_mixed_numeric_and_categorical_dimensions() -> None:
     assert float(worst.variance) >= np.max(alone.variance)
 
 
+def test_a_mechanism_for_each_dimension() -> None:
+    laws = [mechanism("duchi", epsilon=1.0), mechanism("laplace", epsilon=1.0)]
+    setting: dict[str, Any] = {"n_users": 500, "n_dims": 2}
+    rows = np.array([[0.1, 0.9], [0.3, -0.5]])
+    together = deviation(laws, values=rows, **setting)
+    alone = [
+        float(deviation(law, values=row, **setting).variance) for law, row in zip(laws, rows, strict=True)
+    ]
+    assert together.variance == pytest.approx(alone)
+    shared = deviation(laws, values=[0.1, 0.9], **setting)
+    assert shared.variance[0] == pytest.approx(alone[0])
+    spread = deviation(laws, prior="uniform", **setting)
+    assert spread.variance[0] == pytest.approx(float(deviation(laws[0], prior="uniform", **setting).variance))
+
+
 def test_entry_law_moments() -> None:
     law = EntryLaw(p=0.7, q=0.2)
     for t, π in ((1, 0.7), (0, 0.2)):
@@ -270,6 +287,8 @@ class Deaf(Bent):
         ({"values": [[0.1], [0.2], [0.3]]}, "3 rows"),
         ({"values": []}, "shape (0,)"),
         ({"values": [2.0]}, "2.0"),
+        ({"values": ["a"]}, "values = ['a']"),
+        ({"values": "normal"}, "prior = 'normal'"),
         ({"values": [0.1, 0.2], "probabilities": [0.5, 0.6]}, "sum 1"),
         ({"values": [0.1, 0.2], "probabilities": [1.0]}, "do not match"),
         ({"probabilities": [1.0]}, "without values"),

@@ -72,4 +72,14 @@ def test_joint_tolerance_with_biases_and_counts() -> None:
     ξ = joint_tolerance(bias, sd, counts, 0.9)
     joint = float(np.sum(counts * log_probability_within(bias, sd, ξ)))
     assert joint == pytest.approx(np.log(0.9), rel=1e-9)
-    assert joint_tolerance(0.0, 0.0, 5, 0.9) < 1e-299  # no noise, no tolerance needed
+    assert joint_tolerance(0.0, 0.0, 5, 0.9) == 0.0  # no noise, no tolerance needed
+    assert joint_tolerance([0.0, 0.0], [0.0, 0.0], [5, 2], 0.9) == 0.0
+    assert joint_tolerance([0.3, 0.0], [0.0, 0.0], 1, 0.9) == pytest.approx(0.3, rel=1e-9)
+
+
+def test_joint_tolerance_of_unequal_classes() -> None:
+    sd, counts = np.array([1.0, 0.2, 1e-6]), np.array([2, 500, 7])
+    ξ = joint_tolerance(0.0, sd, counts, 0.9)
+    assert float(np.sum(counts * log_probability_within(0.0, sd, ξ))) == pytest.approx(np.log(0.9), rel=1e-9)
+    dominated = joint_tolerance(0.0, [1.0, 1e-9], [2, 500], 0.9)
+    assert dominated == pytest.approx(float(tolerance_for(1.0, 0.9, n=2)), rel=1e-11)

@@ -132,8 +132,8 @@ def test_reachable_when_everything_is_given() -> None:
 
 
 def test_speed() -> None:
-    """The promise is 1 s for 750 dimensions and 3 s for 10,000, after import; double here for a busy machine."""
-    for d, limit in ((750, 2.0), (10_000, 6.0)):
+    """The promise is 1 s for 750 dimensions and 3 s for 10,000, after import (of this process's own time)."""
+    for d, limit in ((750, 1.0), (10_000, 3.0)):
         for question in (
             {"n_users": 150_000 + d, "epsilon": 1.1},
             {"epsilon": 1.2, "tolerance": 0.3},
@@ -183,6 +183,24 @@ def test_rank_by_probability() -> None:
     assert probabilities == sorted(probabilities, reverse=True)
 
 
+def test_a_large_budget_has_a_large_m() -> None:
+    """Beyond the dense part of the grid the best m is looked for between its steps."""
+    found = plan(n_users=10_000, n_dims=1000, epsilon=300.0, mechanisms=["piecewise"])
+    m = found.best.n_sampled
+    assert m > 64
+    for beside in (m - 8, m - 3, m + 3, m + 8):
+        law = mechanism("piecewise", epsilon=300.0 / beside)
+        dev = deviation(law, n_users=10_000, n_dims=1000, n_sampled=beside, prior="uniform")
+        assert found.best.mse <= dev.mse * (1 + 1e-6)
+
+
+def test_no_table_is_finer_than_its_levels() -> None:
+    """However large ε is, rounding to 256 levels costs Δ²/6, and the deployed table agrees."""
+    best = plan(n_users=1000, n_dims=1, epsilon=100.0, mechanisms=["piecewise"]).best
+    table = mechanism("piecewise", epsilon=100.0).exact()
+    assert best.mse == pytest.approx(deviation(table, n_users=1000, prior="uniform").mse, rel=0.01)
+
+
 def test_a_plan_is_a_sequence_and_a_document() -> None:
     found = plan(n_users=10_000, n_dims=20, epsilon=1.0, tolerance=0.2)
     assert found[0] is found.best is next(iter(found))
@@ -207,6 +225,8 @@ def test_a_plan_is_a_sequence_and_a_document() -> None:
         ({"n_dims": 5, "epsilon": 1.0}, "tolerance is missing"),
         ({"n_users": 0, "n_dims": 5, "epsilon": 1.0}, "n_users = 0"),
         ({"n_users": 10**11, "n_dims": 5, "epsilon": 1.0}, "n_users = 100000000000"),
+        ({"n_users": "many", "n_dims": 5, "epsilon": 1.0}, "n_users = 'many'"),
+        ({"n_users": float("nan"), "n_dims": 5, "epsilon": 1.0}, "n_users = nan"),
         ({"n_users": 9, "n_dims": 0, "epsilon": 1.0}, "n_dims = 0"),
         ({"n_users": 9, "n_dims": 10**6, "epsilon": 1.0}, "n_dims = 1000000"),
         ({"n_users": 9, "n_dims": 5, "epsilon": -1.0}, "epsilon = -1.0"),

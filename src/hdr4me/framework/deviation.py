@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -39,7 +39,6 @@ class Deviation:
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
-    names: tuple[str, ...] = field(default=(), repr=False)
 
     def _out(self, per_class: Floats) -> Floats:
         """One number when all coordinates are alike, else one per coordinate."""

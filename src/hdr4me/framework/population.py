@@ -39,13 +39,13 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
     >>> from_values([0.5, 1.0], [0.25, 0.75]).shares.tolist()
     [0.25, 0.75]
     """
-    v = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    v = np.atleast_1d(_floats("values", values))
     if v.size == 0 or v.ndim > 2 or not np.all(np.isfinite(v)):
         raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
     if probabilities is None:
         p = np.full(v.shape[-1], 1.0 / v.shape[-1])
     else:
-        p = np.asarray(probabilities, dtype=np.float64)
+        p = _floats("probabilities", probabilities)
         _check_shares(p)
         if p.shape[-1] != v.shape[-1]:
             raise InvalidInput(f"probabilities of shape {p.shape} do not match values of shape {v.shape}")
@@ -58,9 +58,16 @@ def from_frequencies(frequencies: ArrayLike) -> Population:
     >>> from_frequencies([0.25, 0.75]).shares.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    f = np.atleast_1d(np.asarray(frequencies, dtype=np.float64))
+    f = np.atleast_1d(_floats("probabilities", frequencies))
     _check_shares(f)
     return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
+
+
+def _floats(name: str, given: ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} = {given!r} are not allowed: numbers, in one or two axes") from None
 
 
 def _check_shares(p: Floats) -> None:

@@ -47,7 +47,8 @@ def deviation(
 
     Whose values: `values` with `probabilities` (1-D: the same in each dimension; 2-D, or a sequence: one row per
     dimension), a `prior` ("uniform" or a SciPy distribution), or neither: the worst case. For a categorical table
-    `probabilities` alone are the category's frequencies. `calibrated` undoes a biased mechanism's affine mean.
+    `probabilities` alone are the category's frequencies. "uniform" and "worst" are also taken as `values`.
+    `calibrated` undoes a biased mechanism's affine mean.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> tenths = [k / 10 for k in range(1, 11)]
@@ -59,6 +60,8 @@ def deviation(
     5.572e-277
     """
     _check(n_users, n_dims, n_sampled, variance)
+    if isinstance(values, str):
+        values, prior = None, (prior if values == "worst" else values)
     if isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")

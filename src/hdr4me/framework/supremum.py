@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtri_exp
 
 __all__ = ["joint_tolerance", "log_probability_exceed", "log_probability_within", "tolerance_for"]
 
@@ -75,10 +75,10 @@ def _log1mexp(x: Any) -> Any:
     return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
 
 
-def tolerance_for(sd: ArrayLike, probability: float, *, n: int = 1) -> Floats:
+def tolerance_for(sd: ArrayLike, probability: float, *, n: ArrayLike = 1) -> Floats:
     """The ξ that an unbiased normal deviation keeps to with a probability, in each or in all of n copies.
 
-    z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log q, so that n = 10,000
+    z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log((1 − q)/2), so that n = 10,000
     loses nothing.
 
     >>> round(float(tolerance_for(1.0, 0.95)), 6)
@@ -86,13 +86,16 @@ def tolerance_for(sd: ArrayLike, probability: float, *, n: int = 1) -> Floats:
     >>> round(float(tolerance_for(1.0, 0.95, n=750)), 4)
     3.9818
     """
-    miss = -np.expm1(np.log(probability) / n)  # 1 − q, accurately
-    z = -ndtri_exp(np.log(0.5 * miss)) if miss < 0.5 else ndtri(1.0 - 0.5 * miss)
-    return np.asarray(np.asarray(sd, dtype=np.float64) * z)
+    half_miss = -0.5 * np.expm1(
+        np.log(probability) / np.asarray(n, dtype=np.float64)
+    )  # (1 − q)/2, accurately
+    return np.asarray(np.asarray(sd, dtype=np.float64) * -ndtri_exp(np.log(half_miss)))
 
 
 def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probability: float) -> float:
-    """The smallest common ξ with Π_j P(|X_j| ≤ ξ)^{counts_j} ≥ probability, by bisection.
+    """The smallest common ξ with Π_j P(|X_j| ≤ ξ)^{counts_j} ≥ probability.
+
+    In closed form for copies of one unbiased deviation, otherwise by bisection.
 
     >>> round(joint_tolerance(0.0, 1.0, 1, 0.95), 6)
     1.959964
@@ -103,13 +106,15 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
     def short(ξ: float) -> bool:
         return bool(np.sum(k * log_probability_within(δ, σ, ξ)) < target)
 
-    high = float(np.max(np.abs(δ) + σ)) or 1e-300
-    while short(high):
-        high *= 2.0
-    low = 0.0
-    for _ in range(200):
+    unbiased = not np.any(δ)
+    if unbiased and σ.size == 1:
+        return float(tolerance_for(σ[0], probability, n=k[0]))
+    # Every class alone is easier than all together; all as bad as the worst is harder, up to the last bits.
+    low = float(np.max(tolerance_for(σ, probability, n=k))) * (1 - 1e-12) if unbiased else 0.0
+    high = float(np.max(np.abs(δ)) + np.max(tolerance_for(σ, probability, n=np.sum(k)))) * (1 + 1e-9)
+    if not short(low):
+        return low
+    while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
-        if high - low <= 1e-13 * high or middle in (low, high):
-            break
         low, high = (middle, high) if short(middle) else (low, middle)
     return high

@@ -40,6 +40,8 @@ MAX_GRR = 256  # a report is one byte
 _GAUSS, _GAUSS_WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(6))
 _GRID = np.linspace(0.0, 1.0, 9)
 _NODES = np.concatenate([(_GAUSS + 1) / 2, _GRID])
+# A table has at most 256 levels, so that rounding to one of them costs Δ²/6 on average however large ε is.
+_ROUNDING = (2.0 / 255) ** 2
 _FREQUENCIES = np.linspace(0.0, 1.0, 65)
 
 
@@ -52,7 +54,8 @@ def _variances(name: str, epsilon: float) -> tuple[float, tuple[float, ...]]:
     options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
     law = calibrate(mechanism(name, epsilon=epsilon, **options))
     v = np.asarray(law.variance(_NODES), dtype=np.float64)
-    return float(v[:6] @ _GAUSS_WEIGHTS / 2), tuple(v[6:].tolist())
+    mean = max(float(v[:6] @ _GAUSS_WEIGHTS / 2), _ROUNDING / 6)
+    return mean, tuple(np.maximum(v[6:], _ROUNDING / 6).tolist())
 
 
 @lru_cache(maxsize=65536)
@@ -74,17 +77,17 @@ def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[
     return q * (1 - q) / (p - q) ** 2, p * not_p / (p - q) ** 2
 
 
-def sampled_grid(n_dims: int) -> list[int]:
-    """The m to try: every one up to 32, then a tenth more each time, and all of them.
+def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int]:
+    """The m to try: every one up to `dense`, then `step` times as many each time, and all of them.
 
     >>> sampled_grid(5)
     [1, 2, 3, 4, 5]
-    >>> len(sampled_grid(10_000))
-    93
+    >>> len(sampled_grid(10_000)), len(sampled_grid(10_000, dense=16, step=1.5))
+    (93, 32)
     """
-    grid = list(range(1, min(n_dims, 32) + 1))
+    grid = list(range(1, min(n_dims, dense) + 1))
     while grid[-1] < n_dims:
-        grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * 1.1))))
+        grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
     return grid
 
 

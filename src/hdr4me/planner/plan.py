@@ -196,34 +196,39 @@ def _not_reachable(nearest: Plan, tolerance: float, probability: float, reason: 
 def _rank(
     setting: Setting, tolerance: float | None, probability: float, schema: Any, solved: str, rank_by: str
 ) -> Plan:
-    """Each candidate at its best m, at the m beside it, at 1 and at d, in order."""
+    """Each candidate at its best m, at the m beside it, at 1 and at d, in order.
+
+    Without a tolerance the best option's own serves all, so that their probabilities can be compared.
+    """
     d = setting.workload.n_dims
-    ξ = tolerance
-    options: list[Option] = []
-    for name, method in setting.candidates():
-        best = setting.best_sampled((name, method))
-        for m in sorted({1, max(1, best - 1), best, min(d, best + 1), d}):
-            options.append(
-                make_option(
-                    setting.workload,
-                    name,
-                    method,
-                    setting.n_users,
-                    setting.epsilon,
-                    m,
-                    ξ,
-                    probability,
-                    setting.prior,
-                    schema,
-                )
-            )
+
+    def option(name: str, method: str, m: int, ξ: float | None) -> Option:
+        return make_option(
+            setting.workload,
+            name,
+            method,
+            setting.n_users,
+            setting.epsilon,
+            m,
+            ξ,
+            probability,
+            setting.prior,
+            schema,
+        )
+
+    best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
+    if tolerance is None:
+        first = min((option(*candidate, m, None) for candidate, m in best.items()), key=lambda o: o.mse)
+        tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
+    options = [
+        option(name, method, m, tolerance)
+        for (name, method), at in best.items()
+        for m in sorted({1, max(1, at - 1), at, min(d, at + 1), d})
+    ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (o.mse, o.n_sampled))
-    if tolerance is None:  # one tolerance for all, so that probabilities can be compared: the best option's
-        best_tolerance = options[0].tolerance_joint if setting.jointly else options[0].tolerance_each
-        return _rank(setting, best_tolerance, probability, schema, solved, rank_by)
     return Plan(tuple(options), setting, solved)
 
 
@@ -261,15 +266,22 @@ def _check(n_users: Any, epsilon: Any, tolerance: Any, probability: Any, prior: 
     def refuse(name: str, value: Any, allowed: str) -> None:
         raise InvalidInput(f"{name} = {value!r} is not allowed: {allowed}")
 
-    if n_users is not None and (
-        isinstance(n_users, bool) or int(n_users) != n_users or not 1 <= n_users <= MAX_USERS
+    def number(value: Any) -> bool:
+        return (
+            isinstance(value, (int, float, np.number))
+            and not isinstance(value, bool)
+            and bool(np.isfinite(value))
+        )
+
+    if n_users is not None and not (
+        number(n_users) and int(n_users) == n_users and 1 <= n_users <= MAX_USERS
     ):
         refuse("n_users", n_users, f"a whole number from 1 to {MAX_USERS}")
-    if epsilon is not None and not (np.isfinite(epsilon) and 0 < epsilon <= 65536):
+    if epsilon is not None and not (number(epsilon) and 0 < epsilon <= 65536):
         refuse("epsilon", epsilon, "a positive number up to 65536")
-    if tolerance is not None and not (np.isfinite(tolerance) and tolerance > 0):
+    if tolerance is not None and not (number(tolerance) and tolerance > 0):
         refuse("tolerance", tolerance, "a positive number")
-    if not 0 < probability < 1:
+    if not (number(probability) and 0 < probability < 1):
         refuse("probability", probability, "a number between 0 and 1")
     if prior not in ("uniform", "worst"):
         refuse("prior", prior, "'uniform' or 'worst'")
