@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from hdr4me.cli.output import progress
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
@@ -44,10 +46,13 @@ def open_engine(engine: str, master: str | None) -> Iterator[Worker]:
             raise InvalidInput(f"--master {master!r} goes with --engine spark")
         yield _Local()
         return
-    from hdr4me.engines.spark import open_session
+    from hdr4me.engines import open_session
 
-    with open_session(master) as session:
-        yield _Spark(session)  # noqa: F821
+    session = open_session(master)
+    try:
+        yield _Spark(session)
+    finally:
+        session.stop()
 
 
 class _Local:
@@ -61,6 +66,7 @@ class _Local:
         from hdr4me.engines import Local, count_records
         from hdr4me.reports import Quarantine, refuse
 
+        reports = _files(reports)
         sizes = [count_records(path) for path in reports]
         with ExitStack() as stack:
             handler = None
@@ -71,3 +77,35 @@ class _Local:
             total = None if None in sizes else sum(size or 0 for size in sizes)
             advance = stack.enter_context(progress("tallying", total))
             return Local().tally(survey, reports, on_rejected=handler, progress=advance)
+
+
+class _Spark:
+    def __init__(self, session: SparkSession) -> None:
+        from hdr4me.engines import spark
+
+        self._engine = spark(session)
+
+    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
+        return self._engine.perturb(records, survey, output)
+
+    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
+        counted = self._engine.tally(list(reports), survey, quarantine=quarantine)
+        if strict and counted.rejected:
+            reason, number = next(iter(counted.rejected.items()))
+            raise FormatError(f"{number} bad reports: {reason}")
+        return counted
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """The paths, each folder (as Spark writes them) replaced by its files of reports."""
+    from hdr4me.reports.files import SUFFIXES
+
+    found: list[Path] = []
+    for path in paths:
+        inside = (
+            [part for part in sorted(path.iterdir()) if part.suffix in SUFFIXES] if path.is_dir() else [path]
+        )
+        if not inside:
+            raise FormatError(f"{path} is a folder without files of reports ({', '.join(SUFFIXES)})")
+        found += inside
+    return found
