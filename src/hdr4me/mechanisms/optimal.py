@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import cached_table
@@ -78,7 +79,7 @@ def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, 
         return [(17, 60, 1), (33, 80, 1), (65, 110, 1)], 65
     if epsilon <= 6.0:
         return [(17, 60, 1), (33, 100, 1), (65, 140, 1)], 97
-    return [(17, 60, 1), (33, 100, 1), (97 if objective == "max" else 129, 220, 2)], 161
+    return [(17, 60, 1), (33, 100, 1), (97 if objective == "max" else 129, 260, 2)], 161
 
 
 def _programme_table(epsilon: float, objective: Objective) -> Table:
@@ -131,24 +132,26 @@ def _merged(measure: Measure, limit: int) -> Measure:
 
 
 def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
-    """Cells cut in pieces where several rows' windows end in the same one.
+    """Cells cut in pieces at the outer ends of the windows: left ends for t ≤ 0, right ends for t ≥ 0.
 
-    Three such rows would be linearly dependent, so that no decoding could make their integer means exact. Cut at
-    the outer ends of the windows (left ends for t < 0, right ends for t > 0) they are independent; the
-    law does not change.
+    Three rows whose windows begin in one cell and end in another are linearly dependent, so that no decoding could
+    make their integer means exact. Cut like this they are independent, and the law is the same. If there is no room
+    for all cuts, only cells with several of these ends are cut.
     """
     start, width = window_starts(cells, epsilon, levels)
-    ends = np.concatenate([start[levels < 0], start[levels > 0] + width])
     edges = np.concatenate([[0.0], np.cumsum(cells.mass)])
-    home = np.clip(np.searchsorted(edges, ends, side="right") - 1, 0, cells.mass.size - 1)
-    crowded = np.bincount(home, minlength=cells.mass.size)[home] > 1
-    sliver = 1e-3 * cells.mass.min()
-    clear = (ends - edges[home] > sliver) & (edges[home + 1] - ends > sliver)
-    cut = np.unique(np.concatenate([edges, ends[crowded & clear]]))
-    parent = np.clip(
-        np.searchsorted(edges, (cut[:-1] + cut[1:]) / 2, side="right") - 1, 0, cells.mass.size - 1
-    )
-    return Measure(cells.outputs[parent], np.diff(cut))
+
+    def home(place: Floats) -> NDArray[np.int64]:
+        return np.clip(np.searchsorted(edges, place, side="right") - 1, 0, cells.mass.size - 1)
+
+    ends = np.concatenate([start[levels <= 0], start[levels >= 0] + width])
+    cell = home(ends)
+    sliver = 1e-2 * cells.mass.min()
+    clear = (ends - edges[cell] > sliver) & (edges[cell + 1] - ends > sliver)
+    if cells.mass.size + clear.sum() > MAX_CELLS:
+        clear &= np.bincount(cell)[cell] > 1
+    cut = np.unique(np.concatenate([edges, ends[clear]]))
+    return Measure(cells.outputs[home((cut[:-1] + cut[1:]) / 2)], np.diff(cut))
 
 
 def _achieved(table: Table, objective: Objective) -> float:
