@@ -10,8 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+
+# A busy machine is no failure: examples have no deadline.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 ONE = 1 << 32
 
