@@ -9,7 +9,7 @@ import numpy as np
 
 from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.jit import kernel
-from hdr4me.kernels.machine import load
+from hdr4me.kernels.machine import load, prefetch
 from hdr4me.kernels.stages import choose, look_up, pack, point
 from hdr4me.kernels.subset import subset
 
@@ -28,6 +28,10 @@ def positions(columns, plan, dims, m, start, stop, out):  # type: ignore[no-unty
     """
     address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size = columns
     low, scale, bottom, top, default = plan.low, plan.scale, plan.bottom, plan.top, plan.default
+    for r in range(start, stop):
+        for s in range((r - start) * m, (r - start + 1) * m):
+            j = np.uint64(dims[s])
+            prefetch(address[j] + np.uint64(r * stride[j]))
     for r in range(start, stop):
         for s in range((r - start) * m, (r - start + 1) * m):
             j = np.uint64(dims[s])

@@ -18,6 +18,7 @@ from hdr4me.kernels.accumulate import column_sums, scatter_sums
 from hdr4me.kernels.draws import STEPS, draw
 from hdr4me.kernels.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.jit import kernel
+from hdr4me.kernels.machine import prefetch
 from hdr4me.kernels.subset import subset
 
 __all__ = ["accumulate", "perturb_values"]
@@ -85,6 +86,7 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
     dims = np.empty(rows * m, np.uint16)
     t = np.empty(rows * m)
     x = np.empty(rows * m)
+    first_row = np.uint64(values.ctypes.data)
     for chunk in range(first, last):
         seed_lanes(seed, chunk, state)
         into = partial[chunk - first]
@@ -100,6 +102,10 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
                 while cursor < 0:
                     fill(state, spare)
                     cursor = subset(d, m, halves, 0, scratch, dims[r * m : (r + 1) * m])
+            for r in range(end - start):
+                row = first_row + np.uint64((start + r) * d * values.itemsize)
+                for s in range(r * m, (r + 1) * m):
+                    prefetch(row + np.uint64(dims[s]) * np.uint64(values.itemsize))
             for r in range(end - start):
                 for s in range(r * m, (r + 1) * m):
                     t[s] = values[start + r, np.uint64(dims[s])]

@@ -35,7 +35,8 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
-        dispatcher._cache._cache_file._source_stamp = _STAMP
+        index = dispatcher._cache._cache_file
+        index._source_stamp = (index._source_stamp, _STAMP)  # its own file, and the room
         return dispatcher
 
     return decorate

@@ -1,4 +1,4 @@
-"""The few machine instructions that numba does not offer: loads from an address, trailing zeros.
+"""The few machine instructions that numba does not offer: loads from an address, prefetching, trailing zeros.
 
 Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
 alike, uncopied, and touch only the dimensions that were sampled.
@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["DTYPES", "load", "trailing_zeros"]
+__all__ = ["DTYPES", "load", "prefetch", "trailing_zeros"]
 
 DTYPES = tuple(
     np.dtype(name)
@@ -80,3 +80,23 @@ def _trailing_zeros(typingctx: Any, word: Any) -> Any:
 
 
 trailing_zeros: Any = intrinsic(_trailing_zeros)
+
+
+def _prefetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at an address: many requests travel together, where loads would wait in turn."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        name = "llvm.prefetch.p0"
+        known = builder.module.globals.get(name)
+        function = known or ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag]), name
+        )
+        to_read, keep, data = (ir.Constant(flag, value) for value in (0, 3, 1))
+        builder.call(function, [builder.inttoptr(args[0], pointer), to_read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
+
+
+prefetch: Any = intrinsic(_prefetch)

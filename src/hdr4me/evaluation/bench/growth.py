@@ -1,0 +1,109 @@
+"""How time and memory grow: slopes on log-log axes, and the peak of memory at ten times the users."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdr4me.engines.columns import from_matrix
+from hdr4me.engines.plan import plan_of
+from hdr4me.evaluation.bench.clock import Task, cpu, interleave, slope
+from hdr4me.evaluation.bench.suites import Suite
+from hdr4me.kernels.exact import perturb
+from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+__all__ = ["memory", "time_growth"]
+
+
+def time_growth(rounds: int) -> Suite:
+    """Slopes of perturbing and tallying with n, m and d, each alone; 1 is linear, 0 is no growth."""
+    suite = Suite("Growth of time (exponents)", "")
+    plans: dict[str, tuple[str, list[tuple[int, int, int]]]] = {
+        "n": ("n", [(n, 64, 8) for n in (10_000, 20_000, 40_000, 80_000, 160_000)]),
+        "m": ("m", [(20_000, 256, m) for m in (4, 8, 16, 32, 64)]),
+        "d": ("d", [(20_000, d, 8) for d in (128, 256, 512, 1024, 2048)]),
+    }
+    for axis, (_, sizes) in plans.items():
+        tasks: dict[str, Task] = {}
+        for n, d, m in sizes:
+            tasks[f"perturb {n} {d} {m}"], tasks[f"tally {n} {d} {m}"] = _pair(n, d, m)
+        best = interleave(tasks, rounds)
+        at = [float({"n": n, "d": d, "m": m}[axis]) for n, d, m in sizes]
+        for what in ("perturb", "tally"):
+            seconds = [best[f"{what} {n} {d} {m}"] for n, d, m in sizes]
+            suite.rates[f"{what}, exponent in {axis}"] = slope(at, seconds)
+    return suite
+
+
+def _pair(n: int, d: int, m: int) -> tuple[Task, Task]:
+    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=float(m), n_sampled=m)
+    # One record read again and again: the kernel's own work, not the size of the caches its input falls out of.
+    values = np.broadcast_to(np.zeros(d, np.float32), (n, d))
+    source, plan = from_matrix(values, survey), plan_of(survey)
+    reports = perturb(source.columns, plan, n)
+    out = np.empty_like(reports)
+    counted = Tally(survey)
+    return cpu(lambda: perturb(source.columns, plan, n, out=out)), cpu(lambda: counted.add_block(reports))
+
+
+_SCRIPT = """
+import sys, threading, time
+from pathlib import Path
+from hdr4me.survey import Survey
+what, survey_path, source, target = sys.argv[1:]
+survey = Survey.load(survey_path)
+def anonymous():
+    for line in open("/proc/self/status"):
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+from hdr4me.engines import Local
+from hdr4me.engines.simulate import simulate
+from hdr4me.mechanisms import mechanism
+import numpy as np
+engine = Local(2)
+small = np.zeros((1000, len(survey.schema)))
+list(engine.reports(survey, small)); simulate(mechanism("piecewise", epsilon=1.0), small, seed=1)
+before, peak, going = anonymous(), 0.0, True
+def watch():
+    global peak
+    while going:
+        peak = max(peak, anonymous()); time.sleep(0.002)
+thread = threading.Thread(target=watch); thread.start()
+if what == "perturb": engine.perturb(survey, source, target)
+elif what == "tally": engine.tally(survey, [source])
+else: simulate(mechanism("piecewise", epsilon=1.0), np.load(source, mmap_mode="r"), seed=1, threads=2)
+going = False; thread.join()
+print(peak - before)
+"""
+
+
+def memory(folder: Path, users: tuple[int, ...]) -> dict[str, dict[int, float]]:
+    """Peak of memory of its own (MB, above a warmed-up process) for perturb, tally and simulate, by number of users."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    d = 8
+    survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=2.0, n_sampled=2)
+    survey.save(folder / "survey.json")
+    found: dict[str, dict[int, float]] = {"perturb": {}, "tally": {}, "simulate": {}}
+    for n in users:
+        records, reports, matrix = folder / "r.parquet", folder / "out.parquet", folder / "m.npy"
+        table = pa.table({f"x{j}": np.zeros(100_000, np.float32) + j / d for j in range(d)})
+        with pq.ParquetWriter(records, table.schema, use_dictionary=False, compression="none") as writer:
+            for _ in range(n // 100_000):
+                writer.write_table(table)
+        np.lib.format.open_memmap(matrix, "w+", np.float32, (n, d)).flush()
+        for what, source in (("perturb", records), ("tally", reports), ("simulate", matrix)):
+            found[what][n] = _peak(what, folder / "survey.json", source, reports)
+    return found
+
+
+def _peak(what: str, survey: Path, source: Path, target: Path) -> float:
+    arguments: list[Any] = [sys.executable, "-c", _SCRIPT, what, survey, source, target]
+    done = subprocess.run(list(map(str, arguments)), check=True, capture_output=True, text=True)
+    return float(done.stdout)
