@@ -6,12 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 from hdr4me.evaluation import html
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["Block", "Heading", "Picture", "Table", "Text", "to_html", "to_markdown"]
 
@@ -60,22 +56,22 @@ _COLOURS = {
 _STYLE = (
     "<style>h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; "
     "padding: .05rem .45rem; font-size: .82rem; white-space: nowrap; } table td { vertical-align: top; } "
-    "td.text { min-width: 6rem; }</style>"
+    "td.text { min-width: 5rem; }</style>"
 )
 
 
-def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, Figure]) -> str:
-    """One page that needs nothing beside it: figures are in it as SVG."""
+def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, str]) -> str:
+    """One page that needs nothing beside it: figures are in it, given as SVG by their names."""
     return html.page(title, lead, _STYLE, *(_html(block, figures) for block in blocks))
 
 
-def _html(block: Block, figures: Mapping[str, Figure]) -> str:
+def _html(block: Block, figures: Mapping[str, str]) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
     if isinstance(block, Text):
         return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html.paragraph(block.text))
     if isinstance(block, Picture):
-        return html.figure(figures[block.name], block.caption)
+        return f"<figure>{figures[block.name]}<figcaption>{escape(block.caption)}</figcaption></figure>"
     table = html.table(block.columns, block.rows)
     for word, colour in _COLOURS.items():
         badge = f"<td><span class='verdict' style='background:{colour}'>{word}</span></td>"

@@ -57,10 +57,11 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     """Write everything into `output` and return the files' names."""
     output.mkdir(parents=True, exist_ok=True)
     figures = draw(results, about)
+    drawings = {name: html.svg(figure) for name, figure in figures.items()}
     blocks = blocks_of(results, verdicts, about)
     lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
     files = {
-        "report.html": to_html(TITLE, lead, blocks, figures),
+        "report.html": to_html(TITLE, lead, blocks, drawings),
         "report.md": to_markdown(TITLE, lead, blocks),
         "table-2.csv": _csv(TABLE2_COLUMNS, table2()),
         "run.json": _json({**asdict(about), "reading": about.reading.name}),
@@ -72,6 +73,7 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
         )
     if results.clt:
         files |= _deviations(results)
+    files |= {f"{name}.svg": drawing for name, drawing in drawings.items()}
     for name, text in files.items():
         write_text(output / name, text)
     written = [*files, *_pictures(figures, output)]
@@ -102,12 +104,11 @@ def _deviations(results: Results) -> dict[str, str]:
 
 def _pictures(figures: Mapping[str, Figure], output: Path) -> list[str]:
     for name, figure in figures.items():
-        write_text(output / f"{name}.svg", html.svg(figure))
         with replacing(output / f"{name}.png") as path:
             figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
         with replacing(output / f"{name}.pdf") as path:
             figure.savefig(path, format="pdf", metadata={"CreationDate": None})
-    return [f"{name}.{kind}" for name in figures for kind in ("svg", "png", "pdf")]
+    return [f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

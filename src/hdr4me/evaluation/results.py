@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hdr4me.errors import InvalidInput
+from hdr4me.evaluation.cells import Cell
 from hdr4me.evaluation.clt import CltResult
 from hdr4me.evaluation.outcomes import CellResult, Outcome
 from hdr4me.evaluation.readings import Reading
 
-__all__ = ["COLUMNS", "Results", "gather", "outcome", "rows_of"]
+__all__ = ["COLUMNS", "Results", "cells_from_rows", "gather", "outcome", "rows_of"]
 
 COLUMNS = (
     "figure",
+    "dataset",
     "data",
     "stand_in",
     "normalisation",
@@ -107,6 +109,7 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
         cell = result.cell
         common = {
             "figure": cell.figure,
+            "dataset": cell.dataset,
             "data": result.title,
             "stand_in": result.stand_in,
             "normalisation": result.normalisation,
@@ -124,3 +127,55 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
             common[f"share_above_{threshold}"] = result.share_above[place]
         rows += [{**common, **vars(item)} for item in result.outcomes]
     return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def cells_from_rows(rows: Iterable[Mapping[str, str]]) -> tuple[CellResult, ...]:
+    """Back from the lines of a CSV file of `rows_of`; the time each cell took is not in it."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows:
+        key = "/".join(row[name] for name in ("figure", "data", "mechanism", "epsilon", "n_dims"))
+        found.setdefault(key, []).append(row)
+    return tuple(_cell_of(lines) for lines in found.values())
+
+
+def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
+    first = lines[0]
+
+    def pair(name: str) -> tuple[float, float]:
+        return float(first[f"{name}_1"]), float(first[f"{name}_2"])
+
+    return CellResult(
+        cell=Cell(
+            figure=first["figure"],
+            dataset=first["dataset"],
+            mechanism=first["mechanism"],
+            epsilon=float(first["epsilon"]),
+            n_users=int(first["n_users"]),
+            n_dims=int(first["n_dims"]),
+            repeats=max(int(line["repeats"]) for line in lines),
+        ),
+        title=first["data"],
+        stand_in=first["stand_in"] == "True",
+        normalisation=first["normalisation"],
+        seed=int(first["seed"]),
+        how=first["how"],
+        predicted_mse=float(first["predicted_mse"]),
+        some_above=pair("some_above"),
+        all_above=pair("all_above"),
+        share_above=pair("share_above"),
+        seconds=0.0,
+        outcomes=tuple(
+            Outcome(
+                method=line["method"],
+                width=line["width"],
+                spread=line["spread"],
+                reference=line["reference"],
+                mse=float(line["mse"]),
+                standard_error=float(line["standard_error"]),
+                better=float(line["better"]),
+                repeats=int(line["repeats"]),
+                weight=float(line["weight"]) if line["weight"] else None,
+            )
+            for line in lines
+        ),
+    )
