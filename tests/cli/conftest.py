@@ -48,7 +48,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def plain(run: Run) -> Callable[..., str]:
-    """Run a command line that must fail plainly: exit code 2, one line on standard error, nothing on standard output."""
+    """Run what must fail plainly: exit code 2, one line on standard error, nothing on standard output."""
 
     def call(*arguments: object) -> str:
         code, out, err = run(*arguments)
@@ -86,7 +86,10 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Collection:
         "smoker": np.where(rng.random(n) < 0.3, "yes", "no"),
     }
     pq.write_table(pa.table(columns), made.records)
-    assert main(["survey", str(made.schema), "--epsilon", "2", "--mechanism", "duchi", "-o", str(made.survey)]) == 0
+    assert (
+        main(["survey", str(made.schema), "--epsilon", "2", "--mechanism", "duchi", "-o", str(made.survey)])
+        == 0
+    )
     assert main(["perturb", str(made.survey), str(made.records), "-o", str(made.reports)]) == 0
     assert main(["tally", str(made.survey), str(made.reports), "-o", str(made.tally)]) == 0
     return made

@@ -88,7 +88,9 @@ def test_empty_files(plain, empty: Path, collected, folder: Path) -> None:
     plain("survey", empty)
 
 
-def test_foreign_fingerprints_are_both_named(run, plain, foreign: Path, collected, folder: Path, tmp_path: Path) -> None:
+def test_foreign_fingerprints_are_both_named(
+    run, plain, foreign: Path, collected, folder: Path, tmp_path: Path
+) -> None:
     ours, theirs = (run("survey", path, "--json").json["fingerprint"] for path in (collected.survey, foreign))
     line = plain("tally", foreign, collected.reports, "-o", folder / "t")
     assert ours in line
@@ -110,7 +112,9 @@ def test_options_out_of_range_are_named(plain, collected, folder: Path) -> None:
         assert value.lstrip("-") in line
     assert "level" in plain("estimate", collected.tally, "--level", "1.5")
     assert "--draws 3" in plain("audit", collected.survey, "--draws", 3)
-    assert "--engine 'dask'" in plain("tally", collected.survey, collected.reports, "-o", folder / "t", "--engine", "dask")
+    assert "--engine 'dask'" in plain(
+        "tally", collected.survey, collected.reports, "-o", folder / "t", "--engine", "dask"
+    )
     assert "suffix" in plain("perturb", collected.survey, collected.records, "-o", folder / "r.xls")
     assert "--users 3" in plain("demo", "--users", 3, "-o", folder / "demo")
     plain("survey", collected.schema, "--epsilon", "one", "-o", folder / "s.json")
@@ -118,7 +122,7 @@ def test_options_out_of_range_are_named(plain, collected, folder: Path) -> None:
 
 
 def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path: Path) -> None:
-    """The tables of a survey are proven again whenever it is read: a document that claims less than it leaks is no use."""
+    """Tables are proven again whenever a survey is read: a document that claims less than it leaks is no use."""
     document = json.loads(collected.survey.read_text())
     document["epsilon"] = 1.0
     for table in document["randomizers"]:
@@ -130,7 +134,7 @@ def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path
 
 
 def test_odd_values_are_sent_all_the_same(run, collected, tmp_path: Path) -> None:
-    """NaN, nulls, infinities, out-of-range and unknown values become defaults or bounds: every record gives a report."""
+    """NaN, nulls, infinities, out-of-range and unknown values become defaults or bounds: all are reported."""
     records = pa.table(
         {
             "age": pa.array([float("nan"), None, float("inf"), -1e300, 31.0]),

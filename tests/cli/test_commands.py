@@ -19,7 +19,9 @@ def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
     assert {(row["dimension"], row["category"]) for row in rows} == set(truth)
     for row in rows:
         assert row["status"] == "ok"
-        assert abs(row["estimate"] - truth[row["dimension"], row["category"]]) < 5 * row["standard_error"] + 0.5
+        assert (
+            abs(row["estimate"] - truth[row["dimension"], row["category"]]) < 5 * row["standard_error"] + 0.5
+        )
 
 
 def test_survey_shows_what_it_wrote(run, collected) -> None:
@@ -45,7 +47,9 @@ def test_a_survey_from_a_data_file_needs_the_ranges_given(run, plain, collected,
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
 def test_every_wire_format_goes_the_whole_way(run, collected, tmp_path: Path, suffix: str) -> None:
     reports, tally = tmp_path / f"reports.{suffix}", tmp_path / "a.tally"
-    assert run("perturb", collected.survey, collected.records, "-o", reports, "--json").json["reports"] == 20_000
+    assert (
+        run("perturb", collected.survey, collected.records, "-o", reports, "--json").json["reports"] == 20_000
+    )
     assert run("tally", collected.survey, reports, "-o", tally, "--json").json["reports"] == 20_000
     assert run("estimate", reports, "--survey", collected.survey, "--json").json["users"] == 20_000
 
