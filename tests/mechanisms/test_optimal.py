@@ -8,7 +8,8 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
-from hdr4me.mechanisms.optimal import optimal
+from hdr4me.mechanisms.optimal import _merged, optimal
+from hdr4me.mechanisms.programme import Measure
 from hdr4me.mechanisms.table import Table
 from hdr4me.mechanisms.windows import window_table
 
@@ -118,6 +119,17 @@ def test_levels_tell_the_second_moment_too():
 def test_refuses_what_is_not_allowed(epsilon, objective):
     with pytest.raises(InvalidInput, match=r"epsilon|objective"):
         optimal(epsilon, objective)
+
+
+def test_merging_keeps_mass_and_mirror_image():
+    outputs = np.array([-1.2, -1.0, -0.5, 0.0, 0.5, 1.0, 1.2])
+    mass = np.array([0.1, 0.2, 0.0, 0.05, 0.0, 0.2, 0.1])
+    for limit, n_cells in ((7, 5), (4, 3)):
+        merged = _merged(Measure(outputs, mass), limit)
+        assert merged.outputs.size == n_cells
+        assert merged.mass.sum() == pytest.approx(mass.sum())
+        assert merged.outputs == pytest.approx(-merged.outputs[::-1])
+        assert merged.mass @ np.abs(merged.outputs) == pytest.approx(mass @ np.abs(outputs))
 
 
 class TestCache:

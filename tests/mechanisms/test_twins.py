@@ -81,6 +81,11 @@ def test_hybrid_is_duchi_below_its_threshold_and_a_window_at_huge_budgets():
     assert mechanism("hybrid", epsilon=100.0).exact().n_cells == 254
 
 
+def test_a_table_is_its_own_twin():
+    table = mechanism("duchi", epsilon=1.0).exact()
+    assert exact_twin(table) is table
+
+
 def test_unknown_mechanisms_have_no_twin():
     class Strange(Mechanism):
         name = "strange"

@@ -30,7 +30,16 @@ from scipy.optimize import linprog
 
 from hdr4me.mechanisms.law import Floats
 
-__all__ = ["Dual", "Measure", "Solution", "certified", "solve", "window_rows", "window_starts", "worst_outputs"]
+__all__ = [
+    "Dual",
+    "Measure",
+    "Solution",
+    "certified",
+    "solve",
+    "window_rows",
+    "window_starts",
+    "worst_outputs",
+]
 
 _minimise: Any = linprog  # its stubs know no sparse matrices
 
@@ -166,10 +175,12 @@ def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> f
     of the inputs where the levels stand for groups of them (see `solve`). The last factor pays for
     the double precision of this function itself.
     """
+    # a sum of products in double precision is off by less than this, for outputs of the size that matters
+    slack = 1e-14 * float(np.abs(dual.mu).sum() + np.abs(dual.nu).sum() + dual.pi.sum())
 
     def proven(delta: float) -> bool:
         lowered = Dual(dual.levels, dual.mu - delta, dual.nu, dual.pi)
-        return bool(worst_outputs(lowered, epsilon)[1].min() >= 0)
+        return bool(worst_outputs(lowered, epsilon)[1].min() >= slack)
 
     low, high = 0.0, 1e-9
     while not proven(high):

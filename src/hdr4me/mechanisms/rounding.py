@@ -70,14 +70,12 @@ def _fit(target: Floats, floors: Integers, ceilings: Integers, total: int) -> In
 
 def _deal(units: int, room: Integers) -> Integers:
     """`units` shared out in proportion to `room`, never more than it; needs units ≤ Σ room."""
-    available = int(room.sum())
-    if units > available:
-        raise InvalidInput(f"{units} units do not fit into the {available} that the columns' ratios allow")
     if units == 0:
         return np.zeros_like(room)
+    available = int(room.sum())
     shares = np.array([units * r // available for r in room.tolist()], dtype=np.int64)
     left = units - int(shares.sum())
-    # fewer units are left than cells with room beyond their share
+    # a share is short of units·room/available ≤ room by less than one, so there are at least as many open cells
     open_cells = np.flatnonzero(shares < room)[:left]
     shares[open_cells] += 1
     return shares
