@@ -149,6 +149,10 @@ def spark_session() -> Iterator[Any]:
         pytest.skip("no Java on this machine: Spark needs Java 17 or later")
     from hdr4me.engines import open_session
 
-    session = open_session("local[2]", settings={"spark.sql.shuffle.partitions": "2"})
+    quick = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    session = open_session("local[2]", settings=quick)
     yield session
     session.stop()
