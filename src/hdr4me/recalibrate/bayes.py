@@ -19,6 +19,8 @@ interval's task is to cover also when the offset is real.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -38,7 +40,15 @@ _EMS_STEPS = 40
 _LEAST = 1e-3
 
 
-def fit_posterior(x: Floats, s: Floats, low: float, high: float, null: float) -> Posterior:
+def fit_posterior(
+    x: Floats,
+    s: Floats,
+    low: float,
+    high: float,
+    null: float,
+    *,
+    odds: Mapping[str, float] = ESTIMATE_ODDS,
+) -> Posterior:
     """Fit every account to observations x_j with standard errors s_j > 0.
 
     The answer does not depend on the order of the observations, to the last bit: they are sorted first, and
@@ -61,7 +71,7 @@ def fit_posterior(x: Floats, s: Floats, low: float, high: float, null: float) ->
         "free": spike_and_slab(cells, sample, likelihood, centred=False),
     }
     families |= _shapes(cells, sample, likelihood, families["free"].prior)
-    estimate = _posterior_weights(families, ESTIMATE_ODDS)
+    estimate = _posterior_weights(families, odds)
     spread = _posterior_weights(families, SPREAD_ODDS)
     return Posterior(
         cells=cells,
@@ -121,7 +131,7 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
     }
 
 
-def _posterior_weights(families: dict[str, Family], odds: dict[str, float]) -> dict[str, float]:
+def _posterior_weights(families: dict[str, Family], odds: Mapping[str, float]) -> dict[str, float]:
     with np.errstate(divide="ignore"):
         raw = {name: family.log_evidence + float(np.log(odds[name])) for name, family in families.items()}
     total = float(logsumexp(list(raw.values())))

@@ -72,8 +72,8 @@ class Cells:
         out[:, 1:] *= (_ROOT_2PI * s / self.width)[:, None]
         return out
 
-    def window_moments(self, x: Floats, s: Floats, shape: Floats) -> tuple[Floats, Floats, Floats]:
-        """E θ, E θ² and P(atom) given x under the prior `shape`, for s below 1.5 cells.
+    def window_moments(self, x: Floats, s: Floats, shape: Floats) -> tuple[Floats, Floats]:
+        """E θ and E θ² given x under the prior `shape`, for s below 1.5 cells.
 
         Only the 27 cells around x carry likelihood above e⁻³²; inside each the normal is integrated exactly.
         """
@@ -99,7 +99,7 @@ class Cells:
         m2 = second.sum(axis=1) / total
         mean = np.where(lost, x, (1 - p) * x + m1 + p * self.null)
         square = (1 - p) * x**2 + 2 * x * m1 + m2 + p * self.null**2
-        return mean, np.where(lost, x**2 + s**2, square), np.where(lost, 0.0, p)
+        return mean, np.where(lost, x**2 + s**2, square)
 
     def _nearby(self, x: Floats, s: Floats) -> Floats:
         return np.clip(x, self.low - _FARTHEST * s, self.high + _FARTHEST * s)

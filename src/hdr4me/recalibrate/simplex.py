@@ -20,6 +20,8 @@ FREQUENCY_METHODS = ("auto", "norm_sub", "base_cut", *(m for m in METHODS if m n
 """Every method that `recalibrate_frequencies` takes."""
 
 _BAYES_FROM = 8
+# Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
+_ODDS = {"null": 0.0, "centred": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
 
 
 class Distribution(NamedTuple):
@@ -50,18 +52,23 @@ def norm_sub(frequencies: Floats, variances: Floats | float = 1.0) -> Floats:
 
 
 def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0.95) -> Floats:
-    """Frequencies that noise alone could have produced are cut to zero, the rest is projected on the simplex.
+    """Frequencies that noise alone could have produced are cut; what the others leave of one is shared out equally.
 
-    The cut is at z·σ_k, z simultaneous over the v categories, one-sided. If nothing is left, the largest stays.
+    The cut is at z·σ_k, z simultaneous over the v categories, one-sided. The cut categories share what the kept
+    ones leave; if those sum to more than one, they are projected on the simplex.
 
-    >>> base_cut(np.array([0.6, 0.5, 0.03, -0.02]), np.full(4, 0.02))
-    array([0.55, 0.45, 0.  , 0.  ])
+    >>> base_cut(np.array([0.6, 0.3, 0.03, -0.02]), np.full(4, 0.02))
+    array([0.6 , 0.3 , 0.05, 0.05])
     """
     z = float(
         tolerance_for(1.0, 2 * check_probability("confidence", confidence) ** (1 / frequencies.size) - 1)
     )
-    keep = (frequencies > z * standard_errors) | (frequencies == frequencies.max())
-    out = np.zeros_like(frequencies)
+    keep = frequencies > z * standard_errors
+    out = np.where(keep, frequencies, 0.0)
+    left = 1.0 - float(out.sum())
+    if left >= 0 and not keep.all():
+        out[~keep] = left / (~keep).sum()
+        return out
     out[keep] = norm_sub(frequencies[keep])
     return out
 
@@ -102,7 +109,7 @@ def recalibrate_frequencies(
 
 def _bayes(f: Floats, s: Floats) -> Floats:
     noisy = s > 0
-    summary = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, 0.0).summary()
+    summary = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, 0.0, odds=_ODDS).summary()
     mean, variance = f.copy(), np.zeros(f.size)
     mean[noisy] = summary.mean
     variance[noisy] = np.maximum(summary.expected_error(summary.mean), 1e-12)
