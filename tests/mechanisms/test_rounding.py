@@ -23,7 +23,7 @@ def private_rows(seed: int, n_levels: int, n_cells: int, epsilon: float) -> np.n
     rows = light * np.exp(share * epsilon * 0.999)
     # the excess over l is scaled alike in every row, so the ratio stays
     excess = (rows - light).sum(axis=1)
-    rows = light + (rows - light) * (excess.min() / excess)[:, None]
+    rows = light + (rows - light) * (excess.min() / np.maximum(excess, 1e-300))[:, None]
     return rows / rows.sum(axis=1, keepdims=True)
 
 
