@@ -29,7 +29,18 @@ def _root(
         typer.echo(context.get_help())
 
 
-COMMANDS = ("demo", "plan", "analyze", "survey", "perturb", "tally", "merge", "estimate", "audit", "reproduce")
+COMMANDS = (
+    "demo",
+    "plan",
+    "analyze",
+    "survey",
+    "perturb",
+    "tally",
+    "merge",
+    "estimate",
+    "audit",
+    "reproduce",
+)
 """Each is a function of its own name in the module of its own name."""
 
 for _name in COMMANDS:
