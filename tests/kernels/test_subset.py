@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.subset import bitmap, subset
+from hdr4me.kernels.subset import SLACK, bitmap, subset, unsorted_subset
 
 
 def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
-    out = np.zeros(m, np.uint16)
+    out, loose = np.full(2 + m + SLACK + 2, 9999, np.uint16), np.zeros(m + 1, np.uint16)
     scratch = bitmap(d)
-    cursor = subset(d, m, words, 0, scratch, out)
+    cursor = subset(d, m, words, 0, scratch, out, 2)
     assert not scratch.any(), "the scratch is left clean for the next subset"
-    return out.tolist(), cursor
+    assert (out[:2] == 9999).all()
+    assert (out[-2:] == 9999).all()
+    assert unsorted_subset(d, m, words, 0, scratch, loose, 1) == cursor
+    assert not scratch.any()
+    if cursor >= 0:
+        assert sorted(loose[1:].tolist()) == out[2 : 2 + m].tolist()
+    return out[2 : 2 + m].tolist(), cursor
 
 
 def floyd(d: int, m: int, words: list[int]) -> tuple[list[int], int]:
@@ -59,8 +65,8 @@ def test_subsets_are_uniform() -> None:
     index = {chosen: i for i, chosen in enumerate(combinations(range(10), 3))}
     words = np.random.default_rng(1).integers(0, 2**32, 100_000, dtype=np.uint32)
     counts = np.zeros(len(index), int)
-    out, scratch, cursor = np.zeros(3, np.uint16), bitmap(10), 0
+    out, scratch, cursor = np.zeros(3 + SLACK, np.uint16), bitmap(10), 0
     for _ in range(30_000):
-        cursor = subset(10, 3, words, cursor, scratch, out)
-        counts[index[tuple(out.tolist())]] += 1
+        cursor = subset(10, 3, words, cursor, scratch, out, 0)
+        counts[index[tuple(out[:3].tolist())]] += 1
     assert stats.chisquare(counts).pvalue > 1e-6

@@ -1,4 +1,4 @@
-"""Blocks of records to report bytes, given the words to draw from: three loops around the same stages.
+"""Blocks of records to report bytes, given the words to draw from: two loops around the same stages.
 
 Every block takes its randomness as arrays, so a test can hold it to the plain specification word for word.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import load, prefetch
 from hdr4me.kernels.stages import choose, look_up, pack, point
-from hdr4me.kernels.subset import subset
+from hdr4me.kernels.subset import SLACK, subset
 
-__all__ = ["GROUP", "column_block", "matrix_block", "wide_block"]
+__all__ = ["GROUP", "column_block", "wide_block"]
 
 GROUP = 1024
 """Values carried through the stages together: their scratch stays in the first-level cache."""
@@ -62,7 +61,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     d = plan.bottom.size
     m = plan.n_sampled
     rows = max(1, GROUP // m)
-    dims = np.empty(rows * m, np.uint16)
+    dims = np.zeros(rows * m + SLACK, np.uint16)
     low = np.empty(rows * m, np.uint8)
     high = np.empty(rows * m, np.uint8)
     cells = np.empty(rows * m, np.uint32)
@@ -75,7 +74,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
         n = (last - first) * m
         for r in range(last - first):
             if m < d:
-                cursor = subset(d, m, spare, cursor, scratch, dims[r * m : (r + 1) * m])
+                cursor = subset(d, m, spare, cursor, scratch, dims, r * m)
                 if cursor < 0:
                     return first
         positions(columns, plan, dims, m, first, last, cells)
@@ -93,27 +92,6 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
 
 
 @kernel()
-def matrix_block(values, ranges, slots, table, bits, start, stop, halves, words, out):  # type: ignore[no-untyped-def]
-    """As `column_block` for rows of a matrix of numbers when every dimension is reported: vectors throughout."""
-    d = values.shape[1]
-    rows = max(1, 2 * GROUP // d)
-    for first in range(start, stop, rows):
-        last = min(first + rows, stop)
-        a, b = (first - start) * d, (last - start) * d
-        encode_rows(
-            values[first:last],
-            ranges,
-            slots,
-            words[a:b],
-            halves[a:b],
-            table,
-            bits,
-            out[3 * first * d : 3 * last * d],
-        )
-    return stop
-
-
-@kernel()
 def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports with several codes per slot: an "entries" dimension sends one code for each of its categories.
 
@@ -125,7 +103,7 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     slot = 2 + plan.width
     mask = np.uint32((1 << plan.bits) - 1)
     bits = np.uint32(plan.bits)
-    dims = np.arange(m).astype(np.uint16)
+    dims = np.arange(m + SLACK).astype(np.uint16)
     cells = np.empty(m, np.uint32)
     bottom, entries, entry_row, table = plan.bottom, plan.entries, plan.entry_row, plan.table
     width = plan.width
@@ -133,7 +111,7 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     used = 0
     for r in range(start, stop):
         if m < d:
-            cursor = subset(d, m, spare, cursor, scratch, dims)
+            cursor = subset(d, m, spare, cursor, scratch, dims, 0)
             if cursor < 0:
                 return r
         if used + m * width > words.size:

@@ -1,9 +1,9 @@
-"""Sixteen columns of numbers to sixteen columns of report slots: the whole way in vector registers.
+"""Sixteen numbers at once to sixteen report slots: the whole way in vector registers.
 
-For each row: read sixteen values; clamp them to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds
-the positions at random; look up the alias entries that the low bits of sixteen 32-bit words point to; select the cells;
-weave their codes into the slots' bytes. The columns' ranges stay in registers while the rows pass. The same
-arithmetic as `stages`, in LLVM's vector types because loops of it are not vectorised across the table look-up.
+Read sixteen values; clamp them to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds the positions
+at random; look up the alias entries that the low bits of sixteen 32-bit words point to; select the cells; weave
+their codes into the slots' bytes. The same arithmetic as `stages`, in LLVM's vector types because a compiler does not
+vectorise loops across the table look-up. Any processor runs it, with the widest registers it has.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from hdr4me.kernels.jit import kernel
+from hdr4me.kernels.machine import emit_prefetch
 
 __all__ = ["WIDTH", "encode_rows"]
 
 WIDTH = 16
-"""Columns at once; a matrix must have at least as many."""
+"""Values at once; a matrix must have at least as many columns."""
+
+_AHEAD = 1024
+"""How many values ahead memory is asked for: while the cipher has its turns it would be idle."""
 
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _WORDS, _BYTES = ir.VectorType(_I32, WIDTH), ir.VectorType(_I8, WIDTH)
@@ -79,54 +83,72 @@ class _Emitter:
 
 
 def _encoder(single: bool) -> Any:
-    """The intrinsic for a matrix of doubles, or of singles."""
+    """The intrinsic for doubles, or for singles."""
     item = 4 if single else 8
 
     def encode(
-        typingctx: Any, values: Any, d: Any, rows: Any, ranges: Any, slots: Any, words: Any, halves: Any,
+        typingctx: Any, values: Any, n: Any, d: Any, ranges: Any, stride: Any, slots: Any, words: Any, halves: Any,
         table: Any, bits: Any, out: Any,
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values, d, rows, ranges, slots, words, halves, table, bits, out = args
+            values, n, d, ranges, stride, slots, words, halves, table, bits, out = args
             b, e = builder, _Emitter(builder)
+
+            def times(x: Any, factor: int) -> Any:
+                return b.mul(x, ir.Constant(_I64, factor))
+
             one, short_bits = ir.Constant(_I32, 1), b.trunc(bits, _I32)
             mask = e.splat(b.sub(b.shl(one, short_bits), one))
             rest, shift = b.not_(mask), e.splat(b.sub(ir.Constant(_I32, 16), short_bits))
-            row_of = [b.add(ranges, b.mul(d, ir.Constant(_I64, 8 * k))) for k in range(5)]
-            limits = [[e.load(row, _DOUBLES, 64 * half) for row in row_of] for half in range(2)]
-            template = e.load(slots, _SLOTS)
+            final = b.sub(n, ir.Constant(_I64, WIDTH))
+            final_column = b.urem(final, d)
             before = b.block
-            loop, after = b.append_basic_block("rows"), b.append_basic_block("done")
+            loop, after = b.append_basic_block("values"), b.append_basic_block("done")
             b.branch(loop)
             b.position_at_end(loop)
-            index, at_value, at_word, at_half, at_out = (b.phi(_I64) for _ in range(5))
+            index, column = b.phi(_I64), b.phi(_I64)
+            at_value, at_out = b.add(values, times(index, item)), b.add(out, times(index, 3))
+            for line in range(WIDTH * item // 64):
+                emit_prefetch(b, b.add(at_value, ir.Constant(_I64, item * _AHEAD + 64 * line)), write=0)
+            emit_prefetch(b, b.add(at_out, ir.Constant(_I64, 3 * _AHEAD)), write=1)
+            at_range = [
+                b.add(b.add(ranges, b.mul(stride, ir.Constant(_I64, 8 * k))), times(column, 8))
+                for k in range(5)
+            ]
             positions = []
             for half in range(2):
                 if single:
                     value = b.fpext(e.load(at_value, _SINGLES, 32 * half), _DOUBLES)
                 else:
                     value = e.load(at_value, _DOUBLES, 64 * half)
-                positions.append(e.position(value, *limits[half]))
+                positions.append(
+                    e.position(value, *(e.load(place, _DOUBLES, 64 * half) for place in at_range))
+                )
             position = b.shuffle_vector(*positions, ir.Constant(_WORDS, list(range(WIDTH))))
-            word, half_word = e.load(at_word, _WORDS), b.zext(e.load(at_half, _HALVES), _WORDS)
+            word = e.load(b.add(words, times(index, 4)), _WORDS)
+            half_word = b.zext(e.load(b.add(halves, times(index, 2)), _HALVES), _WORDS)
             row = b.and_(b.lshr(b.add(position, half_word), shift), rest)
             entry = e.look_up(table, b.or_(row, b.and_(word, mask)))
             cell = b.select(b.icmp_unsigned("<", word, b.and_(entry, rest)), word, entry)
+            template = e.load(b.add(slots, times(column, 3)), _SLOTS)
             woven = e.weave(template, b.trunc(b.and_(cell, mask), _BYTES))
             b.store(woven, b.inttoptr(at_out, _SLOTS.as_pointer()), align=1)
-            following = b.add(index, ir.Constant(_I64, 1))
+            # On by sixteen, round the columns; the last step is shortened to end with the last value.
+            following, turned = (
+                b.add(index, ir.Constant(_I64, WIDTH)),
+                b.add(column, ir.Constant(_I64, WIDTH)),
+            )
+            turned = b.select(b.icmp_unsigned(">=", turned, d), b.sub(turned, d), turned)
+            beyond = b.icmp_unsigned(">", following, final)
             index.add_incoming(ir.Constant(_I64, 0), before)
-            index.add_incoming(following, loop)
-            for place, start, size in (
-                (at_value, values, item), (at_word, words, 4), (at_half, halves, 2), (at_out, out, 3)
-            ):  # fmt: skip
-                place.add_incoming(start, before)
-                place.add_incoming(b.add(place, b.mul(d, ir.Constant(_I64, size))), loop)
-            b.cbranch(b.icmp_unsigned("<", following, rows), loop, after)
+            index.add_incoming(b.select(beyond, final, following), loop)
+            column.add_incoming(ir.Constant(_I64, 0), before)
+            column.add_incoming(b.select(beyond, final_column, turned), loop)
+            b.cbranch(b.icmp_unsigned("<", index, final), loop, after)
             b.position_at_end(after)
             return context.get_dummy_value()
 
-        return types.void(*[types.uint64] * 10), codegen
+        return types.void(*[types.uint64] * 11), codegen
 
     return intrinsic(encode)
 
@@ -138,29 +160,27 @@ _encode_doubles, _encode_singles = _encoder(single=False), _encoder(single=True)
 def encode_rows(values, ranges, slots, words, halves, table, bits, out):  # type: ignore[no-untyped-def]
     """Reports `out` (flat bytes) of a C-ordered matrix [n, d], d >= WIDTH, from n·d words of each size.
 
-    `ranges` is [5, d]: low, scale, bottom, top, default, the last three with half a unit added; `slots` is one report
-    with its codes left at 0. The last sixteen columns may overlap the ones before: drawn from the same words, they
-    give the same codes again.
+    `ranges` is [5, d + WIDTH]: low, scale, bottom, top, default, the last three with half a unit added; `slots` is a
+    report with its codes left at 0; both run on into a copy of their beginning. The last sixteen values may
+    overlap those before: drawn from the same words, they give the same codes again.
     """
     n, d = values.shape
     if n == 0:
         return
-    item = values.itemsize
-    for start in range(0, d, WIDTH):
-        j = min(start, d - WIDTH)
-        place = (
-            np.uint64(values.ctypes.data) + np.uint64(item * j),
-            np.uint64(d),
-            np.uint64(n),
-            np.uint64(ranges.ctypes.data) + np.uint64(8 * j),
-            np.uint64(slots.ctypes.data) + np.uint64(3 * j),
-            np.uint64(words.ctypes.data) + np.uint64(4 * j),
-            np.uint64(halves.ctypes.data) + np.uint64(2 * j),
-            np.uint64(table.ctypes.data),
-            np.uint64(bits),
-            np.uint64(out.ctypes.data) + np.uint64(3 * j),
-        )
-        if item == 4:
-            _encode_singles(*place)
-        else:
-            _encode_doubles(*place)
+    place = (
+        np.uint64(values.ctypes.data),
+        np.uint64(n * d),
+        np.uint64(d),
+        np.uint64(ranges.ctypes.data),
+        np.uint64(ranges.shape[1]),
+        np.uint64(slots.ctypes.data),
+        np.uint64(words.ctypes.data),
+        np.uint64(halves.ctypes.data),
+        np.uint64(table.ctypes.data),
+        np.uint64(bits),
+        np.uint64(out.ctypes.data),
+    )
+    if values.itemsize == 4:
+        _encode_singles(*place)
+    else:
+        _encode_doubles(*place)

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.kernels.blocks import column_block, matrix_block, wide_block
+from hdr4me.kernels.blocks import column_block, wide_block
+from hdr4me.kernels.encode import WIDTH, encode_rows
 from hdr4me.kernels.keystream import BLOCK, Keystream
 from hdr4me.kernels.subset import bitmap
 
-__all__ = ["Columns", "Plan", "in_threads", "perturb", "perturb_matrix"]
+__all__ = ["Columns", "Plan", "in_threads", "matrix_layout", "perturb", "perturb_matrix"]
 
 
 class Plan(NamedTuple):
@@ -108,9 +109,7 @@ def perturb_matrix(
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     rows = max(1, min(BLOCK // (6 * d), n))
-    ranges = np.stack([plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5])
-    slots = np.zeros((d, 3), np.uint8)
-    slots[:, :2] = np.arange(d, dtype="<u2").view(np.uint8).reshape(d, 2)
+    ranges, slots = matrix_layout(plan)
 
     def work(first: int, last: int) -> None:
         stream = Keystream()
@@ -119,12 +118,21 @@ def perturb_matrix(
         while first < last:
             stream.fill(buffer)
             stop = min(first + rows, last)
-            first = matrix_block(
-                values, ranges, slots.reshape(-1), plan.table, plan.bits, first, stop, halves, words, flat
-            )
+            part = flat[first * plan.report_size : stop * plan.report_size]
+            encode_rows(values[first:stop], ranges, slots, words, halves, plan.table, plan.bits, part)
+            first = stop
 
     in_threads(work, n, threads)
     return out
+
+
+def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Ranges and slots as `encode_rows` takes them."""
+    rows = [plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5]
+    round_again = np.arange(plan.bottom.size + WIDTH) % plan.bottom.size
+    slots = np.zeros((round_again.size, 3), np.uint8)
+    slots[:, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
+    return np.stack(rows)[:, round_again].copy(), slots.reshape(-1)
 
 
 def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:

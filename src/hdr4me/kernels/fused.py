@@ -15,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.accumulate import column_sums, scatter_sums
-from hdr4me.kernels.draws import STEPS, draw
+from hdr4me.kernels.draws import STEPS, TWO_INTERVALS, draw
 from hdr4me.kernels.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import prefetch
-from hdr4me.kernels.subset import subset
+from hdr4me.kernels.mixture import WIDTH, sum_two_intervals, unfold
+from hdr4me.kernels.subset import unsorted_subset
 
 __all__ = ["accumulate", "perturb_values"]
 
 Floats = NDArray[np.float64]
 
-_GROUP = 2048
+_GROUP = 4096
 _CHUNK = 1 << 18
 """Values in a chunk: long enough to hide its seeding, short enough to share among threads."""
 
@@ -40,16 +41,26 @@ def _dense(values, family, law, seed, rows_per_chunk, first, last, partial):  # 
     n_words = rows * d * (2 if family == STEPS else 1)
     words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
     x = np.empty(rows * d)
+    data = np.uint64(values.ctypes.data)
+    hot = family == TWO_INTERVALS and d >= WIDTH
+    blocks = np.zeros((2, (d + WIDTH - 1) // WIDTH * WIDTH))
     for chunk in range(first, last):
         seed_lanes(seed, chunk, state)
         sums, squares = partial[chunk - first, 0], partial[chunk - first, 1]
+        blocks[:] = 0.0
         stop = min((chunk + 1) * rows_per_chunk, n)
         for start in range(chunk * rows_per_chunk, stop, rows):
             end = min(start + rows, stop)
-            fill(state, words)
-            part = x[: (end - start) * d]
-            draw(family, flat[start * d : end * d], words, law, part)
-            column_sums(part, d, sums, squares)
+            fill(state, words, data + np.uint64(end * d * values.itemsize))
+            if hot:
+                sum_two_intervals(flat[start * d : end * d], words, law, d, blocks[0], blocks[1])
+            else:
+                part = x[: (end - start) * d]
+                draw(family, flat[start * d : end * d], words, law, part)
+                column_sums(part, d, sums, squares)
+        if hot:
+            unfold(blocks[0], sums)
+            unfold(blocks[1], squares)
 
 
 @kernel()
@@ -98,10 +109,10 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
             fill(state, spare)
             cursor = 0
             for r in range(end - start):
-                cursor = subset(d, m, halves, cursor, scratch, dims[r * m : (r + 1) * m])
+                cursor = unsorted_subset(d, m, halves, cursor, scratch, dims, r * m)
                 while cursor < 0:
                     fill(state, spare)
-                    cursor = subset(d, m, halves, 0, scratch, dims[r * m : (r + 1) * m])
+                    cursor = unsorted_subset(d, m, halves, 0, scratch, dims, r * m)
             for r in range(end - start):
                 row = first_row + np.uint64((start + r) * d * values.itemsize)
                 for s in range(r * m, (r + 1) * m):

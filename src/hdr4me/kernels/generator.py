@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
+from hdr4me.kernels.machine import emit_prefetch
 
 __all__ = ["LANES", "fill", "seed_lanes", "to_unit"]
 
@@ -29,11 +30,14 @@ _I64 = ir.IntType(64)
 _VECTOR = ir.VectorType(_I64, _WIDTH)
 
 
-def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any) -> Any:
-    """Fill n words (a multiple of LANES) at address `out`; `state` is the address of uint64 [4, LANES]."""
+def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any, soon: Any) -> Any:
+    """Fill n words (a multiple of LANES) at address `out`; `state` is the address of uint64 [4, LANES].
+
+    Meanwhile as many bytes are prefetched from address `soon`: drawing words leaves memory idle.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        state_address, out_address, n_words = args
+        state_address, out_address, n_words, soon_address = args
 
         def splat(bits: int) -> Any:
             return ir.Constant(_VECTOR, [bits] * _WIDTH)
@@ -70,6 +74,9 @@ def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any) -> Any:
             c, d = builder.xor(c, a), builder.xor(d, b)
             b, a = builder.xor(b, c), builder.xor(a, d)
             moved.append([a, b, builder.xor(c, shifted), rotate(d, 45)])
+        for line in range(LANES // 8):
+            ahead = builder.add(soon_address, builder.mul(index, ir.Constant(_I64, 8)))
+            emit_prefetch(builder, builder.add(ahead, ir.Constant(_I64, 64 * line)), write=0)
         following = builder.add(index, ir.Constant(_I64, LANES))
         index.add_incoming(following, loop)
         for phis, first, new in zip(held, start, moved, strict=True):
@@ -83,7 +90,7 @@ def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any) -> Any:
                 builder.store(value, state_place(word, g), align=8)
         return context.get_dummy_value()
 
-    return types.void(types.uint64, types.uint64, types.uint64), codegen
+    return types.void(types.uint64, types.uint64, types.uint64, types.uint64), codegen
 
 
 def _to_unit(typingctx: Any, word: Any) -> Any:
@@ -101,10 +108,15 @@ to_unit: Any = intrinsic(_to_unit)
 
 
 @kernel()
-def fill(state: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
-    """Overwrite `out` (C-ordered, its size a multiple of LANES) with the next words of the lanes."""
+def fill(state: NDArray[np.uint64], out: NDArray[np.uint64], soon: int = 0) -> None:
+    """Overwrite `out` (C-ordered, its size a multiple of LANES) with the next words of the lanes.
+
+    `soon` is an address whose next 8 bytes for each word will be read soon, if any.
+    """
     if out.size:
-        _fill(np.uint64(state.ctypes.data), np.uint64(out.ctypes.data), np.uint64(out.size))
+        into = np.uint64(out.ctypes.data)
+        ahead = np.uint64(soon) if soon else into
+        _fill(np.uint64(state.ctypes.data), into, np.uint64(out.size), ahead)
 
 
 @kernel()

@@ -1,4 +1,4 @@
-"""The few machine instructions that numba does not offer: loads from an address, prefetching, trailing zeros.
+"""The few machine instructions that numba does not offer: loads from an address, prefetching, bit counts.
 
 Reading through addresses lets one compiled kernel take a NumPy matrix of any layout and Arrow's column buffers
 alike, uncopied, and touch only the dimensions that were sampled.
@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["DTYPES", "load", "prefetch", "trailing_zeros"]
+__all__ = ["DTYPES", "emit_prefetch", "load", "ones", "prefetch", "trailing_zeros"]
 
 DTYPES = tuple(
     np.dtype(name)
@@ -71,32 +71,49 @@ def load(address: int, number: int) -> float:
 
 
 def _trailing_zeros(typingctx: Any, word: Any) -> Any:
-    """The position of the lowest set bit of a uint64 that is not zero."""
+    """The position of the lowest set bit of a uint64; 64 if there is none."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+def _ones(typingctx: Any, word: Any) -> Any:
+    """How many bits of a uint64 are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), codegen
 
 
 trailing_zeros: Any = intrinsic(_trailing_zeros)
+ones: Any = intrinsic(_ones)
 
 
-def _prefetch(typingctx: Any, address: Any) -> Any:
+def emit_prefetch(builder: Any, address: Any, write: int) -> None:
+    """Emit a request for the cache line at an address, to read or to write it."""
+    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    name = "llvm.prefetch.p0"
+    known = builder.module.globals.get(name)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+    purpose, keep, data = (ir.Constant(flag, value) for value in (write, 3, 1))
+    function = known or ir.Function(builder.module, kind, name)
+    builder.call(function, [builder.inttoptr(address, pointer), purpose, keep, data])
+
+
+def _prefetcher() -> Any:
     """Ask for the cache line at an address: many requests travel together, where loads would wait in turn."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        name = "llvm.prefetch.p0"
-        known = builder.module.globals.get(name)
-        function = known or ir.Function(
-            builder.module, ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag]), name
-        )
-        to_read, keep, data = (ir.Constant(flag, value) for value in (0, 3, 1))
-        builder.call(function, [builder.inttoptr(args[0], pointer), to_read, keep, data])
-        return context.get_dummy_value()
+    def ask(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            emit_prefetch(builder, args[0], write=0)
+            return context.get_dummy_value()
 
-    return types.void(types.uint64), codegen
+        return types.void(types.uint64), codegen
+
+    return intrinsic(ask)
 
 
-prefetch: Any = intrinsic(_prefetch)
+prefetch = _prefetcher()
