@@ -10,7 +10,7 @@ from hdr4me.evaluation.results import gather
 from hdr4me.evaluation.runner import Settings, run_cells
 from hdr4me.evaluation.studies import Scale, cells_for
 
-TINY = Scale("tiny", fewer_dims=10, repeats=4, clt_repeats=60)
+TINY = Scale("tiny", fewer_dims=10, repeats=2, clt_repeats=60)
 
 
 @pytest.fixture(scope="session")

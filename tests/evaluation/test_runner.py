@@ -9,7 +9,7 @@ import pytest
 from hdr4me.evaluation import runner
 from hdr4me.evaluation.cells import Cell
 from hdr4me.evaluation.clt import CltCell
-from hdr4me.evaluation.runner import Settings, cost_of, run_cells
+from hdr4me.evaluation.runner import Settings, cost_of, finished_cells, run_cells
 
 CELLS = [
     Cell("fig4", "gaussian", "laplace", 0.8, 400, 8, 3),
@@ -37,9 +37,11 @@ def test_another_seed_gives_other_numbers(tmp_path):
 
 def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
     told: list[int] = []
+    assert finished_cells(CELLS[:3], Settings(), tmp_path) == 0
     first = run_cells(CELLS[:3], Settings(), tmp_path, advance=told.append)
     assert sum(told) == sum(map(cost_of, CELLS[:3]))
     assert not list(tmp_path.glob("*.f32"))
+    assert finished_cells(CELLS, Settings(), tmp_path) == 3
 
     def refuse(*_):
         raise AssertionError("a finished cell was run again")

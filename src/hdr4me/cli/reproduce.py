@@ -48,7 +48,7 @@ def reproduce(
     from hdr4me.evaluation.readings import DEFAULT, reading_named
     from hdr4me.evaluation.report import About, lead_of
     from hdr4me.evaluation.results import gather
-    from hdr4me.evaluation.runner import Settings, cost_of, run_cells
+    from hdr4me.evaluation.runner import Settings, cost_of, finished_cells, run_cells
     from hdr4me.evaluation.studies import cells_for, scale_named
 
     cells = cells_for(target, scale_named(scale))
@@ -63,6 +63,7 @@ def reproduce(
     workers = workers or os.cpu_count() or 1
 
     start = time.perf_counter()
+    kept = finished_cells(cells, settings, output / "work")
     with progress(f"reproduce {target}", sum(map(cost_of, cells)) or None) as advance:
         finished = run_cells(cells, settings, output / "work", workers=workers, advance=advance)
     results = gather(finished)
@@ -75,6 +76,7 @@ def reproduce(
         workers=workers,
         machine=machine(),
         seconds=round(time.perf_counter() - start, 1),
+        kept=kept,
     )
     files = publish(results, verdicts, about, output)
     if json:

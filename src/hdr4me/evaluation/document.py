@@ -54,8 +54,8 @@ _COLOURS = {
     "wrong": "#b23a2e",
 }
 _STYLE = (
-    "<style>h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; "
-    "padding: .05rem .45rem; font-size: .82rem; white-space: nowrap; } table td { vertical-align: top; } "
+    "<style>th, td { text-align: left; vertical-align: top; } h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } "
+    ".verdict { color: #fff; border-radius: 3px; padding: .05rem .45rem; font-size: .82rem; white-space: nowrap; } "
     "td.text { min-width: 5rem; }</style>"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -25,8 +24,6 @@ from hdr4me.framework.enhancement import (
 __all__ = ["CellResult", "Outcome", "run_cell"]
 
 Floats = NDArray[np.float64]
-_SLOW_EVERY = 4
-"""`auto` fits a hierarchical model to each collection, a tenth of a second: it is shown on a quarter of the repeats."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,6 @@ class Outcome:
     mse: float
     standard_error: float
     better: float
-    repeats: int
     weight: float | None = None
 
 
@@ -88,7 +84,7 @@ def run_cell(
     cell: Cell, data: Dataset, moments: Moments, dimensions: NDArray[np.int64], seed: int
 ) -> CellResult:
     """Simulate the cell's naive means, apply every method to each repeat, and compare with the true means."""
-    start = time.perf_counter()
+    start = time.process_time()
     law = law_of(cell)
     here = moments.take(dimensions)
     foretold = predicted(law, here, cell.n_users)
@@ -96,9 +92,8 @@ def run_cell(
     means = naive_means(law, data, moments, dimensions, cell.repeats, seed, cell.key)
     errors: dict[Variant, list[float]] = {}
     weights: dict[Variant, list[float]] = {}
-    for repeat, row in enumerate(means):
-        slow = repeat < -(-cell.repeats // _SLOW_EVERY)
-        for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope, slow=slow):
+    for row in means:
+        for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope):
             errors.setdefault(variant, []).append(float(np.mean((better - here.mean) ** 2)))
             if weight is not None:
                 weights.setdefault(variant, []).append(weight)
@@ -107,9 +102,8 @@ def run_cell(
         Outcome(
             **asdict(variant),
             mse=float(np.mean(mse)),
-            standard_error=float(np.std(mse, ddof=1) / np.sqrt(len(mse))) if len(mse) > 1 else math.nan,
-            better=float(np.mean(np.array(mse) < naive[: len(mse)])),
-            repeats=len(mse),
+            standard_error=float(np.std(mse, ddof=1) / np.sqrt(cell.repeats)),
+            better=float(np.mean(np.array(mse) < naive)),
             weight=float(np.median(weights[variant])) if variant in weights else None,
         )
         for variant, mse in errors.items()
@@ -126,6 +120,6 @@ def run_cell(
         some_above=_at_thresholds(lambda t: probability_some_exceed(bias, sd, t)),
         all_above=_at_thresholds(lambda t: probability_all_exceed(bias, sd, t)),
         share_above=_at_thresholds(lambda t: float(np.mean(away > t))),
-        seconds=time.perf_counter() - start,
+        seconds=time.process_time() - start,
         outcomes=outcomes,
     )

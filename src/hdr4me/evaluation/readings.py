@@ -47,8 +47,8 @@ class Reading:
 
 
 READINGS = tuple(Reading(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
-DEFAULT = Reading("2", "noise", "bias")
-"""The reading under which most of the paper's claims come out as printed (the report counts them for each)."""
+DEFAULT = Reading("1", "noise", "bias")
+"""The reading under which most claims held in the full run of seed 1; the report counts them for every reading."""
 
 
 def reading_named(name: str) -> Reading:

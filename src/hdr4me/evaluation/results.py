@@ -117,6 +117,7 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
             "epsilon": cell.epsilon,
             "n_users": cell.n_users,
             "n_dims": cell.n_dims,
+            "repeats": cell.repeats,
             "seed": result.seed,
             "how": result.how,
             "predicted_mse": result.predicted_mse,
@@ -152,7 +153,7 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
             epsilon=float(first["epsilon"]),
             n_users=int(first["n_users"]),
             n_dims=int(first["n_dims"]),
-            repeats=max(int(line["repeats"]) for line in lines),
+            repeats=int(first["repeats"]),
         ),
         title=first["data"],
         stand_in=first["stand_in"] == "True",
@@ -173,7 +174,6 @@ def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
                 mse=float(line["mse"]),
                 standard_error=float(line["standard_error"]),
                 better=float(line["better"]),
-                repeats=int(line["repeats"]),
                 weight=float(line["weight"]) if line["weight"] else None,
             )
             for line in lines

@@ -25,9 +25,9 @@ from hdr4me.evaluation.clt import CltCell, CltResult, run_clt
 from hdr4me.evaluation.outcomes import CellResult, run_cell
 from hdr4me.evaluation.simulate import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
-__all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "run_cells"]
+__all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
 
-STREAMS = 1
+STREAMS = 2
 """Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
 
 AnyCell = Cell | CltCell
@@ -71,6 +71,11 @@ def run_cells(
         path.unlink()
         path.with_suffix(".json").unlink()
     return [_read(cell, settings, work) for cell in cells]
+
+
+def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
+    """How many of `cells` an earlier run has left in `work`."""
+    return sum(_place(cell, settings, work).is_file() for cell in cells)
 
 
 def _run_in_pool(

@@ -45,7 +45,7 @@ class Scale:
         return d // self.fewer_dims
 
 
-SCALES = {"quick": Scale("quick", 5, 20, 300), "full": Scale("full", 1, 100, 1000)}
+SCALES = {"quick": Scale("quick", 5, 12, 300), "full": Scale("full", 1, 100, 1000)}
 
 
 def scale_named(name: str) -> Scale:
