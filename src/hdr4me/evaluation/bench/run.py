@@ -20,7 +20,7 @@ def run(
     *, rounds: int = 7, peers_folder: Path | None = None, note: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Measure everything; with `peers_folder`, against peers installed there in an environment of their own."""
-    python = None
+    python: Path | None = None
     if peers_folder is not None:
         note("installing the peers in an environment of their own")
         python = install(peers_folder)
@@ -98,7 +98,9 @@ def plot(document: dict[str, Any], path: Path) -> None:
     suites = [suite for suite in document["suites"] if suite["unit"]]
     heights = [len(suite["rates"]) for suite in suites]
     figure = Figure(figsize=(8, 0.28 * sum(heights) + 0.8 * len(suites)), layout="constrained")
-    for axes, suite in zip(figure.subplots(len(suites), 1, height_ratios=heights), suites, strict=True):
+    for axes, suite in zip(
+        figure.subplots(len(suites), 1, height_ratios=heights, squeeze=False)[:, 0], suites, strict=True
+    ):
         names = [name for name, rate in suite["rates"].items() if rate > 0]
         ours = ["#1f6f8b" if name.startswith("hdr4me") else "#b8bec4" for name in names]
         axes.barh(names, [suite["rates"][name] for name in names], color=ours)

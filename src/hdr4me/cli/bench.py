@@ -1,0 +1,56 @@
+"""hdr4me bench: how fast it is here, against NumPy, peers and the machine's limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput
+
+
+def bench(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for bench.json, bench.md and bench.svg.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Each time is the best of this many.")] = 7,
+    peers: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the environment that the peers are installed in, made if absent."),
+    ] = Path("~/.cache/hdr4me/peers"),
+    no_peers: Annotated[bool, typer.Option("--no-peers", help="Leave the peers out.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON.")] = False,
+) -> None:
+    """Measure simulation, secure reports, sampling, tally and growth in one interleaved run (some minutes).
+
+    Peers (OpenDP, diffprivlib, pure-ldp, multi-freq-ldpy, DuckDB, polars) get an environment of their own; one that
+    cannot be installed is reported absent. All times but one are processor time on one core.
+
+    Example: hdr4me bench --json > bench.json
+    """
+    if rounds < 1:
+        raise InvalidInput(f"--rounds {rounds} is not allowed: at least 1 is needed")
+    from hdr4me.evaluation.bench.run import markdown, plot, run
+
+    folder = None if no_peers or peers is None else peers.expanduser()
+    document = run(rounds=rounds, peers_folder=folder, note=print_note)
+    if output is not None:
+        from json import dumps
+
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "bench.json").write_text(dumps(document, indent=2) + "\n", encoding="utf-8")
+        (output / "bench.md").write_text(markdown(document), encoding="utf-8")
+        plot(document, output / "bench.svg")
+        print_note(f"wrote bench.json, bench.md and bench.svg to {output}")
+    if json:
+        print_json(document)
+        return
+    for suite in document["suites"]:
+        unit = f"{suite['unit']} a second" if suite["unit"] else "exponent"
+        print_table(suite["title"], ("what", unit), list(suite["rates"].items()))
+    ratios = [[text, *pair] for suite in document["suites"] for text, pair in suite["ratios"].items()]
+    print_table("Ratios in this run", ("ratio", "found", "asked"), ratios)
+    for name, reason in document["absent"].items():
+        print_note(f"{name} is absent: {reason}")
