@@ -40,6 +40,7 @@ COMMANDS = (
     "estimate",
     "audit",
     "reproduce",
+    "bench",
 )
 """Each is a function of its own name in the module of its own name."""
 
