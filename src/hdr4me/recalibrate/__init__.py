@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.recalibrate.core import METHODS, recalibrate
@@ -32,3 +34,13 @@ def __getattr__(name: str) -> Any:
 
         return getattr(estimates, name)
     raise AttributeError(f"module 'hdr4me.recalibrate' has no attribute {name!r}")
+
+
+class _Room(ModuleType):
+    """Importing this room binds `hdr4me.recalibrate` to it, over the function of that name: so it can be called."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Recalibration:
+        return recalibrate(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Room

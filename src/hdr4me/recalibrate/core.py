@@ -79,7 +79,7 @@ def recalibrate(
                 f"option {name!r} is not allowed for method {method!r}, which takes: {allowed}"
             )
     given = check_inputs(means, standard_errors, bias, slope, domain)
-    noisy = given.standard_errors > 0
+    noisy = given.noisy
     enhanced, weights = given.calibrated, np.zeros(given.means.size)
     spread_error = np.zeros(given.means.size)
     signal = (np.abs(enhanced) > 0).astype(np.float64)
@@ -129,7 +129,7 @@ def recalibrate(
         ),
         _calibrated=(given.calibrated, given.calibrated_errors),
         _posterior=posterior,
-        _noisy=noisy.astype(np.float64),
+        _noisy=noisy,
         _domain=(given.low, given.high),
     )
 

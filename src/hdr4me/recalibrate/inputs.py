@@ -23,6 +23,11 @@ class Inputs(NamedTuple):
     low: float
     high: float
 
+    @property
+    def noisy(self) -> NDArray[np.bool_]:
+        """Dimensions that are not known exactly; a billionth of the domain is as good as exact."""
+        return self.calibrated_errors > 1e-9 * (self.high - self.low)
+
     def only(self, which: NDArray[np.bool_]) -> Inputs:
         """The same for some of the dimensions."""
         arrays = (a[which] for a in (self.means, self.standard_errors, self.bias, self.slope))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.recalibrate.cells import Floats
@@ -56,7 +57,7 @@ class Recalibration:
     advice: str
     _calibrated: tuple[Floats, Floats] = field(repr=False)
     _posterior: Posterior | None = field(repr=False)
-    _noisy: Floats = field(repr=False)
+    _noisy: NDArray[np.bool_] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
 
     @property
@@ -76,9 +77,8 @@ class Recalibration:
         x, s = self._calibrated
         half = float(ndtri(0.5 * (1 + level))) * s
         low, high = (np.clip(end, *self._domain) for end in (x - half, x + half))
-        exact = s == 0
+        noisy = self._noisy
         if self._posterior is not None and self.used == "bayes":
-            noisy = self._noisy.astype(bool)
             low[noisy], high[noisy] = self._posterior.interval(level)
-        low[exact], high[exact] = x[exact], x[exact]
+        low[~noisy], high[~noisy] = x[~noisy], x[~noisy]
         return low, high

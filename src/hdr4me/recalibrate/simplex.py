@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.supremum import tolerance_for
@@ -95,8 +95,8 @@ def recalibrate_frequencies(
         answer = base_cut(f, s, **options)
     elif used == "norm_sub":
         answer = norm_sub(f)
-    elif used == "bayes" and np.any(s > 0):
-        answer = _bayes(f, s)
+    elif used == "bayes" and given.noisy.any():
+        answer = _bayes(f, s, given.noisy)
     else:
         answer = norm_sub(recalibrate(f, s, used, domain=(0.0, 1.0), **options).enhanced_mean)
     moved = float(np.mean((answer - f) ** 2))
@@ -107,8 +107,7 @@ def recalibrate_frequencies(
     return Distribution(answer, used, line)
 
 
-def _bayes(f: Floats, s: Floats) -> Floats:
-    noisy = s > 0
+def _bayes(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
     summary = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, 0.0, odds=_ODDS).summary()
     mean, variance = f.copy(), np.zeros(f.size)
     mean[noisy] = summary.mean
