@@ -76,10 +76,10 @@ def estimates(cell: Cell, raw: Floats) -> dict[str, Floats]:
     }
 
 
-def measure(job: tuple[Cell, int]) -> dict[str, float | str]:
+def measure(job: tuple[Cell, int, int]) -> dict[str, float | str]:
     """Mean squared errors of one cell, averaged over repeats, and the coverage of 90 % intervals."""
-    cell, repeats = job
-    rng, theta = cell.rng(), cell.data.mean
+    cell, repeats, seed = job
+    rng, theta = cell.rng(seed), cell.data.mean
     sums: dict[str, float] = {}
     for _ in range(repeats):
         raw = cell.slope * theta + cell.standard_error * rng.normal(size=theta.size)
@@ -167,11 +167,14 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     start = time.perf_counter()
     with ProcessPoolExecutor(options.workers) as pool:
-        rows = list(pool.map(measure, [(cell, options.repeats) for cell in all_cells()], chunksize=8))
+        rows = list(
+            pool.map(measure, [(cell, options.repeats, options.seed) for cell in all_cells()], chunksize=8)
+        )
     options.output.mkdir(parents=True, exist_ok=True)
     with (options.output / "recalibration.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

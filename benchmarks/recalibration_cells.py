@@ -56,9 +56,9 @@ class Cell:
             f"/m={self.n_sampled}"
         )
 
-    def rng(self) -> np.random.Generator:
-        """A generator of the cell's own, the same in every run."""
-        return np.random.default_rng(zlib.crc32(self.name.encode()))
+    def rng(self, seed: int = 0) -> np.random.Generator:
+        """A generator of the cell's own, the same in every run with this seed."""
+        return np.random.default_rng([zlib.crc32(self.name.encode()), seed])
 
 
 def cell(regime: str, data: Data, name: str, epsilon: float, n_sampled: int, n_users: int) -> Cell:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import logsumexp
 
-from hdr4me.recalibrate.cells import Cells, Floats, Sample, compress
+from hdr4me.recalibrate.cells import Cells, Floats, Sample, compress, distinct_pairs
 from hdr4me.recalibrate.hierarchy import Family, Prior, spike_and_slab
 from hdr4me.recalibrate.nonparametric import free_shape, smoother
 from hdr4me.recalibrate.posterior import Posterior
@@ -58,10 +58,8 @@ def fit_posterior(
     >>> post.summary().mean.round(2) + 0.0
     array([0. , 0. , 0.9, 0. ])
     """
-    pairs, inverse, repeats = np.unique(
-        np.stack([x, s], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    distinct = Sample(pairs[:, 0].copy(), pairs[:, 1].copy(), repeats.astype(np.float64))
+    first, inverse = distinct_pairs(x, s)
+    distinct = Sample(x[first], s[first], np.bincount(inverse).astype(np.float64))
     cells = Cells.for_noise(low, high, null, s)
     sample = compress(distinct)
     likelihood = cells.likelihood(sample.x, sample.s)
@@ -76,7 +74,7 @@ def fit_posterior(
     return Posterior(
         cells=cells,
         distinct=distinct,
-        inverse=inverse.ravel(),
+        inverse=inverse,
         estimate_prior=_average(families, estimate),
         spread_prior=_average(families, spread),
         probabilities={name: float(np.exp(w)) for name, w in estimate.items()},

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["Cells", "Floats", "Sample", "compress"]
+__all__ = ["Cells", "Floats", "Sample", "compress", "distinct_pairs"]
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +110,20 @@ class Cells:
         return np.abs(np.diff(ndtr(flip * z), axis=1))
 
 
+def distinct_pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One index for each distinct pair, in order of the pairs, and each element's place among them.
+
+    >>> distinct_pairs(np.array([2.0, 1.0, 2.0]), np.array([5.0, 7.0, 5.0]))
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    order = np.lexsort((b, a))
+    new = np.ones(a.size, dtype=bool)
+    new[1:] = (np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)
+    inverse = np.empty(a.size, dtype=np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse
+
+
 def compress(sample: Sample, limit: int = 400) -> Sample:
     """At most about `limit` weighted observations that stand for all: bins of s/8 by 5 % of s, or coarser.
 
@@ -127,8 +141,7 @@ def compress(sample: Sample, limit: int = 400) -> Sample:
     while True:
         level = np.rint(np.log(s) / (0.05 * step))
         place = np.rint(x / (np.exp(level * 0.05 * step) * step / 8))
-        _, inverse = np.unique(np.stack([level, place]), axis=1, return_inverse=True)
-        inverse = inverse.ravel()
+        _, inverse = distinct_pairs(level, place)
         total = np.bincount(inverse, weights=weight).astype(np.float64)
         if total.size <= limit or step >= 8:
             break
