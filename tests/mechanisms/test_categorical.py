@@ -48,7 +48,7 @@ def test_histogram_spends_half_on_each_entry(base, tmp_path, monkeypatch):
 
 
 def test_histogram_by_piecewise_on_plus_and_minus_one():
-    # a quarter of Piecewise's variance at |t| = 1 under ε/2 (MATHS: entries are mapped to ±1)
+    # a quarter of Piecewise's variance at |t| = 1 under ε/2: entries are mapped to ±1
     s = np.exp(0.25)
     expected = (1 / (s - 1) + (s + 3) / (3 * (s - 1) ** 2)) / 4
     assert histogram(1.0, "piecewise").level_variances == pytest.approx([expected] * 2, rel=1e-3)
