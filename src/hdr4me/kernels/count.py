@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
+from hdr4me.kernels.machine import word_at
 
 __all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "count_reports"]
 
@@ -53,27 +54,40 @@ def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, 
 
 
 @kernel()
-def _count_narrow(reports, n_sampled, entries, cells, offsets, counts, status, seen):  # type: ignore[no-untyped-def]
-    """One code per slot: indices are computed with the check folded in, then added if all were good."""
-    d = np.uint32(entries.size)
+def _count_narrow(reports, n_sampled, places, entries, cells, counts, small, status, seen):  # type: ignore[no-untyped-def]
+    """One code per slot: a slot is read as one word, the check is folded into the index, then all are added or none.
+
+    `places` holds offset * 2^32 + cells for each of the 65,536 dimensions a slot can name: no cells where there is
+    no such dimension. A word reaches a byte beyond its slot, so the last report is given in a buffer of its own, one
+    byte longer. Counting is in bytes first, which fit the nearest cache eight times better; a byte that comes
+    round to 0 carries 256 to the counts. Without `small` they are counted at once.
+    """
+    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
     for i in range(reports.shape[0]):
-        row = reports[i]
-        good = True
+        row = start + np.uint64(i) * size
+        good = np.int64(-1)  # its sign stays set while every difference below is negative
         previous = np.int64(-1)
         for s in range(n_sampled):
-            j = np.uint32(row[3 * s]) | np.uint32(row[3 * s + 1]) << np.uint32(8)
-            inside = j < d
-            j = j if inside else np.uint32(0)
-            code = np.int64(row[3 * s + 2])
-            good &= inside & (np.int64(j) > previous) & (code < cells[np.uint64(j)])
-            previous = np.int64(j)
-            seen[s] = offsets[np.uint64(j)] + code
-        if good:
-            for s in range(n_sampled):
-                counts[np.uint64(seen[s])] += 1
+            word = word_at(row + np.uint64(3 * s))
+            j = np.int64(word & np.uint64(0xFFFF))
+            code = (word >> np.uint64(16)) & np.uint64(0xFF)
+            place = places[np.uint64(j)]
+            good &= (previous - j) & (np.int64(code) - np.int64(place & np.uint64(0xFFFFFFFF)))
+            previous = j
+            seen[s] = (place >> np.uint64(32)) + code
+        if good < 0:
+            if small.size:
+                for s in range(n_sampled):
+                    count = small[seen[s]] + np.uint8(1)
+                    small[seen[s]] = count
+                    if np.uint8(count) == 0:
+                        counts[seen[s]] += 256
+            else:
+                for s in range(n_sampled):
+                    counts[seen[s]] += 1
             status[i] = OK
         else:
-            status[i] = _check(row, n_sampled, 3, entries, cells)
+            status[i] = _check(reports[i], n_sampled, 3, entries, cells)
 
 
 def count_reports(
@@ -100,15 +114,24 @@ def count_reports(
     """
     n = len(reports)
     status = np.empty(n, np.uint8)
-    narrow = slot_size == 3
+    narrow = slot_size == 3 and counts.size < 1 << 32
+    reports = np.ascontiguousarray(reports)
+    places = np.zeros(1 << 16, np.uint64)
+    places[: offsets.size] = (offsets.astype(np.uint64) << np.uint64(32)) + cells.astype(np.uint64)
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]
-        if narrow:
-            seen = np.empty(n_sampled, np.int64)
-            _count_narrow(part, n_sampled, entries, cells, offsets, into, marks, seen)
-        else:
+        if not narrow:
             _count_wide(part, n_sampled, slot_size, entries, cells, offsets, into, marks)
+        elif first < last:
+            padded = np.zeros(part.shape[1] + 1, np.uint8)
+            padded[:-1] = part[-1]
+            seen = np.empty(n_sampled, np.uint64)
+            small = np.zeros(counts.size if part.size > 8 * counts.size else 0, np.uint8)
+            for rows, at in ((part[:-1], slice(0, -1)), (padded[None, :-1], slice(-1, None))):
+                _count_narrow(rows, n_sampled, places, entries, cells, into, small, marks[at], seen)
+            if small.size:
+                into += small
 
     if threads <= 1 or n < 10_000:
         work(0, n, counts)

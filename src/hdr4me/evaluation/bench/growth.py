@@ -23,12 +23,12 @@ __all__ = ["memory", "time_growth"]
 def time_growth(rounds: int) -> Suite:
     """Slopes of perturbing and tallying with n, m and d, each alone; 1 is linear, 0 is no growth."""
     suite = Suite("Growth of time (exponents)", "")
-    plans: dict[str, tuple[str, list[tuple[int, int, int]]]] = {
-        "n": ("n", [(n, 64, 8) for n in (10_000, 20_000, 40_000, 80_000, 160_000)]),
-        "m": ("m", [(20_000, 256, m) for m in (4, 8, 16, 32, 64)]),
-        "d": ("d", [(20_000, d, 8) for d in (128, 256, 512, 1024, 2048)]),
+    plans = {
+        "n": [(n, 64, 8) for n in (50_000, 100_000, 200_000, 400_000, 800_000)],
+        "m": [(40_000, 2048, m) for m in (16, 32, 64, 128, 256)],
+        "d": [(200_000, d, 8) for d in (128, 256, 512, 1024, 2048)],
     }
-    for axis, (_, sizes) in plans.items():
+    for axis, sizes in plans.items():
         tasks: dict[str, Task] = {}
         for n, d, m in sizes:
             tasks[f"perturb {n} {d} {m}"], tasks[f"tally {n} {d} {m}"] = _pair(n, d, m)
