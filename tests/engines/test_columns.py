@@ -13,7 +13,7 @@ from hdr4me.client.values import category, position
 from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.blocks import positions
+from hdr4me.kernels.blocks import fields_of, positions
 from hdr4me.survey import Numeric, Survey
 
 
@@ -21,7 +21,7 @@ def kernel_positions(survey: Survey, source: Any) -> np.ndarray:
     d = len(survey.schema)
     out = np.zeros(source.n * d, np.uint32)
     dims = np.tile(np.arange(d, dtype=np.uint16), source.n)
-    positions(source.columns, plan_of(survey), dims, d, 0, source.n, out)
+    positions(fields_of(source.columns, plan_of(survey)), source.columns, dims, d, 0, source.n, out)
     return out.reshape(source.n, d).astype(np.int64)
 
 

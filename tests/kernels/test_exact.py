@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from hdr4me.kernels.alias import alias_table, columns_bits
-from hdr4me.kernels.blocks import column_block, wide_block
+from hdr4me.kernels.blocks import column_block, fields_of, wide_block
 from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.exact import Columns, Plan, matrix_layout, perturb, perturb_matrix
 from hdr4me.kernels.machine import DTYPES
@@ -131,7 +131,9 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
         sampled.append(dims[:n_sampled].tolist())
     out = np.full((n, plan.report_size), 255, np.uint8)
     block = wide_block if "e" in kinds else column_block
-    done = block(columns, plan, 0, n, halves, words, spare, scratch, out.reshape(-1))
+    done = block(
+        fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, scratch, out.reshape(-1)
+    )
     assert done == n
     assert out.tolist() == specification(kinds, records.tolist(), sampled, halves.tolist(), words.tolist())
 
@@ -155,13 +157,23 @@ def test_blocks_stop_where_words_run_out() -> None:
     plan, columns = plan_of("nene", 2), columns_of("nene", [np.zeros(9)] * 4)
     halves, words, spare = random_words(7, 64)
     out = np.zeros(9 * plan.report_size, np.uint8)
-    assert wide_block(columns, plan, 0, 9, halves, words[:13], spare, bitmap(4), out) in (2, 3, 4)
-    assert wide_block(columns, plan, 0, 9, halves, words, spare[:5], bitmap(4), out) == 2
+    assert wide_block(
+        fields_of(columns, plan), columns, plan, 0, 9, halves, words[:13], spare, bitmap(4), out
+    ) in (2, 3, 4)
+    assert (
+        wide_block(fields_of(columns, plan), columns, plan, 0, 9, halves, words, spare[:5], bitmap(4), out)
+        == 2
+    )
     plan, columns = plan_of("nnnn", 2), columns_of("nnnn", [np.zeros(2000)] * 4)
     halves, words, spare = random_words(8, 4000)
     out = np.zeros(2000 * plan.report_size, np.uint8)
     # Groups of 512 records: 600 records' words finish one group.
-    assert column_block(columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out) == 512
+    assert (
+        column_block(
+            fields_of(columns, plan), columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out
+        )
+        == 512
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -175,7 +187,8 @@ def test_every_element_type_is_read(dtype: np.dtype) -> None:
     outs = []
     for array in (strided, strided.astype(np.float64)):
         out = np.zeros(3 * n, np.uint8)
-        column_block(columns_of("n", [array]), plan_of("n", 1), 0, n, halves, words, spare, bitmap(1), out)
+        columns, plan = columns_of("n", [array]), plan_of("n", 1)
+        column_block(fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, bitmap(1), out)
         outs.append(out.tolist())
     assert outs[0] == outs[1]
 
@@ -191,7 +204,8 @@ def test_a_null_is_the_default_whatever_its_bytes() -> None:
     for array, mask in ((values, bitmask), (np.where(valid, values, np.nan), None)):
         out = np.zeros(3 * n, np.uint8)
         columns = columns_of("n", [array], [mask])
-        column_block(columns, plan_of("n", 1), 0, n, halves, words, spare, bitmap(1), out)
+        plan = plan_of("n", 1)
+        column_block(fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, bitmap(1), out)
         outs.append(out.tolist())
     assert outs[0] == outs[1]
 

@@ -5,55 +5,82 @@ Every block takes its randomness as arrays, so a test can hold it to the plain s
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import load, prefetch
 from hdr4me.kernels.stages import choose, look_up, pack, point
 from hdr4me.kernels.subset import SLACK, subset
 
-__all__ = ["GROUP", "column_block", "wide_block"]
+__all__ = ["GROUP", "column_block", "fields_of", "positions", "wide_block"]
 
 GROUP = 1024
 """Values carried through the stages together: their scratch stays in the first-level cache."""
 
 
+ADDRESS, STRIDE, LOW, SCALE, BOTTOM, TOP, DEFAULT, FLAGS = range(8)
+"""What is known of a dimension, in one cache line: sampled dimensions are met in no order that a cache could guess."""
+
+_NULLS, _CATEGORIES = 256, 512  # flags above the number of the element's type
+
+
+def fields_of(columns: Any, plan: Any) -> NDArray[np.float64]:
+    """The [d, 8] table of `positions`: ranges are doubles; address, stride and flags whole numbers among them."""
+    d = plan.bottom.size
+    room = np.zeros(8 * d + 8)
+    fields: NDArray[np.float64] = room[(-room.ctypes.data // 8) % 8 :][: 8 * d].reshape(d, 8)
+    whole = fields.view(np.int64)
+    whole[:, ADDRESS] = columns.address.view(np.int64)
+    whole[:, STRIDE] = columns.stride
+    whole[:, FLAGS] = columns.dtype + _NULLS * (columns.valid != 0) + _CATEGORIES * (columns.lut_size > 0)
+    fields[:, LOW : DEFAULT + 1] = np.stack(
+        [plan.low, plan.scale, plan.bottom, plan.top, plan.default], axis=1
+    )
+    return fields
+
+
 @kernel()
-def positions(columns, plan, dims, m, start, stop, out):  # type: ignore[no-untyped-def]
+def positions(fields, columns, dims, m, start, stop, out):  # type: ignore[no-untyped-def]
     """Positions of the sampled dimensions of records [start, stop), whatever their columns' types.
 
-    Missing and NaN give the default. The arrays are taken out of their tuples first: inside the loop each access
+    Missing and NaN give the default. The arrays are taken out of their tuple first: inside the loop each access
     through a tuple would count references, at ten times the cost of the work.
     """
-    address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size = columns
-    low, scale, bottom, top, default = plan.low, plan.scale, plan.bottom, plan.top, plan.default
+    valid, valid_offset = columns.valid, columns.valid_offset
+    lut, lut_start, lut_size = columns.lut, columns.lut_start, columns.lut_size
+    whole = fields.view(np.int64)
     for r in range(start, stop):
         for s in range((r - start) * m, (r - start + 1) * m):
             j = np.uint64(dims[s])
-            prefetch(address[j] + np.uint64(r * stride[j]))
+            prefetch(np.uint64(whole[j, ADDRESS] + r * whole[j, STRIDE]))
     for r in range(start, stop):
         for s in range((r - start) * m, (r - start + 1) * m):
             j = np.uint64(dims[s])
-            value = load(address[j] + np.uint64(r * stride[j]), dtype[j])
-            if valid[j] != 0:
+            flags = whole[j, FLAGS]
+            value = load(np.uint64(whole[j, ADDRESS] + r * whole[j, STRIDE]), flags & 0xFF)
+            if flags & _NULLS:
                 bit = r + valid_offset[j]
                 byte = np.int64(load(valid[j] + np.uint64(bit >> 3), 9))
                 value = value if (byte >> (bit & 7)) & 1 else np.nan
-            if lut_size[j] > 0:
+            bottom, top = fields[j, BOTTOM], fields[j, TOP]
+            if flags & _CATEGORIES:
                 known = value >= 0.0 and value < lut_size[j]
                 at = np.uint64(lut_start[j] + (np.int64(value) if known else 0))
-                x = bottom[j] + lut[at] * 65536.0
-                x = x if known else default[j]
+                x = bottom + lut[at] * 65536.0
+                x = x if known else fields[j, DEFAULT]
             else:
-                x = (value - low[j]) * scale[j] + bottom[j]
-                x = x if value == value else default[j]
-            x = x if x > bottom[j] else bottom[j]
-            x = x if x < top[j] else top[j]
+                x = (value - fields[j, LOW]) * fields[j, SCALE] + bottom
+                x = x if value == value else fields[j, DEFAULT]
+            x = x if x > bottom else bottom
+            x = x if x < top else top
             out[s] = np.uint32(x + 0.5)
 
 
 @kernel()
-def column_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
+def column_block(fields, columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports of one code per slot for records [start, stop): sample, read, and take the stages group by group.
 
     `spare` holds the words that sampling draws from; returns the first record not done when they run out.
@@ -77,7 +104,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
                 cursor = subset(d, m, spare, cursor, scratch, dims, r * m)
                 if cursor < 0:
                     return first
-        positions(columns, plan, dims, m, first, last, cells)
+        positions(fields, columns, dims, m, first, last, cells)
         a, b = (first - start) * m, (last - start) * m
         part = cells[:n]
         point(part, words[a:b], halves[a:b], plan.bits)
@@ -92,7 +119,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
 
 
 @kernel()
-def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
+def wide_block(fields, columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports with several codes per slot: an "entries" dimension sends one code for each of its categories.
 
     Such a dimension has two rows, absent and present; entry e is present when the category is e. Returns the first
@@ -116,7 +143,7 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
                 return r
         if used + m * width > words.size:
             return r
-        positions(columns, plan, dims, m, r, r + 1, cells)
+        positions(fields, columns, dims, m, r, r + 1, cells)
         for s in range(m):
             j = dims[s]
             at = (r * m + s) * slot

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.kernels.blocks import column_block, wide_block
+from hdr4me.kernels.blocks import column_block, fields_of, wide_block
 from hdr4me.kernels.encode import WIDTH, encode_rows
 from hdr4me.kernels.keystream import BLOCK, Keystream
 from hdr4me.kernels.subset import bitmap
@@ -86,6 +86,7 @@ def perturb(
     n_spare = rows * m + 64 if m < d else 0
     n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
     block = wide_block if plan.width > 1 else column_block
+    fields = fields_of(columns, plan)
 
     def work(first: int, last: int) -> None:
         stream, scratch = Keystream(), bitmap(d)
@@ -95,7 +96,7 @@ def perturb(
         while first < last:
             stream.fill(buffer)
             stop = min(first + rows, last)
-            first = block(columns, plan, first, stop, halves, words, spare, scratch, flat)
+            first = block(fields, columns, plan, first, stop, halves, words, spare, scratch, flat)
 
     in_threads(work, n, threads)
     return out

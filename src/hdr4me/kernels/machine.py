@@ -47,7 +47,7 @@ _f8, _f4, _i8, _i4, _i2, _i1, _u8, _u4, _u2, _u1 = (_loader(number) for number i
 
 
 @njit(inline="always")
-def load(address: int, number: int) -> float:
+def load(address: Any, number: Any) -> float:
     """The element of type DTYPES[number] at an address, as float64."""
     if number == 0:
         return _f8(address)  # type: ignore[no-any-return]

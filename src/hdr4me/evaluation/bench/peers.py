@@ -15,14 +15,14 @@ from hdr4me.evaluation.bench import peer_work
 __all__ = ["PEERS", "Peers", "install", "open_peers"]
 
 PEERS = {
-    "opendp": "opendp",
-    "diffprivlib": "diffprivlib",
-    "pure_ldp": "pure-ldp",
-    "multi_freq_ldpy": "multi-freq-ldpy",
-    "duckdb": "duckdb",
-    "polars": "polars",
+    "opendp": ["opendp"],
+    "diffprivlib": ["diffprivlib", "scikit-learn<1.7"],  # it imports what later ones no longer have
+    "pure_ldp": ["pure-ldp", "statsmodels"],  # it does not name all that it imports
+    "multi_freq_ldpy": ["multi-freq-ldpy"],
+    "duckdb": ["duckdb"],
+    "polars": ["polars"],
 }
-"""Task name and the package that does it."""
+"""Task name and the packages that do it."""
 
 
 def install(folder: Path) -> Path:
@@ -30,8 +30,8 @@ def install(folder: Path) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    for package in PEERS.values():
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
+    for packages in PEERS.values():
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         subprocess.run(command, check=False, capture_output=True, timeout=600)
     return python
 

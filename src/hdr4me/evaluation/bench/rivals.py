@@ -98,7 +98,7 @@ def laplace_sign(epsilon: float, values: Floats) -> tuple[Floats, Floats]:
     return _laplace(values, noise)
 
 
-def per_user(epsilon: float, values: Floats, n_sampled: int) -> tuple[Floats, Floats]:
+def per_user(epsilon: float, values: NDArray[np.floating], n_sampled: int) -> tuple[Floats, Floats]:
     """Piecewise, user by user, each sampling m of d dimensions: the natural loop."""
     (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of(mechanism("piecewise", epsilon=epsilon))[1]
     rng = np.random.Generator(np.random.SFC64())
