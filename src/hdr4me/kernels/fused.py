@@ -147,7 +147,7 @@ def accumulate(
             _sampled(values, n_sampled, family, law, seed, rows, first, last, partial)
 
     n_chunks = -(-n // rows)
-    wave = 8 * threads
+    wave = 32 * threads  # bounds the partial sums held at once
     for first in range(0, n_chunks, wave):
         last = min(first + wave, n_chunks)
         partial = np.zeros((last - first, *total.shape))
@@ -173,10 +173,12 @@ def perturb_values(
 
 def _share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
     """work(a, b) over consecutive ranges of chunks, one thread each."""
-    if threads <= 1 or last - first < 2:
+    cuts = np.linspace(first, last, min(threads, last - first) + 1).astype(int).tolist()
+    if len(cuts) <= 2:
         work(first, last)
         return
-    cuts = np.linspace(first, last, threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b) for a, b in pairwise(cuts) if a < b]:
+    with ThreadPoolExecutor(len(cuts) - 2) as pool:  # this thread takes a range too
+        others = [pool.submit(work, a, b) for a, b in pairwise(cuts[1:])]
+        work(cuts[0], cuts[1])
+        for done in others:
             done.result()
