@@ -96,7 +96,7 @@ def test_bad_rows_are_written_down_as_on_one_machine(
     assert engine.tally(path, mixed, quarantine=tmp_path / "spark") == expected
     assert lines(tmp_path / "spark") == lines(tmp_path / "local.jsonl")
     # A path that is there already is never overwritten, and no bad reports leave no folder.
-    with pytest.raises(Exception, match="already exists"):
+    with pytest.raises(InvalidInput, match="already exists"):
         engine.tally(path, mixed, quarantine=tmp_path / "spark")
     clean = engine.session.createDataFrame(pa.table({"report": pa.array([], pa.binary())}))
     assert engine.tally(clean, mixed, quarantine=tmp_path / "none") == Tally(mixed)
@@ -181,6 +181,8 @@ def test_what_is_wrong_is_said_before_any_job(engine: Spark, mixed: Survey, othe
     dates = session.range(1).selectExpr("current_date() as age", "1 debt", "'a' colour", "'b' pet")
     with pytest.raises(InvalidInput, match="column 'age' is of type date32"):
         engine.perturb(dates, mixed)
+    with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):
+        engine.perturb("/nothing.csv", mixed)
     with pytest.raises(InvalidInput, match="expected a DataFrame"):
         engine.perturb([1, 2], mixed)
     with pytest.raises(FormatError, match="no column 'report' or 'value'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -103,10 +104,17 @@ class Spark:
         return records.select([records["`" + name.replace("`", "``") + "`"] for name in survey.schema.names])
 
     def _read_records(self, path: str) -> DataFrame:
+        from pyspark.errors import AnalysisException
+
         kind = record_format(path)
         # Values of a CSV file stay text, as on one machine: no value can stop the job or be lost by a guessed type.
         reader = self.session.read.option("header", True) if kind == "csv" else self.session.read
-        return reader.load(path, format=kind)
+        try:
+            return reader.load(path, format=kind)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+            raise
 
     def _perturb_to(self, frame: DataFrame, survey: Survey, target: Path) -> int:
         target = Path(os.path.realpath(target))
@@ -142,6 +150,10 @@ class Spark:
         JSON lines with reason, place and content; without any bad report nothing is written.
         """
         reports, survey = _in_order(reports, survey)
+        if quarantine is not None and Path(quarantine).exists():  # said before the work rather than after it
+            raise InvalidInput(
+                f"quarantine = {quarantine} already exists: Spark writes a folder that is not there yet"
+            )
         return self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
 
     def _tally(
