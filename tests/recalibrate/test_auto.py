@@ -22,8 +22,8 @@ def _errors(theta: np.ndarray, sigma: float, method: str, repeats: int, seed: in
 def test_auto_does_no_harm_at_any_number_of_dimensions(n_dims: int, signal: float) -> None:
     """The worst case for shrinkage to zero: all means at the same few standard errors.
 
-    1.05 is the requirement; paired differences of 60·d draws have an sd below 2 % of `before` (checked with
-    other seeds; largest ratio seen 1.01).
+    1.05 is the requirement. Over four other seeds the largest ratio was 1.00 (d = 2, nothing changed), 0.98, 0.96,
+    0.25 and 0.15 for these d, with an sd between seeds of at most 0.03: false alarm below 1 %.
     """
     sigma = 0.1
     before, after = _errors(np.full(n_dims, signal * sigma), sigma, "auto", 60, n_dims)
@@ -38,7 +38,7 @@ def test_noise_that_drowns_everything_leaves_zero() -> None:
 def test_two_clusters_are_found() -> None:
     theta = np.where(np.arange(200) % 3 == 0, 0.6, -0.3)
     before, after = _errors(theta, 0.1, "auto", 10, 2)
-    assert after < 0.1 * before  # the oracle has none; measured 0.03
+    assert after < 0.1 * before  # the oracle has none; 0.025 to 0.036 over four seeds
 
 
 def test_the_choice_by_number_of_dimensions() -> None:

@@ -135,7 +135,9 @@ def test_the_slab_finds_its_centre() -> None:
 
 @pytest.mark.parametrize("sigma", [0.003, 0.05, 0.3])
 def test_intervals_cover_and_spreads_foretell(sigma: float) -> None:
-    """20 repeats of 500 dimensions: coverage has sd below 0.006 (dimensions), allowed 0.025: false alarm < 1e-4."""
+    """20 repeats of 500 dimensions. Over five seeds coverage was 0.886 to 0.903 with an sd of at most 0.006, and
+    the error foretold 0.95 to 1.03 of the real one: the limits are some two sd beyond, false alarm about 1 %.
+    """
     rng = np.random.default_rng(4)
     cover, foretold, error = [], [], []
     for _ in range(20):

@@ -41,7 +41,7 @@ def test_unequal_errors_shrink_the_noisier_more_and_help() -> None:
         moved = np.abs(found - x) / np.abs(x - 0.5)
         assert np.median(moved[:100]) < 0.3 < np.median(moved[100:])
         gain.append(np.mean((found - theta) ** 2) / np.mean((x - theta) ** 2))
-    # Expected about 0.1; 0.3 is more than ten standard deviations of the mean of 50 away.
+    # 0.086 to 0.094 over three seeds, standard error 0.002: 0.3 is a hundred of them away.
     assert np.mean(gain) < 0.3
 
 

@@ -60,21 +60,23 @@ def test_base_cut_shares_out_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("method", ["norm_sub", "base_cut", "bayes"])
-@pytest.mark.parametrize(("error", "most"), [(0.025, 0.75), (0.003, 1.0)])
+@pytest.mark.parametrize(("error", "most"), [(0.025, 0.8), (0.003, 1.0)])
 def test_zipf_frequencies_come_nearer(method: str, error: float, most: float) -> None:
-    """30 repeats of 50 categories at the noise of ε = 1 and ε = 4 (OUE): measured ratios below 0.6 and 0.95.
+    """Total error after over total before, 30 repeats of 50 categories at about the noise of ε = 1 and ε = 4 (OUE).
 
-    The mean ratio of 30 has an sd below 3 %: false alarm far below 1e-3.
+    Three seeds gave at most 0.55 (standard error 0.05) and, beside norm_sub that cannot exceed 1, 0.84 (0.04): five and
+    four standard errors below the limits, false alarm below 1e-4.
     """
     rng = np.random.default_rng(0)
     truth = 1 / np.arange(1, 51)
     truth /= truth.sum()
-    ratio = []
+    before = after = 0.0
     for _ in range(30):
         f = truth + error * rng.normal(size=50)
         better = recalibrate_frequencies(f, np.full(50, error), method).frequencies
-        ratio.append(np.mean((better - truth) ** 2) / error**2)
-    assert np.mean(ratio) < most
+        before += np.sum((f - truth) ** 2)
+        after += np.sum((better - truth) ** 2)
+    assert after < most * before
 
 
 def test_auto_by_number_of_categories_and_what_it_says() -> None:
