@@ -12,10 +12,11 @@ __all__ = ["replacing", "write_bytes", "write_text"]
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary path beside `path`; when the block ends well it takes `path`'s place.
 
-    If the block raises, nothing of it stays and what was at `path` before is untouched. A path that exists
+    `mode` is a new file's permission before the umask; a file that was there keeps its own. If the block raises,
+    nothing of it stays and what was at `path` before is untouched. A path that exists
     and is not a regular file (a pipe, `/dev/stdout`) cannot be replaced: it is written to directly.
 
     >>> import tempfile
@@ -35,7 +36,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
     try:
         # Created here rather than by the caller: an unwritable folder is found before any work is done.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        with suppress(FileNotFoundError):
+            temporary.chmod(target.stat().st_mode & 0o777)  # who may read it stays as it was
         yield temporary
         _sync(temporary)
         temporary.replace(target)
@@ -47,15 +50,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         _sync(target.parent)
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:
     """Write `data` to `path`, all of it or nothing."""
-    with replacing(path) as temporary:
+    with replacing(path, mode=mode) as temporary:
         temporary.write_bytes(data)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str, *, mode: int = 0o666) -> None:
     """Write `text` to `path` in UTF-8, all of it or nothing."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"), mode=mode)
 
 
 def _sync(path: Path) -> None:

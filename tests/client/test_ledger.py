@@ -58,7 +58,7 @@ def test_the_limit_is_exact(mixed: Survey, path: Path) -> None:
 def test_spent_before_the_report_is_released(mixed: Survey, path: Path, monkeypatch) -> None:
     """If the ledger cannot be written there is no report."""
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     ledger = Ledger(path)
@@ -128,3 +128,24 @@ def test_processes_at_once_lose_nothing(mixed: Survey, path: Path) -> None:
     for worker in workers:
         worker.join()
     assert Ledger(path).spent(mixed) == 2 * 15 * 12
+
+
+def test_a_link_to_the_ledger_is_the_ledger(mixed: Survey, path: Path) -> None:
+    """One file, one lock, whatever it is called; and nobody else may read what was spent."""
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    first, second = Ledger(path), Ledger(link)
+    assert first.path == second.path
+    first.spend(mixed)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(BudgetExceeded):
+        second.spend(mixed)
+
+
+def test_a_folder_that_is_not_there_and_a_limit_that_is_no_number_are_named(
+    mixed: Survey, path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match="its folder does not exist"):
+        Ledger(path.parent / "gone" / "ledger.json").spend(mixed)
+    with pytest.raises(InvalidInput, match="limit = '1'"):
+        Ledger(path, limit="1")  # type: ignore[arg-type]

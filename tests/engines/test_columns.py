@@ -117,3 +117,16 @@ def test_a_matrix_of_any_layout(mixed_survey: Survey, order: str, dtype: type) -
 def test_a_matrix_of_the_wrong_shape(mixed_survey: Survey) -> None:
     with pytest.raises(InvalidInput, match=r"expected \(n, 3\)"):
         from_matrix(np.zeros((2, 4)), mixed_survey)
+
+
+def test_odd_matrices(mixed_survey: Survey) -> None:
+    """Columns in reverse are read where they lie, masked values are missing, and what is no number is named."""
+    straight = np.array([[1.0, 0.0, 2.0], [50.0, 1.0, 1.0]])
+    reverse = straight[:, ::-1].copy()[:, ::-1]
+    assert reverse.strides[1] < 0
+    assert from_matrix(reverse, mixed_survey).n == 2
+    masked = from_matrix(np.ma.masked_greater(straight, 10.0), mixed_survey)
+    assert np.isnan(masked.owners[0]).sum() == 1
+    for odd in (straight.astype(object), straight.astype(str), straight.astype(complex)):
+        with pytest.raises(InvalidInput, match="expected real numbers"):
+            from_matrix(odd, mixed_survey)

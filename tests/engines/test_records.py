@@ -10,10 +10,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from hdr4me.engines import records
+from hdr4me.engines import Local, records
 from hdr4me.engines.records import batch_rows, count_records, read_records, table_batches
 from hdr4me.errors import FormatError
-from hdr4me.survey import Survey
+from hdr4me.survey import Numeric, Schema, Survey
 
 TABLE = pa.table(
     {
@@ -41,7 +41,8 @@ def test_columns_come_in_the_surveys_order(mixed_survey: Survey, tmp_path: Path,
     assert sum(batch.num_rows for batch in batches) == 200
     assert all(batch.schema.names == ["age", "colour", "rooms"] for batch in batches)
     first = batches[0].slice(0, 1).to_pylist()[0]
-    assert (float(first["age"]), first["colour"], int(first["rooms"])) == (1.5, "red", 1)
+    colour = b"red" if suffix == ".csv" else "red"  # bytes of a CSV file are decoded value by value
+    assert (float(first["age"]), first["colour"], int(first["rooms"])) == (1.5, colour, 1)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
@@ -114,3 +115,28 @@ def test_an_empty_file_and_a_wrong_suffix(mixed_survey: Survey, tmp_path: Path) 
 def test_an_absent_file(mixed_survey: Survey, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(read_records(tmp_path / "absent.parquet", mixed_survey))
+
+
+def test_an_empty_line_of_a_single_column_is_a_missing_value(tmp_path: Path) -> None:
+    """Every record gives a report: a missing value is never skipped."""
+    survey = Survey(Schema([Numeric("x", 0, 10)]), mechanism="duchi")
+    path = tmp_path / "one.csv"
+    path.write_text("x\n1\n\n3\n\n5\n")
+    assert sum(batch.num_rows for batch in read_records(path, survey)) == 5
+
+
+def test_a_header_with_twins_is_refused(mixed_survey: Survey, tmp_path: Path) -> None:
+    path = tmp_path / "twins.csv"
+    path.write_text("age,colour,rooms,rooms\n1,red,1,2\n")
+    with pytest.raises(FormatError, match="two columns of the same name"):
+        list(read_records(path, mixed_survey))
+
+
+def test_bytes_that_are_no_text_are_unknown_values(mixed_survey: Survey, tmp_path: Path) -> None:
+    """Neither in CSV nor in Parquet can one user's bytes, or a field of megabytes, stop everybody's reports."""
+    csv, parquet = tmp_path / "odd.csv", tmp_path / "odd.parquet"
+    csv.write_bytes(b"age,colour,rooms\n1,\xff\xfe,1\n\xff,red,2\n" + b"7," + b"x" * 3_000_000 + b",3\n")
+    odd = pa.array([b"\xff", b"red", None], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"age": odd, "colour": odd, "rooms": [1, 2, 3]}), parquet)
+    for path in (csv, parquet):
+        assert sum(len(block) for block in Local(threads=1).reports(mixed_survey, path)) == 3

@@ -31,23 +31,23 @@ def test_an_honest_survey_passes(mechanism: str, categorical: str) -> None:
 def test_the_attack_comes_near_the_truth() -> None:
     """Duchi's two cells have the loss e^1 exactly; with a million draws the bound is within 5 % of it."""
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi")
-    assert 0.95 < attack(survey.randomizers[0], 1_000_000) <= 1.0
+    assert 0.95 < attack(survey.randomizers, 0, 1_000_000) <= 1.0
 
 
 def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sampler that follows the table for twice the budget: the proof passes, the attack does not."""
-    declared = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi").randomizers[0]
+    declared = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi").randomizers
     rng = np.random.default_rng(3)
     p = 1 / (1 + math.exp(-2.0))
 
-    def leaky(randomizer: object, row: int, n_draws: int) -> np.ndarray:
+    def leaky(randomizers: object, index: int, row: int, n_draws: int) -> np.ndarray:
         return np.where(rng.random(n_draws) < p, row, 1 - row)
 
     monkeypatch.setattr(module, "_outputs", leaky)
-    assert attack(declared, 100_000) > 1.9
+    assert attack(declared, 0, 100_000) > 1.9
 
 
 def test_the_attack_says_nought_when_there_is_nothing_to_see() -> None:
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=1e-4, mechanism="duchi")
-    assert attack(survey.randomizers[0], 2000) == 0.0
+    assert attack(survey.randomizers, 0, 2000) == 0.0
     assert ALARM == 1e-6

@@ -38,11 +38,12 @@ class Ledger:
     def __init__(
         self, path: str | os.PathLike[str], *, limit: float | None = None, reports_per_survey: int = 1
     ) -> None:
-        if limit is not None and not 0 < limit < float("inf"):
-            raise InvalidInput(f"limit = {limit} is not allowed: it must be positive and finite")
+        if limit is not None and not (_is_number(limit) and 0 < limit < float("inf")):
+            raise InvalidInput(f"limit = {limit!r} is not allowed: it must be positive and finite")
         if type(reports_per_survey) is not int or reports_per_survey < 1:
             raise InvalidInput(f"reports_per_survey = {reports_per_survey!r} must be a whole number from 1")
-        self.path = Path(path)
+        # One file, one lock, by whatever name it is opened and wherever the process moves to.
+        self.path = Path(os.path.realpath(path))
         self.limit = None if limit is None else Fraction(limit)
         self.reports_per_survey = reports_per_survey
 
@@ -79,6 +80,8 @@ class Ledger:
         # A lock file of its own: the ledger is replaced at each write, and a lock on the old file would not hold.
         import fcntl
 
+        if not self.path.parent.is_dir():
+            raise InvalidInput(f"the ledger {self.path} cannot be kept: its folder does not exist")
         with self.path.with_name(self.path.name + ".lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -106,4 +109,8 @@ class Ledger:
             "spent": {survey: str(amount) for survey, amount in sorted(spent.items())},
             "total": str(sum(spent.values(), Fraction(0))),
         }
-        write_text(self.path, json.dumps(document, indent=1) + "\n")
+        write_text(self.path, json.dumps(document, indent=1) + "\n", mode=0o600)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Fraction) and not isinstance(value, bool)

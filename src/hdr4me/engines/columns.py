@@ -34,7 +34,11 @@ class Source:
 
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     """A matrix [n, d] of numbers in any layout; a categorical dimension's numbers are category indices."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     values = np.asarray(values)
+    if values.dtype.kind not in "buif":
+        raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
     if values.ndim != 2 or values.shape[1] != len(survey.schema):
         raise InvalidInput(f"records of shape {values.shape}: expected (n, {len(survey.schema)})")
     if values.dtype not in DTYPES:
@@ -42,7 +46,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     n, d = values.shape
     sizes = np.array([len(x.categories) if isinstance(x, Categorical) else 0 for x in survey.schema])
     columns = Columns(
-        address=np.uint64(values.ctypes.data) + np.arange(d, dtype=np.uint64) * np.uint64(values.strides[1]),
+        address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
         stride=np.full(d, values.strides[0]),
         dtype=np.full(d, DTYPES.index(values.dtype), np.uint8),
         valid=np.zeros(d, np.uint64),
@@ -102,9 +106,9 @@ def _numbers(column: Any, dimension: Numeric) -> Any:
         return pa.nulls(len(column), pa.uint8())
     if _is_text(kind):
         try:
-            return column.cast(pa.float64())
+            return column.cast(pa.string()).cast(pa.float64())
         except pa.ArrowInvalid:  # some of it is no number: as the client reads it, one by one
-            return pa.array([number(dimension, value) for value in column.to_pylist()], pa.float64())
+            return pa.array([number(dimension, value) for value in _texts(column)], pa.float64())
     raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected")
 
 
@@ -122,9 +126,21 @@ def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int]]:
         ):
             raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
         column = pc.dictionary_encode(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
-    lut = [category(dimension, value) for value in column.dictionary.to_pylist()]
+    labels = column.dictionary
+    lut = [
+        category(dimension, value)
+        for value in (_texts(labels) if _is_text(labels.type) else labels.to_pylist())
+    ]
     return column.indices, lut or [0]
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    """Strings, and bytes as a CSV file has them: what they say is only known when they are decoded."""
+    tests = ("string", "large_string", "string_view", "binary", "large_binary")
+    return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+
+
+def _texts(column: Any) -> list[str | None]:
+    """The texts of a column; bytes that are no UTF-8 become a mark that names no category and no number."""
+    raw = column.cast(pa.large_binary()).to_pylist()
+    return [None if value is None else value.decode("utf-8", "replace") for value in raw]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,15 @@ import pyarrow.csv as pv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from hdr4me.errors import FormatError
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Categorical, Survey
 
 __all__ = ["batch_rows", "count_records", "read_records", "table_batches"]
 
 _BATCH_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
+_CSV_BLOCK = 1 << 24
+"""A record of a CSV file must fit into a block."""
 
 
 def batch_rows(survey: Survey) -> int:
@@ -59,6 +62,10 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
 
 def table_batches(table: pa.Table | pa.RecordBatch, survey: Survey) -> Iterator[pa.RecordBatch]:
     """A table in memory, as batches of the survey's dimensions."""
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InvalidInput(
+            f"records of type {type(table).__name__}: expected a file, an Arrow table or a matrix"
+        )
     _check_names("the table", table.schema.names, survey)
     chosen = table.select(list(survey.schema.names))
     if isinstance(chosen, pa.RecordBatch):
@@ -119,11 +126,17 @@ def _arrow(path: str | os.PathLike[str], survey: Survey) -> Iterator[pa.RecordBa
 
 
 def _csv(path: str | os.PathLike[str], survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Every column is read as text and understood as the client would, so that no value can stop the file."""
+    """Every column is read as bytes and understood as the client would, so that no value can stop the file."""
     names = list(survey.schema.names)
-    texts: Any = {name: pa.string() for name in names}
+    with Path(path).open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        header = next(csv.reader(file))
+    _check_names(path, header, survey)
+    texts: Any = {name: pa.binary() for name in names}
     convert = pv.ConvertOptions(column_types=texts, include_columns=names, strings_can_be_null=False)
-    with pv.open_csv(str(path), convert_options=convert) as reader:
+    # In a file of one column an empty line is a record whose value is missing.
+    parse = pv.ParseOptions(ignore_empty_lines=len(header) > 1)
+    read = pv.ReadOptions(block_size=_CSV_BLOCK)
+    with pv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader:
         for batch in reader:
             if batch.num_rows:
                 yield batch

@@ -83,7 +83,7 @@ def audit(survey: Survey, n_draws: int = 1_000_000) -> Audit:
             n_dims=survey.assignment.count(index),
             epsilon_declared=randomizer.epsilon,
             loss=randomizer.loss,
-            epsilon_attacked=attack(randomizer, n_draws),
+            epsilon_attacked=attack(survey.randomizers, index, n_draws),
         )
         for index, randomizer in enumerate(survey.randomizers)
     )
@@ -93,15 +93,16 @@ def audit(survey: Survey, n_draws: int = 1_000_000) -> Audit:
     )
 
 
-def attack(randomizer: Randomizer, n_draws: int) -> float:
-    """A lower bound of the table's ε, from reports alone, wrong with probability at most `ALARM`.
+def attack(randomizers: tuple[Randomizer, ...], index: int, n_draws: int) -> float:
+    """A lower bound of the ε of one of a survey's tables, from reports alone, wrong with probability at most `ALARM`.
 
+    All tables are laid out as in the survey, so that the sampler could also be caught looking at a wrong one.
     The set of outputs is fixed beforehand from the table (the likelihood-ratio set whose bound should come out
     highest), so the two Clopper–Pearson bounds are honest.
     """
-    first, second, law = _worst_pair(randomizer)
+    first, second, law = _worst_pair(randomizers[index])
     chosen = _telling_set(law[0], law[1], n_draws)
-    hits = [int(chosen[_outputs(randomizer, row, n_draws)].sum()) for row in (first, second)]
+    hits = [int(chosen[_outputs(randomizers, index, row, n_draws)].sum()) for row in (first, second)]
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
@@ -133,17 +134,18 @@ def _telling_set(first: Shares, second: Shares, n_draws: int) -> NDArray[np.bool
     return chosen
 
 
-def _outputs(randomizer: Randomizer, row: int, n_draws: int) -> NDArray[np.int64]:
+def _outputs(randomizers: tuple[Randomizer, ...], index: int, row: int, n_draws: int) -> NDArray[np.int64]:
     """What `n_draws` users whose value is that row's would send, as numbers of outputs."""
+    randomizer = randomizers[index]
     n_categories = 2 if randomizer.kind == "entries" else randomizer.n_cells
     names = [str(k) for k in range(n_categories)]
     dimension = Numeric("x", -1, 1) if randomizer.kind == "value" else Categorical("x", names)
     survey = Survey.from_tables(
         Schema([dimension]),
-        epsilon=randomizer.epsilon,
+        epsilon=max(table.epsilon for table in randomizers),
         n_sampled=1,
-        randomizers=(randomizer,),
-        assignment=(0,),
+        randomizers=randomizers,
+        assignment=(index,),
     )
     value = randomizer.levels[row] if randomizer.kind == "value" else names[row]
     blocks = Local().reports(survey, pa.table({"x": np.repeat(value, n_draws)}))

@@ -8,6 +8,7 @@ from typing import Any
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports.report import Reason, Report, fault
 from hdr4me.survey import Survey
+from hdr4me.survey.canonical import no_twins
 
 __all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "survey_of"]
 
@@ -28,7 +29,7 @@ def encode(report: Report) -> str:
 def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
     """The report in `text`, or why it is none; never raises because of what is in it."""
     try:
-        document: Any = json.loads(text, object_pairs_hook=_no_twins)
+        document: Any = json.loads(text, object_pairs_hook=no_twins)
     except (ValueError, RecursionError):
         return Reason.MALFORMED
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -56,10 +57,3 @@ def decode(text: str | bytes, survey: Survey) -> Report:
 def survey_of(text: str | bytes) -> str:
     """The fingerprint that a report names."""
     return str(json.loads(text)["survey"])
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError("a field appears twice")
-    return document

@@ -10,7 +10,10 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.randomizer import Randomizer
 from hdr4me.survey.schema import Schema
 
-__all__ = ["check_budget", "check_tables", "split_budget"]
+__all__ = ["MAX_ROWS", "check_budget", "check_tables", "split_budget"]
+
+MAX_ROWS = 65536
+"""Rows of all tables together: a client may lay them end to end and address one with 16 bits and a fraction."""
 
 
 def split_budget(epsilon: float, n_sampled: int) -> float:
@@ -52,6 +55,9 @@ def check_tables(
     """Every table within the budget, every dimension with a table of its kind, or InvalidInput."""
     if len(assignment) != len(schema):
         raise InvalidInput(f"{len(assignment)} randomizers are assigned to {len(schema)} dimensions")
+    n_rows = sum(randomizer.n_levels for randomizer in randomizers)
+    if n_rows > MAX_ROWS:
+        raise InvalidInput(f"the randomizers have {n_rows} rows in all: at most {MAX_ROWS} are allowed")
     for randomizer in randomizers:
         if n_sampled * Fraction(randomizer.epsilon) > Fraction(epsilon):
             raise InvalidInput(

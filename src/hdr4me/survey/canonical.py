@@ -13,7 +13,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["canonical", "fingerprint", "number"]
+__all__ = ["canonical", "fingerprint", "no_twins", "number"]
 
 
 def canonical(document: Any) -> str:
@@ -77,3 +77,11 @@ def fingerprint(document: dict[str, Any]) -> str:
     """
     body = {key: value for key, value in document.items() if key != "fingerprint"}
     return hashlib.sha256(canonical(body).encode("utf-8")).hexdigest()
+
+
+def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook` that refuses a repeated field: readers differ in which one they take."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("a field appears twice")
+    return document

@@ -68,6 +68,8 @@ class Randomizer:
         return f"randomizer {self.mechanism!r}"
 
     def _check_types(self) -> None:
+        if not self.mechanism.isprintable():
+            raise InvalidInput(f"{self._name}: its name must be printable")
         if self.kind not in get_args(Kind):
             raise InvalidInput(
                 f"{self._name}: kind = {self.kind!r} must be one of {', '.join(get_args(Kind))}"

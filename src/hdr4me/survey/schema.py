@@ -17,6 +17,8 @@ from hdr4me.errors import FormatError, InvalidInput
 
 __all__ = ["MAX_DIMENSIONS", "Categorical", "Dimension", "Numeric", "Schema", "label"]
 
+NARROWEST = 1e-290
+"""Below this width the number of levels per unit is no longer a float."""
 MAX_DIMENSIONS = 65536
 """A report names a dimension in two bytes."""
 
@@ -39,6 +41,10 @@ class Numeric:
         low, high = _finite(self.name, "low", self.low), _finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
             raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
+        if high - low < NARROWEST:
+            raise InvalidInput(
+                f"dimension {self.name!r}: high - low = {high - low} must be at least {NARROWEST}"
+            )
         middle = low + (high - low) / 2
         default = middle if self.default is None else _finite(self.name, "default", self.default)
         if not low <= default <= high:
@@ -119,6 +125,7 @@ def label(value: Any) -> str | None:
     >>> [label(x) for x in ("red", 3, 3.0, True, 2.5, None)]
     ['red', '3', '3', 'true', None, None]
     """
+    value = _plain(value)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
@@ -252,8 +259,13 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)  # half a pair has no UTF-8
 
 
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, without importing NumPy."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
 def _finite(name: str, field: str, value: Any) -> float:
-    given: Any = value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+    given = _plain(value)
     number = math.nan
     if isinstance(given, int | float) and not isinstance(given, bool):
         try:

@@ -53,6 +53,10 @@ class Tally:
 
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
         """Count reports, one by one; returns the tally itself."""
+        if not isinstance(reports, Iterable):
+            raise InvalidInput(
+                f"reports of type {type(reports).__name__}: expected many, such as a list of one"
+            )
         rows: list[bytes] = []
         for number, report in enumerate(reports, start=1):
             if not isinstance(report, Report):
