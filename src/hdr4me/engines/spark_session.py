@@ -47,6 +47,7 @@ def open_session(
         if master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             # A laptop changes networks: its own name may not resolve, the loopback always does.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             for key in ("spark.driver.host", "spark.driver.bindAddress"):
                 builder = builder.config(key, "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false")
