@@ -26,7 +26,7 @@ __all__ = ["accumulate", "perturb_values"]
 
 Floats = NDArray[np.float64]
 
-_GROUP = 4096
+_GROUP = 2048
 _CHUNK = 1 << 18
 """Values in a chunk: long enough to hide its seeding, short enough to share among threads."""
 

@@ -33,7 +33,8 @@ _VECTOR = ir.VectorType(_I64, _WIDTH)
 def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any, soon: Any) -> Any:
     """Fill n words (a multiple of LANES) at address `out`; `state` is the address of uint64 [4, LANES].
 
-    Meanwhile as many bytes are prefetched from address `soon`: drawing words leaves memory idle.
+    Meanwhile as many bytes are prefetched from address `soon` into the second-level cache (the first is full of words):
+    drawing words leaves memory idle.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -76,7 +77,7 @@ def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any, soon: Any) -> Any:
             moved.append([a, b, builder.xor(c, shifted), rotate(d, 45)])
         for line in range(LANES // 8):
             ahead = builder.add(soon_address, builder.mul(index, ir.Constant(_I64, 8)))
-            emit_prefetch(builder, builder.add(ahead, ir.Constant(_I64, 64 * line)), write=0)
+            emit_prefetch(builder, builder.add(ahead, ir.Constant(_I64, 64 * line)), write=0, near=2)
         following = builder.add(index, ir.Constant(_I64, LANES))
         index.add_incoming(following, loop)
         for phis, first, new in zip(held, start, moved, strict=True):

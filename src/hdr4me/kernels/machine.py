@@ -104,15 +104,15 @@ ones: Any = intrinsic(_ones)
 word_at: Any = intrinsic(_word_at)
 
 
-def emit_prefetch(builder: Any, address: Any, write: int) -> None:
-    """Emit a request for the cache line at an address, to read or to write it."""
+def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> None:
+    """Emit a request for the cache line at an address, to read or write it; near 3 is the first cache, 2 the second."""
     pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     name = "llvm.prefetch.p0"
     known = builder.module.globals.get(name)
     kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-    purpose, keep, data = (ir.Constant(flag, value) for value in (write, 3, 1))
+    purpose, level, data = (ir.Constant(flag, value) for value in (write, near, 1))
     function = known or ir.Function(builder.module, kind, name)
-    builder.call(function, [builder.inttoptr(address, pointer), purpose, keep, data])
+    builder.call(function, [builder.inttoptr(address, pointer), purpose, level, data])
 
 
 def _prefetcher() -> Any:
