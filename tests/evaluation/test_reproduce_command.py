@@ -20,6 +20,19 @@ def test_case_study_as_json_and_nothing_else(tmp_path, capsys):
     assert (tmp_path / "r" / "figure-3.svg").is_file()
 
 
+def test_drawing_again_keeps_the_record_of_the_run(tmp_path, capsys):
+    call = ["reproduce", "fig3", "--output", str(tmp_path), "--workers", "1", "--json"]
+    assert main(call) == 0
+    first = json.loads((tmp_path / "run.json").read_text())
+    assert first["kept"] == 0
+    first["seconds"] = 1234.5
+    (tmp_path / "run.json").write_text(json.dumps(first))
+    assert main(call) == 0
+    assert json.loads((tmp_path / "run.json").read_text()) == first
+    assert main([*call, "--seed", "2"]) == 0  # another run: its own record
+    assert json.loads((tmp_path / "run.json").read_text())["seconds"] < 1000
+
+
 def test_table2_for_a_person(tmp_path, capsys):
     assert main(["reproduce", "table2", "--output", str(tmp_path), "--workers", "1"]) == 0
     captured = capsys.readouterr()

@@ -44,7 +44,7 @@ def reproduce(
     from hdr4me.evaluation.datasets import check_normalisation
     from hdr4me.evaluation.figures.table2 import COLUMNS, table2
     from hdr4me.evaluation.machine import machine
-    from hdr4me.evaluation.publish import publish
+    from hdr4me.evaluation.publish import as_first_run, publish
     from hdr4me.evaluation.readings import DEFAULT, reading_named
     from hdr4me.evaluation.report import About, lead_of
     from hdr4me.evaluation.results import gather
@@ -76,8 +76,11 @@ def reproduce(
         workers=workers,
         machine=machine(),
         seconds=round(time.perf_counter() - start, 1),
+        processor_seconds=round(sum(result.seconds for result in finished), 1),
         kept=kept,
     )
+    if cells and kept == len(cells):
+        about = as_first_run(about, output)
     files = publish(results, verdicts, about, output)
     if json:
         print_json(

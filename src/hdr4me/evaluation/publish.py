@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from hdr4me.evaluation.results import COLUMNS, Results, rows_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "publish"]
+__all__ = ["as_first_run", "draw", "publish"]
 
 _CLT = ("figure", "mechanism", "epsilon", "n_users", "n_dims", "n_sampled", "repeats")
 _CLT_FOUND = (
@@ -51,6 +51,24 @@ def draw(results: Results, about: About) -> dict[str, Figure]:
     if results.has("fig5"):
         figures["figure-5"] = figure5(results, about.reading)
     return figures
+
+
+def as_first_run(about: About, output: Path) -> About:
+    """Where nothing was computed anew, the record of the run that did, if `output` has one of the same numbers.
+
+    Drawing a report again must not make its run look shorter, or its machine another.
+    """
+    try:
+        before = json.loads((output / "run.json").read_text(encoding="utf-8"))
+        same = (before["scale"], before["seed"], before["processor_seconds"]) == (
+            about.scale,
+            about.seed,
+            about.processor_seconds,
+        )
+        record = {name: before[name] for name in ("workers", "machine", "seconds", "kept")}
+    except (OSError, ValueError, KeyError):
+        return about
+    return replace(about, **record) if same else about
 
 
 def publish(results: Results, verdicts: Sequence[Verdict], about: About, output: Path) -> list[str]:

@@ -48,6 +48,7 @@ class About:
     workers: int
     machine: dict[str, str]
     seconds: float
+    processor_seconds: float = 0.0
     kept: int = 0
 
 
@@ -226,10 +227,9 @@ def _making(results: Results, about: About) -> list[Block]:
         ["scale", about.scale],
         ["seed", str(about.seed)],
     ]
-    total = sum(result.seconds for result in finished)
     lines += [["workers", str(about.workers)], ["run time", f"{about.seconds:.0f} s"]]
     lines += [
-        ["processor time of all cells", f"{total:.0f} s"],
+        ["processor time of all cells", f"{about.processor_seconds:.0f} s"],
         ["cells kept from an earlier run", str(about.kept)],
     ]
     lines += [[name, value] for name, value in about.machine.items()]

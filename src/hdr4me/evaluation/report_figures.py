@@ -64,7 +64,8 @@ def _mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table
             f"{distance:+.2f}",
         ]
         row += [f"{outcome(result, m, reading).mse:.3g}" if m in have else None for m in _METHODS[1:]]
-        rows.append(row)
+        # No breaks inside a number or a label: eleven columns have to share the page's width.
+        rows.append([item if item is None else str(item).replace(" ", "\u00a0") for item in row])
     names = ["L1", "L2", "auto", "clip", "zeros", "oracle", "calibrated"]
     return Table(["", "predicted", "naive ± s.e.", "distance/s.e.", *names], rows)
 
