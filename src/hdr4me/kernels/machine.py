@@ -116,11 +116,11 @@ def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> N
 
 
 def _prefetcher() -> Any:
-    """Ask for the cache line at an address: many requests travel together, where loads would wait in turn."""
+    """Ask for the line at an address into the second-level cache: requests travel together, loads would wait in turn."""
 
     def ask(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            emit_prefetch(builder, args[0], write=0)
+            emit_prefetch(builder, args[0], write=0, near=2)
             return context.get_dummy_value()
 
         return types.void(types.uint64), codegen
