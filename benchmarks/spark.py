@@ -86,7 +86,7 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
         return by_rows([tuple(row) for row in table.groupBy("dimension", "code").count().collect()])
 
     return {
-        "local": lambda: hd.engines.Local().tally(survey, [path]).counts,
+        "local": lambda: hd.engines.Local().tally([path], survey).counts,
         "spark files": lambda: engine.tally(path, survey).counts,
         "spark frame": lambda: engine.tally(frame, survey).counts,
         "sql decoded": decoded,

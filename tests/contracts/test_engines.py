@@ -49,8 +49,8 @@ def records(n: int) -> pa.Table:
 def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 20_000
     pq.write_table(records(n), tmp_path / "records.parquet", row_group_size=3_000)
-    engine.perturb(survey, tmp_path / "records.parquet", tmp_path / "reports.parquet")
-    tally = engine.tally(survey, [tmp_path / "reports.parquet"])
+    engine.perturb(tmp_path / "records.parquet", survey, tmp_path / "reports.parquet")
+    tally = engine.tally([tmp_path / "reports.parquet"], survey)
     assert (tally.n_reports, tally.rejected) == (n, {})
     totals = tally.counts.reshape(4, 2).sum(1)
     assert totals.sum() == 2 * n
@@ -64,7 +64,7 @@ def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_p
 
 def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 3_000
-    engine.perturb(survey, records(n), tmp_path / "all.parquet")
+    engine.perturb(records(n), survey, tmp_path / "all.parquet")
     column = pq.read_table(tmp_path / "all.parquet")["report"]
     rows = np.array([list(row) for row in column.to_pylist()], np.uint8)
     parts = []
@@ -72,9 +72,9 @@ def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, 
         parts.append(tmp_path / f"part{i}.parquet")
         with write_reports(parts[-1], survey) as writer:
             writer.write(part)
-    whole = engine.tally(survey, [tmp_path / "all.parquet"])
-    assert engine.tally(survey, parts) == whole
-    assert engine.tally(survey, parts[::-1]) == whole
+    whole = engine.tally([tmp_path / "all.parquet"], survey)
+    assert engine.tally(parts, survey) == whole
+    assert engine.tally(parts[::-1], survey) == whole
     assert whole == Tally(survey).add_block(rows)
 
 
@@ -83,7 +83,7 @@ def test_bad_reports_are_counted_by_reason(engine: Any, survey: Survey, tmp_path
     bad = [[0, 0, 7, 3, 0, 0], [3, 0, 0, 0, 0, 1], [9, 0, 0, 10, 0, 0]]
     with write_reports(tmp_path / "r.parquet", survey) as writer:
         writer.write(np.array([good, *bad, good], np.uint8))
-    tally = engine.tally(survey, [tmp_path / "r.parquet"])
+    tally = engine.tally([tmp_path / "r.parquet"], survey)
     assert tally.n_reports == 2
     assert sum(tally.rejected.values()) == 3
     assert len(tally.rejected) == 3
@@ -91,7 +91,7 @@ def test_bad_reports_are_counted_by_reason(engine: Any, survey: Survey, tmp_path
 
 
 def test_nothing_gives_the_identity(engine: Any, survey: Survey) -> None:
-    assert engine.tally(survey, []) == Tally(survey)
+    assert engine.tally([], survey) == Tally(survey)
 
 
 def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_pa
         assignment=survey.assignment,
         name="another",
     )
-    engine.perturb(other, records(10), tmp_path / "other.parquet")
+    engine.perturb(records(10), other, tmp_path / "other.parquet")
     with pytest.raises(FingerprintMismatch) as caught:
-        engine.tally(survey, [tmp_path / "other.parquet"])
+        engine.tally([tmp_path / "other.parquet"], survey)
     assert survey.fingerprint in str(caught.value)
     assert other.fingerprint in str(caught.value)

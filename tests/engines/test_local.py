@@ -33,7 +33,7 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
     survey = request.getfixturevalue(name)
     values = np.asarray(np.ones((500, len(survey.schema))), order=order)
     tally = Tally(survey)
-    for block in Local(2).reports(survey, values):
+    for block in Local(2).reports(values, survey):
         tally.add_block(block)
     assert (tally.n_reports, tally.rejected) == (500, {})
 
@@ -48,7 +48,7 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
     )
     monkeypatch.delattr(module, "perturb")
     monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
-    blocks = list(Local(1).reports(everything, np.zeros((100, 20), np.float32)))
+    blocks = list(Local(1).reports(np.zeros((100, 20), np.float32), everything))
     assert [len(block) for block in blocks] == [40, 40, 20]
 
 
@@ -56,10 +56,10 @@ def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("hdr4me.engines.records.batch_rows", lambda survey: 100)
     table = pa.table({"age": range(250), "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
-    n = Local(1).perturb(mixed_survey, table, tmp_path / "r.arrow", progress=steps.append)
+    n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
     assert (n, steps) == (250, [100, 100, 50])
     steps.clear()
-    Local(2).tally(mixed_survey, [tmp_path / "r.arrow"] * 2, progress=steps.append)
+    Local(2).tally([tmp_path / "r.arrow"] * 2, mixed_survey, progress=steps.append)
     assert sum(steps) == 500
 
 
@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_nothing(
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):
-        Local(1).perturb(mixed_survey, table, tmp_path / "r.parquet")
+        Local(1).perturb(table, mixed_survey, tmp_path / "r.parquet")
     assert not list(tmp_path.iterdir())
 
 
@@ -84,14 +84,14 @@ def test_a_device_that_is_full(mixed_survey: Survey, tmp_path: Path) -> None:
     target.symlink_to(full)
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     with pytest.raises(OSError, match="No space left"):
-        Local(1).perturb(mixed_survey, table, target)
+        Local(1).perturb(table, mixed_survey, target)
 
 
 def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
     records.write_text("age,colour,rooms\n1,red,2\n1,red\n")
     with pytest.raises(FormatError):
-        Local(1).perturb(mixed_survey, records, tmp_path / "r.parquet")
+        Local(1).perturb(records, mixed_survey, tmp_path / "r.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["records.csv"]
 
 
@@ -104,12 +104,12 @@ def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tm
     lines = tmp_path / "lines.jsonl"
     lines.write_text("no report\n{}\n")
     with Quarantine(tmp_path / "bad.jsonl") as quarantine:
-        tally = Local(3).tally(mixed_survey, [*paths, lines], on_rejected=quarantine)
+        tally = Local(3).tally([*paths, lines], mixed_survey, on_rejected=quarantine)
     assert tally.n_reports == 0
     assert sum(tally.rejected.values()) == 14
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
     with pytest.raises(FormatError):
-        Local(1).tally(mixed_survey, [lines], on_rejected=refuse)
+        Local(1).tally([lines], mixed_survey, on_rejected=refuse)
 
 
 def test_ahead_keeps_order_and_errors() -> None:

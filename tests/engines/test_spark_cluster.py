@@ -82,7 +82,7 @@ def job(mixed: Survey, some_reports: np.ndarray, tmp_path: Path) -> tuple[Tally,
     for path, part in zip(paths, np.array_split(reports, 4), strict=True):
         with write_reports(path, mixed) as writer:
             writer.write(part)
-    expected = Local(threads=1).tally(mixed, paths)
+    expected = Local(threads=1).tally(paths, mixed)
     assert expected.rejected
     return expected, (tmp_path / "survey.json", tmp_path / "reports", tmp_path)
 

@@ -64,7 +64,7 @@ def test_equal_to_the_last_bit(
     with write_reports(path, survey) as writer:
         for block in np.array_split(reports, 5):
             writer.write(block)
-    expected = Local(threads=1).tally(survey, [path])
+    expected = Local(threads=1).tally([path], survey)
     assert len(expected.rejected) >= 2
     assert 0 < expected.n_reports < len(reports)
     assert engine.tally(path, survey) == expected
@@ -92,7 +92,7 @@ def test_bad_rows_are_written_down_as_on_one_machine(
     with write_reports(path, mixed) as writer:
         writer.write(with_bad_rows(mixed, simulate, 500))
     with Quarantine(tmp_path / "local.jsonl") as quarantine:
-        expected = Local(threads=1).tally(mixed, [path], on_rejected=quarantine)
+        expected = Local(threads=1).tally([path], mixed, on_rejected=quarantine)
     assert engine.tally(path, mixed, quarantine=tmp_path / "spark") == expected
     assert lines(tmp_path / "spark") == lines(tmp_path / "local.jsonl")
     # A path that is there already is never overwritten, and no bad reports leave no folder.
@@ -118,7 +118,7 @@ def test_json_lines_as_a_file_and_as_a_frame(
         writer.write(some_reports)
     with path.open("a") as file:
         file.write("nonsense\n\n")
-    expected = Local(threads=1).tally(mixed, [path])
+    expected = Local(threads=1).tally([path], mixed)
     assert expected.rejected == {Reason.MALFORMED.text: 1}
     assert engine.tally([path], mixed) == expected
     assert engine.tally(engine.session.read.text(str(path)), mixed) == expected

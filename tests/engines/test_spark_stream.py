@@ -49,7 +49,7 @@ def write(folder: Path, survey: Survey, parts: list[np.ndarray], first: int = 0)
 
 
 def local_tally(folder: Path, survey: Survey) -> Tally:
-    return Local(threads=1).tally(survey, sorted(folder.glob("*.parquet")))
+    return Local(threads=1).tally(sorted(folder.glob("*.parquet")), survey)
 
 
 def run(engine: Spark, survey: Survey, tmp_path: Path, *, files_a_batch: int = 3) -> None:

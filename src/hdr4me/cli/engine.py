@@ -60,7 +60,7 @@ class _Local:
         from hdr4me.engines import Local, count_records
 
         with progress("perturbing", count_records(records)) as advance:
-            return Local().perturb(survey, records, output, progress=advance)
+            return Local().perturb(records, survey, output, progress=advance)
 
     def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
         from hdr4me.engines import Local, count_records
@@ -76,7 +76,7 @@ class _Local:
                 handler = stack.enter_context(Quarantine(quarantine))
             total = None if None in sizes else sum(size or 0 for size in sizes)
             advance = stack.enter_context(progress("tallying", total))
-            return Local().tally(survey, reports, on_rejected=handler, progress=advance)
+            return Local().tally(reports, survey, on_rejected=handler, progress=advance)
 
 
 class _Spark:

@@ -20,7 +20,7 @@ from hdr4me.kernels.exact import Columns
 from hdr4me.kernels.machine import DTYPES
 from hdr4me.survey import Categorical, Numeric, Survey
 
-__all__ = ["Source", "from_batch", "from_matrix"]
+__all__ = ["Source", "check_matrix", "from_batch", "from_matrix"]
 
 
 class Source:
@@ -32,15 +32,20 @@ class Source:
         self.owners = owners
 
 
-def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
-    """A matrix [n, d] of numbers in any layout; a categorical dimension's numbers are category indices."""
+def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
+    """The same matrix of real numbers, a masked value a missing one; anything else is named."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    values = np.asarray(values)
     if values.dtype.kind not in "buif":
         raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
     if values.ndim != 2 or values.shape[1] != len(survey.schema):
         raise InvalidInput(f"records of shape {values.shape}: expected (n, {len(survey.schema)})")
+    return values
+
+
+def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
+    """A matrix [n, d] of numbers in any layout; a categorical dimension's numbers are category indices."""
+    values = check_matrix(values, survey)
     if values.dtype not in DTYPES:
         values = values.astype(np.float64)
     n, d = values.shape

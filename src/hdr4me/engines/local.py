@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.engines.columns import from_batch, from_matrix
+from hdr4me.engines.columns import check_matrix, from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
-from hdr4me.engines.records import batch_rows, read_records, table_batches
+from hdr4me.engines.records import batch_rows, check_survey, read_records, table_batches
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.encode import WIDTH
 from hdr4me.kernels.exact import perturb, perturb_matrix
@@ -43,7 +43,7 @@ class Local:
     >>> from hdr4me.survey import Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
     >>> engine = Local(threads=1)
-    >>> [block.shape for block in engine.reports(survey, pa.table({"age": [31, None, 77]}))]
+    >>> [block.shape for block in engine.reports(pa.table({"age": [31, None, 77]}), survey)]
     [(3, 3)]
     """
 
@@ -53,26 +53,27 @@ class Local:
         if not isinstance(self.threads, int) or self.threads < 1:
             raise InvalidInput(f"threads = {self.threads!r} must be a whole number, at least 1")
 
-    def reports(self, survey: Survey, records: Any) -> Iterator[NDArray[np.uint8]]:
+    def reports(self, records: Any, survey: Survey) -> Iterator[NDArray[np.uint8]]:
         """Reports of records, as blocks of uint8 [n, report_size], with the system's randomness.
 
         Records are a file (Parquet, Arrow IPC or CSV), an Arrow table or batch, or a matrix [n, d] of numbers in which
         a categorical dimension holds category indices.
         """
+        check_survey(survey)
         if isinstance(records, np.ndarray):
             return self._matrix_reports(survey, records)
         is_path = isinstance(records, str | os.PathLike)
         batches = read_records(records, survey) if is_path else table_batches(records, survey)
         return self._batch_reports(survey, batches)
 
-    def perturb(self, survey: Survey, records: Any, target: Path, *, progress: Progress | None = None) -> int:
+    def perturb(self, records: Any, survey: Survey, target: Path, *, progress: Progress | None = None) -> int:
         """Write the reports of records to a file, its format by its suffix; returns how many there are.
 
         The file appears whole or not at all, whatever happens on the way.
         """
         n = 0
         with write_reports(target, survey) as writer:
-            for block in self.reports(survey, records):
+            for block in self.reports(records, survey):
                 writer.write(block)
                 n += len(block)
                 if progress is not None:
@@ -81,13 +82,15 @@ class Local:
 
     def tally(
         self,
+        sources: Path | Sequence[Path],
         survey: Survey,
-        sources: Sequence[Path],
         *,
         on_rejected: OnRejected | None = None,
         progress: Progress | None = None,
     ) -> Tally:
         """The tally of files of reports: files side by side when there are several, the same counts in any case."""
+        check_survey(survey)
+        paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
         lock = threading.Lock()
 
         def locked_rejected(rejected: Rejected) -> None:
@@ -104,16 +107,16 @@ class Local:
             handler = None if on_rejected is None else locked_rejected
             return self._tally_file(survey, source, handler, locked_progress)
 
-        workers = min(self.threads, len(sources))
+        workers = min(self.threads, len(paths))
         if workers <= 1:
-            return sum((one(source) for source in sources), start=Tally(survey))
+            return sum((one(path) for path in paths), start=Tally(survey))
         with ThreadPoolExecutor(workers) as pool:
-            return sum(pool.map(one, sources), start=Tally(survey))
+            return sum(pool.map(one, paths), start=Tally(survey))
 
     # -- the work ----------------------------------------------------------------------------------------------
 
     def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-        from_matrix(values, survey)  # checks the shape before the first block
+        values = check_matrix(values, survey)
         plan = plan_of(survey)
         plain = (
             survey.n_sampled == len(survey.schema)

@@ -16,12 +16,18 @@ import pyarrow.parquet as pq
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Categorical, Survey
 
-__all__ = ["batch_rows", "count_records", "read_records", "table_batches"]
+__all__ = ["batch_rows", "check_survey", "count_records", "read_records", "table_batches"]
 
 _BATCH_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
 _CSV_BLOCK = 1 << 24
 """A record of a CSV file must fit into a block."""
+
+
+def check_survey(survey: object) -> None:
+    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
+    if not isinstance(survey, Survey):
+        raise InvalidInput(f"survey = {survey!r} must be a Survey")
 
 
 def batch_rows(survey: Survey) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hdr4me.engines import spark_counts, spark_records
 from hdr4me.engines.columns import from_batch
-from hdr4me.engines.records import table_batches
+from hdr4me.engines.records import check_survey, table_batches
 from hdr4me.engines.spark_files import plan_tasks, record_format
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
@@ -60,11 +60,11 @@ class Spark:
     # -- records to reports --------------------------------------------------------------------------------------
 
     @overload
-    def perturb(self, records: Any, survey: Any) -> DataFrame: ...
+    def perturb(self, records: Any, survey: Survey) -> DataFrame: ...
     @overload
-    def perturb(self, records: Any, survey: Any, target: _Path) -> int: ...
+    def perturb(self, records: Any, survey: Survey, target: _Path) -> int: ...
 
-    def perturb(self, records: Any, survey: Any, target: _Path | None = None) -> DataFrame | int:
+    def perturb(self, records: Any, survey: Survey, target: _Path | None = None) -> DataFrame | int:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
         Records are a DataFrame, a path that Spark reads (Parquet, CSV, JSON lines, by its suffix) or an Arrow table.
@@ -73,7 +73,7 @@ class Spark:
         at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
         file for each partition is written, and the folder appears whole or not at all.
         """
-        records, survey = _in_order(records, survey)
+        check_survey(survey)
         frame = self._records(records, survey)
         if target is not None:
             return self._perturb_to(frame, survey, Path(target))
@@ -140,7 +140,7 @@ class Spark:
 
     # -- reports to a tally --------------------------------------------------------------------------------------
 
-    def tally(self, reports: Any, survey: Any, *, quarantine: _Path | None = None) -> Tally:
+    def tally(self, reports: Any, survey: Survey, *, quarantine: _Path | None = None) -> Tally:
         """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
 
         Files are read by the executors themselves, with the checks of one machine: format, fingerprint, page
@@ -149,7 +149,7 @@ class Spark:
         reports are counted by reason and, with `quarantine` (a path for Spark to write, not there yet), written down as
         JSON lines with reason, place and content; without any bad report nothing is written.
         """
-        reports, survey = _in_order(reports, survey)
+        check_survey(survey)
         if quarantine is not None and Path(quarantine).exists():  # said before the work rather than after it
             raise InvalidInput(
                 f"quarantine = {quarantine} already exists: Spark writes a folder that is not there yet"
@@ -245,15 +245,6 @@ def report_schema(survey: Survey) -> StructType:
 def _labels(survey: Survey) -> dict[str, Any]:
     """A column's metadata; Spark keeps it in Parquet and in tables, and shows it when they are read."""
     return {"hdr4me.format": "hdr4me-reports", "hdr4me.version": "1", "hdr4me.survey": survey.fingerprint}
-
-
-def _in_order(data: Any, survey: Any) -> tuple[Any, Survey]:
-    """Both orders are taken: a DataFrame's own idiom has the data first, the engines' protocol the survey."""
-    if isinstance(data, Survey):
-        data, survey = survey, data
-    if not isinstance(survey, Survey):
-        raise InvalidInput(f"survey = {survey!r} must be a Survey")
-    return data, survey
 
 
 def _disk_only() -> Any:

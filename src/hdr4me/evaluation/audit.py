@@ -148,7 +148,7 @@ def _outputs(randomizers: tuple[Randomizer, ...], index: int, row: int, n_draws:
         assignment=(index,),
     )
     value = randomizer.levels[row] if randomizer.kind == "value" else names[row]
-    blocks = Local().reports(survey, pa.table({"x": np.repeat(value, n_draws)}))
+    blocks = Local().reports(pa.table({"x": np.repeat(value, n_draws)}), survey)
     codes = np.concatenate(list(blocks))[:, 2:].astype(np.int64)
     if randomizer.kind == "entries":
         return np.asarray(codes[:, 0] * randomizer.n_cells + codes[:, 1])

@@ -246,7 +246,7 @@ def tally(rounds: int, peers: Peers, folder: Path) -> Suite:
     slots = []
     with write_reports(path, survey) as writer, write_reports(arrow_path, survey) as arrow_writer:
         for _ in range(20):
-            block = np.concatenate(list(Local(1).reports(survey, values)))
+            block = np.concatenate(list(Local(1).reports(values, survey)))
             writer.write(block)
             arrow_writer.write(block)
             slots.append(block.reshape(-1, 3))
@@ -257,8 +257,8 @@ def tally(rounds: int, peers: Peers, folder: Path) -> Suite:
     )
     engine = Local(threads=1)
     tasks: dict[str, Task] = {
-        "hdr4me, Parquet": cpu(lambda: engine.tally(survey, [path])),
-        "hdr4me, Arrow file": cpu(lambda: engine.tally(survey, [arrow_path])),
+        "hdr4me, Parquet": cpu(lambda: engine.tally([path], survey)),
+        "hdr4me, Arrow file": cpu(lambda: engine.tally([arrow_path], survey)),
         "reading the Parquet file only": cpu(lambda: [len(block) for block in read_reports(path, survey)]),
         "pyarrow group_by": cpu(lambda: _arrow_counts(long_path)),
         "duckdb": lambda: peers.seconds("duckdb", str(long_path))[0],
