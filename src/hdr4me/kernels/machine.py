@@ -116,7 +116,7 @@ def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> N
 
 
 def _prefetcher() -> Any:
-    """Ask for the line at an address into the second-level cache: requests travel together, loads would wait in turn."""
+    """Ask for the line at an address, into the second cache: requests travel together, loads would wait in turn."""
 
     def ask(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
