@@ -37,7 +37,9 @@ def page(title: str, lead: str, *parts: str) -> str:
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>" + "\n".join(parts) + "</body></html>\n"
+        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>"
+        + "\n".join(parts)
+        + "</body></html>\n"
     )
 
 
