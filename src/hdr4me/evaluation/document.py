@@ -54,7 +54,7 @@ _COLOURS = {
     "wrong": "#b23a2e",
 }
 _STYLE = (
-    "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .5rem; } table { font-size: .85rem; } "
+    "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .45rem; } table { font-size: .8rem; } "
     "h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; "
     "padding: .05rem .45rem; font-size: .8rem; white-space: nowrap; }</style>"
 )

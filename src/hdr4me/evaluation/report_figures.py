@@ -65,11 +65,12 @@ def _mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table
         ]
         row += [f"{outcome(result, m, reading).mse:.3g}" if m in have else None for m in _METHODS[1:]]
         # No breaks inside a number or a label: eleven columns have to share the page's width.
-        rows.append([item if item is None else str(item).replace(" ", "\u00a0") for item in row])
+        rows.append([item if item is None else str(item).translate(_UNBROKEN) for item in row])
     names = ["L1", "L2", "auto", "clip", "zeros", "oracle", "calibrated"]
-    return Table(["", "predicted", "naive ± s.e.", "distance/s.e.", *names], rows)
+    return Table(["", "predicted", "naive ± s.e.", "in s.e.", *names], rows)
 
 
+_UNBROKEN = str.maketrans({" ": "\u00a0", "-": "\u2011"})
 _FIELD = {"ε": "epsilon", "d": "n_dims"}
 
 
