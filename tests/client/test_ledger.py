@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -113,20 +114,22 @@ def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
         Ledger(path, reports_per_survey=reports)
 
 
-def _spend(path: str, document: str, times: int) -> None:
-    survey = Survey.from_json(document)
-    ledger = Ledger(path, reports_per_survey=1000)
-    for _ in range(times):
-        ledger.spend(survey)
+SPEND = """
+import sys
+from hdr4me.client import Ledger
+from hdr4me.survey import Survey
+ledger, survey = Ledger(sys.argv[1], reports_per_survey=1000), Survey.load(sys.argv[2])
+for _ in range(15):
+    ledger.spend(survey)
+"""
 
 
 def test_processes_at_once_lose_nothing(mixed: Survey, path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_spend, args=(str(path), mixed.to_json(), 15)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    document = path.with_name("survey.json")
+    mixed.save(document)
+    command = [sys.executable, "-c", SPEND, str(path), str(document)]
+    workers = [subprocess.Popen(command) for _ in range(2)]
+    assert [worker.wait() for worker in workers] == [0, 0]
     assert Ledger(path).spent(mixed) == 2 * 15 * 12
 
 
