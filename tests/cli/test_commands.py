@@ -124,3 +124,52 @@ def test_json_leaves_nothing_else_on_standard_output(collected, tmp_path: Path) 
     assert done.stdout.lstrip().startswith("{")
     assert done.stdout.rstrip().endswith("}")
     assert "tallying" in done.stderr
+
+
+def test_recalibration_says_what_it_did(run, collected) -> None:
+    shown = run("estimate", collected.tally, "--recalibrate", "auto", "--json").json
+    assert len(shown["advice"]) == 2  # the means, and the one categorical dimension
+    frequencies = [row["estimate"] for row in shown["rows"] if row["category"]]
+    assert sum(frequencies) == pytest.approx(1.0)
+    assert min(frequencies) >= 0
+    outcome = run("estimate", collected.tally, "--recalibrate", "l1")
+    assert outcome.code == 0
+    assert "HDR4ME L1" in outcome.err
+    assert "1 more lines" in outcome.err
+
+
+def test_the_demonstration_ends_with_its_table(run, tmp_path: Path) -> None:
+    outcome = run("demo", "--users", 5000, "-o", tmp_path / "demo")
+    assert outcome.code == 0
+    assert "heart_rate_08" in outcome.out
+    assert "intervals hold the truth" in outcome.err
+    rows = run("demo", "--users", 5000, "-o", tmp_path / "demo", "--json").json["rows"]
+    assert len(rows) == 91
+
+
+def test_a_folder_of_report_files_is_tallied_whole(run, plain, collected, tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    assert "without files of reports" in plain("tally", collected.survey, folder, "-o", tmp_path / "t")
+    for name in ("a.parquet", "b.arrow"):
+        run("perturb", collected.survey, collected.records, "-o", folder / name)
+    assert run("tally", collected.survey, folder, "-o", tmp_path / "t", "--json").json["reports"] == 40_000
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_tally(run, plain, collected, spark_session, tmp_path: Path) -> None:
+    """The session that is open is used: a command of its own would open and close one."""
+    here, there = tmp_path / "here.tally", tmp_path / "there.tally"
+    arguments = (collected.survey, collected.reports, "--engine", "spark", "-o", there, "--json")
+    run("tally", collected.survey, collected.reports, "-o", here)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark_session), "stop", lambda self: None)
+        assert run("tally", *arguments).code == 0
+        assert here.read_bytes() == there.read_bytes()
+        out = tmp_path / "reports"
+        records = (collected.survey, collected.records, "--engine", "spark", "-o", out, "--json")
+        assert run("perturb", *records).json["reports"] == 20_000
+    assert "--master" in plain(
+        "tally", collected.survey, collected.reports, "-o", here, "--master", "local[2]"
+    )
+    assert "give --survey" in plain("estimate", collected.tally, "--engine", "spark")

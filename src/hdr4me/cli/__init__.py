@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = app(args=arguments, prog_name="hdr4me", standalone_mode=False)
     except KeyboardInterrupt:
-        return _complain("interrupted; no output was written", 130)
+        return _complain("interrupted; no unfinished file was left", 130)
     except HDR4MEError as error:
         return _complain(str(error), 2)
     except BrokenPipeError:
