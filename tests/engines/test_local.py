@@ -123,3 +123,13 @@ def test_ahead_keeps_order_and_errors() -> None:
     assert next(stream) == 1
     with pytest.raises(ValueError, match="broken"):
         next(stream)
+
+
+def test_the_wrong_way_round_is_named(mixed_survey: Survey) -> None:
+    """Data first, survey second; and records are a file, a table or a matrix."""
+    with pytest.raises(InvalidInput, match="must be a Survey"):
+        Local(1).reports(mixed_survey, {})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="must be a Survey"):
+        Local(1).tally(mixed_survey, [])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="records of type dict"):
+        list(Local(1).reports({"age": [1]}, mixed_survey))

@@ -117,3 +117,8 @@ def test_documents_of_the_wrong_types(value: Randomizer, change: dict[str, Any])
         Randomizer.from_dict({**value.to_dict(), **change})
     with pytest.raises(FormatError):
         Randomizer.from_dict([])
+
+
+def test_a_name_that_cannot_be_printed_is_refused(value: Randomizer) -> None:
+    with pytest.raises(InvalidInput, match="printable"):
+        replace(value, mechanism="\ud800")

@@ -160,3 +160,13 @@ def test_labels_of_numpy_numbers() -> None:
     assert label(np.int64(3)) == "3"
     assert label(np.float64(3.0)) == "3"
     assert label(1e300) is None
+
+
+def test_a_range_too_narrow_for_floats_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="high - low = 1e-300 must be at least"):
+        Numeric("x", 0, 1e-300)
+
+
+def test_numpy_scalars_name_categories_as_plain_ones_do() -> None:
+    values = (np.bool_(True), np.float32(3.0), np.float16(3), np.int8(3), np.str_("red"))
+    assert [label(value) for value in values] == ["true", "3", "3", "3", "red"]

@@ -206,3 +206,10 @@ def test_shared_tables(mixed: Survey) -> None:
     )
     assert survey.report_size == 3
     assert len(survey.to_json()) < 50_000
+
+
+def test_a_repeated_field_is_refused(mixed: Survey) -> None:
+    """Readers differ in which of two they take: a client elsewhere might see another epsilon."""
+    text = mixed.to_json()
+    with pytest.raises(FormatError, match="appears twice"):
+        Survey.from_json('{"epsilon": 0.1, ' + text[1:])

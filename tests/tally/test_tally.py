@@ -196,3 +196,8 @@ def test_too_many_reports(mixed: Survey) -> None:
         full.add_block(np.zeros((1, 10), np.uint8))
     with pytest.raises(InvalidInput, match="more than"):
         full + full
+
+
+def test_one_report_is_not_many(mixed: Survey) -> None:
+    with pytest.raises(InvalidInput, match="expected many"):
+        Tally(mixed).add(Client(mixed).report({}))  # type: ignore[arg-type]
