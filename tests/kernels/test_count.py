@@ -105,3 +105,20 @@ def test_random_bytes_equal_the_plain_loop_on_any_number_of_threads(width: int) 
         assert (guarded[32:-32] == expected).all()
         assert not guarded[:32].any()
         assert not guarded[-32:].any()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_a_count_beyond_sixteen_bits_and_bad_reports_among_many_leave_no_trace(m: int) -> None:
+    """The counters that reports pass through hold 16 bits: the same report 150,000 times, every third one bad."""
+    d, n = 4, 150_000
+    cells, offsets, one = np.full(d, 3), 3 * np.arange(d), np.ones(d, np.int64)
+    row = np.array([[s, 0, 2] for s in range(m)], np.uint8).reshape(-1)
+    reports = np.tile(row, (n, 1))
+    reports[::9, -1] = 255  # no such code
+    reports[3::9, -3:] = (255, 255, 255)  # no such dimension
+    reports[6::9, -3:] = (0, 0, 3) if m == 1 else (0, 0, 2)  # no such code; or a dimension twice
+    counts = np.zeros(3 * d, np.int64)
+    status = count_reports(reports, m, 3, one, cells, offsets, counts)
+    assert np.flatnonzero(status != OK).tolist() == list(range(0, n, 3))
+    assert status[:9:3].tolist() == [BAD_CODE, BAD_DIMENSION, BAD_CODE if m == 1 else NOT_INCREASING]
+    assert counts.reshape(d, 3).tolist() == [[0, 0, 100_000 if j < m else 0] for j in range(d)]

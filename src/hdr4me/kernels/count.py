@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
@@ -14,6 +15,9 @@ __all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "
 
 OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
 """Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
+
+_FULL = (1 << 16) - 1
+"""Reports that counters of 16 bits can take: a valid one adds 1 to each at most, and one taken back leaves no trace."""
 
 
 @kernel()
@@ -53,41 +57,86 @@ def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, 
                     counts[offsets[j] + e * cells[j] + np.int64(row[at + 2 + e])] += 1
 
 
-@kernel()
-def _count_narrow(reports, n_sampled, places, entries, cells, counts, small, status, seen):  # type: ignore[no-untyped-def]
-    """One code per slot: a slot is read as one word, the check is folded into the index, then all are added or none.
+@njit(inline="always")
+def _slot(address, places):  # type: ignore[no-untyped-def]
+    """(dimension, sign set if the code is in its support, where it is counted) of the slot at an address."""
+    word = word_at(address)
+    j = np.int64(word & np.uint64(0xFFFF))
+    code = (word >> np.uint64(16)) & np.uint64(0xFF)
+    place = places[np.uint64(j)]
+    return j, np.int64(code) - np.int64(place & np.uint64(0xFFFFFFFF)), (place >> np.uint64(32)) + code
 
-    `places` holds offset * 2^32 + cells for each of the 65,536 dimensions a slot can name: no cells where there is
-    no such dimension. A word reaches a byte beyond its slot, so the last report is given in a buffer of its own, one
-    byte longer. Counting is in bytes first, which fit the nearest cache eight times better; a byte that comes
-    round to 0 carries 256 to the counts. Without `small` they are counted at once.
+
+@kernel()
+def _count_many(reports, n_sampled, places, small, status):  # type: ignore[no-untyped-def]
+    """One code per slot, many reports: add at once, check meanwhile, and mark the bad ones, to be taken back.
+
+    `places` holds offset * 2^32 + cells for each of the 65,536 dimensions a slot can name: no cells, at offset 0,
+    where there is no such dimension. A slot is read as one word, which reaches a byte beyond it: a byte must follow
+    the last report. Counting is in 16 bits, which fit the nearest caches better; `small` has 256 more than
+    the counts, so that no code leads out of it.
     """
     start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
+    pairs = n_sampled // 2 * 2
     for i in range(reports.shape[0]):
         row = start + np.uint64(i) * size
         good = np.int64(-1)  # its sign stays set while every difference below is negative
         previous = np.int64(-1)
+        for s in range(
+            0, pairs, 2
+        ):  # two at a time, so that the second does not wait for the first to be stored
+            j, inside, at = _slot(row + np.uint64(3 * s), places)
+            k, inside_too, at_too = _slot(row + np.uint64(3 * s + 3), places)
+            good &= (previous - j) & inside & (j - k) & inside_too
+            previous = k
+            small[at] += np.uint16(1)
+            small[at_too] += np.uint16(1)
+        if pairs < n_sampled:
+            j, inside, at = _slot(row + np.uint64(3 * pairs), places)
+            good &= (previous - j) & inside
+            small[at] += np.uint16(1)
+        status[i] = good >= 0
+
+
+@kernel()
+def _take_back(reports, n_sampled, places, entries, cells, small, status):  # type: ignore[no-untyped-def]
+    """Undo the reports that `_count_many` marked, and say why."""
+    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
+    for i in range(reports.shape[0]):
+        if status[i] != OK:
+            row = start + np.uint64(i) * size
+            for s in range(n_sampled):
+                _, _, at = _slot(row + np.uint64(3 * s), places)
+                small[at] -= np.uint16(1)
+            status[i] = _check(reports[i], n_sampled, 3, entries, cells)
+
+
+@kernel()
+def _count_few(reports, n_sampled, places, entries, cells, counts, status, seen):  # type: ignore[no-untyped-def]
+    """As `_count_many` for few reports or very many counts: a report is checked first and counted at once."""
+    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
+    for i in range(reports.shape[0]):
+        row = start + np.uint64(i) * size
+        good, previous = np.int64(-1), np.int64(-1)
         for s in range(n_sampled):
-            word = word_at(row + np.uint64(3 * s))
-            j = np.int64(word & np.uint64(0xFFFF))
-            code = (word >> np.uint64(16)) & np.uint64(0xFF)
-            place = places[np.uint64(j)]
-            good &= (previous - j) & (np.int64(code) - np.int64(place & np.uint64(0xFFFFFFFF)))
+            j, inside, at = _slot(row + np.uint64(3 * s), places)
+            good &= (previous - j) & inside
             previous = j
-            seen[s] = (place >> np.uint64(32)) + code
+            seen[s] = at
         if good < 0:
-            if small.size:
-                for s in range(n_sampled):
-                    count = small[seen[s]] + np.uint8(1)
-                    small[seen[s]] = count
-                    if np.uint8(count) == 0:
-                        counts[seen[s]] += 256
-            else:
-                for s in range(n_sampled):
-                    counts[seen[s]] += 1
+            for s in range(n_sampled):
+                counts[seen[s]] += 1
             status[i] = OK
         else:
             status[i] = _check(reports[i], n_sampled, 3, entries, cells)
+
+
+@kernel()
+def _empty(small, counts):  # type: ignore[no-untyped-def]
+    """Move what was counted to the counts."""
+    for i in range(counts.size):
+        counts[i] += np.int64(small[i])
+    small[:] = 0
 
 
 def count_reports(
@@ -121,17 +170,19 @@ def count_reports(
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]
-        if not narrow:
-            _count_wide(part, n_sampled, slot_size, entries, cells, offsets, into, marks)
-        elif first < last:
-            padded = np.zeros(part.shape[1] + 1, np.uint8)
-            padded[:-1] = part[-1]
+        # All but the last report, which no byte follows.
+        quick = max(0, len(part) - 1) if narrow else 0
+        if quick * n_sampled > 2 * counts.size:  # else clearing and emptying small counters would not pay
+            small = np.zeros(counts.size + 256, np.uint16)
+            for start in range(0, quick, _FULL):
+                at = slice(start, min(start + _FULL, quick))
+                _count_many(part[at], n_sampled, places, small, marks[at])
+                _take_back(part[at], n_sampled, places, entries, cells, small, marks[at])
+                _empty(small, into)
+        elif quick:
             seen = np.empty(n_sampled, np.uint64)
-            small = np.zeros(counts.size if part.size > 8 * counts.size else 0, np.uint8)
-            for rows, at in ((part[:-1], slice(0, -1)), (padded[None, :-1], slice(-1, None))):
-                _count_narrow(rows, n_sampled, places, entries, cells, into, small, marks[at], seen)
-            if small.size:
-                into += small
+            _count_few(part[:quick], n_sampled, places, entries, cells, into, marks[:quick], seen)
+        _count_wide(part[quick:], n_sampled, slot_size, entries, cells, offsets, into, marks[quick:])
 
     if threads <= 1 or n < 10_000:
         work(0, n, counts)
