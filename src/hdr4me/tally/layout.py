@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,8 @@ class Layout:
 
     @classmethod
     def of(cls, survey: Survey) -> Layout:
-        d = len(survey.schema)
-        entries = np.array([survey.n_codes(j) for j in range(d)], np.int64)
-        cells = np.array([survey.randomizer(j).n_cells for j in range(d)], np.int64)
-        ends = np.cumsum(entries * cells)
-        return cls(entries, cells, ends - entries * cells, int(ends[-1]))
+        """The layout of a survey's counts; the same one each time, for every empty tally asks for it."""
+        return _layout(survey)
 
     def totals(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """How often each entry of each dimension was counted, all entries end to end."""
@@ -45,3 +43,15 @@ class Layout:
         first = np.cumsum(self.entries) - self.entries
         within = np.arange(int(self.entries.sum())) - np.repeat(first, self.entries)
         return np.repeat(self.offsets, self.entries) + within * np.repeat(self.cells, self.entries)
+
+
+@lru_cache(maxsize=16)
+def _layout(survey: Survey) -> Layout:
+    d = len(survey.schema)
+    entries = np.array([survey.n_codes(j) for j in range(d)], np.int64)
+    cells = np.array([survey.randomizer(j).n_cells for j in range(d)], np.int64)
+    ends = np.cumsum(entries * cells)
+    offsets = ends - entries * cells
+    for shared in (entries, cells, offsets):
+        shared.flags.writeable = False
+    return Layout(entries, cells, offsets, int(ends[-1]))
