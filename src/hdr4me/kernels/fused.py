@@ -7,10 +7,6 @@ of values pass through the stages while they are in the first-level cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +17,7 @@ from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import prefetch
 from hdr4me.kernels.mixture import WIDTH, sum_two_intervals, unfold
 from hdr4me.kernels.subset import unsorted_subset
+from hdr4me.kernels.threads import share
 
 __all__ = ["accumulate", "perturb_values"]
 
@@ -151,7 +148,7 @@ def accumulate(
     for first in range(0, n_chunks, wave):
         last = min(first + wave, n_chunks)
         partial = np.zeros((last - first, *total.shape))
-        _share(lambda a, b, p=partial, f=first: work(a, b, p[a - f : b - f]), first, last, threads)  # type: ignore[misc]
+        share(lambda a, b, p=partial, f=first: work(a, b, p[a - f : b - f]), first, last, threads)  # type: ignore[misc]
         for piece in partial:  # in order: floating-point addition does not commute with threads
             total += piece
     if dense:
@@ -167,18 +164,5 @@ def perturb_values(
     n, d = values.shape
     rows = max(1, _CHUNK // d)
     out = np.empty((n, d))
-    _share(lambda a, b: _values(values, family, law, seed, rows, a, b, out), 0, -(-n // rows), threads)
+    share(lambda a, b: _values(values, family, law, seed, rows, a, b, out), 0, -(-n // rows), threads)
     return out
-
-
-def _share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
-    """work(a, b) over consecutive ranges of chunks, one thread each."""
-    cuts = np.linspace(first, last, min(threads, last - first) + 1).astype(int).tolist()
-    if len(cuts) <= 2:
-        work(first, last)
-        return
-    with ThreadPoolExecutor(len(cuts) - 2) as pool:  # this thread takes a range too
-        others = [pool.submit(work, a, b) for a, b in pairwise(cuts[1:])]
-        work(cuts[0], cuts[1])
-        for done in others:
-            done.result()

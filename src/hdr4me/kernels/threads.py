@@ -1,0 +1,60 @@
+"""Threads that stay: work of a few milliseconds would spend a tenth of them on starting new ones.
+
+The caller works too and pieces are taken as they come, so a thread that comes late, or never, only leaves
+more to the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+
+__all__ = ["share"]
+
+_MOST = 256
+"""Threads at most, started only when none is idle."""
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def _after_fork() -> None:
+    """A forked child has none of its parent's threads."""
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
+    """work(i, i + 1) for every i in [first, last), each once, in any order; work(first, last) for one thread.
+
+    >>> done = []
+    >>> share(lambda a, b: done.append((a, b)), 0, 3, threads=2)
+    >>> sorted(done)
+    [(0, 1), (1, 2), (2, 3)]
+    """
+    helpers = min(threads, last - first, _MOST) - 1
+    if helpers < 1:
+        work(first, last)
+        return
+    pieces = iter(range(first, last))
+
+    def take() -> None:
+        for piece in pieces:
+            work(piece, piece + 1)
+
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(_MOST, "hdr4me")
+    others = [_pool.submit(take) for _ in range(helpers)]
+    try:
+        take()
+    finally:
+        wait(
+            [other for other in others if not other.cancel()]
+        )  # their memory is the caller's: never leave early
+    for other in others:
+        if not other.cancelled():
+            other.result()
