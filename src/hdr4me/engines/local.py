@@ -146,7 +146,10 @@ class Local:
         tally = Tally(survey)
         found: list[Rejected] = []  # by the reading thread; dealt with here, so that handlers see one thread
         first = 0
-        for block in ahead(read_reports(source, survey, on_rejected=found.append)):
+        blocks = read_reports(source, survey, on_rejected=found.append)
+        for block in (
+            ahead(blocks) if self.threads > 1 else blocks
+        ):  # one thread is one: nothing changes cores
             tally.add_block(block, on_rejected=on_rejected, where=str(source), first_row=first)
             first += len(block)
             while found:

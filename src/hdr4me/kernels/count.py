@@ -177,7 +177,8 @@ def count_reports(
             for start in range(0, quick, _FULL):
                 at = slice(start, min(start + _FULL, quick))
                 _count_many(part[at], n_sampled, places, small, marks[at])
-                _take_back(part[at], n_sampled, places, entries, cells, small, marks[at])
+                if marks[at].any():
+                    _take_back(part[at], n_sampled, places, entries, cells, small, marks[at])
                 _empty(small, into)
         elif quick:
             seen = np.empty(n_sampled, np.uint64)

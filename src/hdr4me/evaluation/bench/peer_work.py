@@ -49,6 +49,17 @@ def duckdb(path: str) -> tuple[float, float]:
     return _timed(lambda: connection.execute(query).fetchall(), 1)
 
 
+def duckdb_reports(argument: str) -> tuple[float, float]:
+    """Counts from the very file of binary reports: slots cut out of it in SQL. Of six ways tried, the quickest."""
+    n_sampled, _, path = argument.partition(" ")
+    connection: Any = import_module("duckdb").connect()
+    connection.execute("SET threads = 1")
+    slots = ", ".join(f"substr(digits, {6 * s + 1}, 6)" for s in range(int(n_sampled)))
+    reports = f"SELECT hex(report) AS digits FROM read_parquet('{path}')"
+    query = f"SELECT slot, count(*) FROM (SELECT unnest([{slots}]) AS slot FROM ({reports})) GROUP BY slot"
+    return _timed(lambda: connection.execute(query).fetchall(), 1)
+
+
 def polars(path: str) -> tuple[float, float]:
     """The same."""
     os.environ["POLARS_MAX_THREADS"] = "1"  # read when polars is loaded
@@ -63,7 +74,9 @@ def _timed(work: Any, amount: float) -> tuple[float, float]:
     return time.process_time() - start, amount
 
 
-TASKS = {f.__name__: f for f in (opendp, diffprivlib, pure_ldp, multi_freq_ldpy, duckdb, polars)}
+TASKS = {
+    f.__name__: f for f in (opendp, diffprivlib, pure_ldp, multi_freq_ldpy, duckdb, duckdb_reports, polars)
+}
 
 
 def main() -> None:

@@ -232,7 +232,10 @@ def sampled(rounds: int) -> Suite:
 
 
 def tally(rounds: int, peers: Peers, folder: Path) -> Suite:
-    """Counts from a Parquet file of reports; the others get the same reports as a long table, their best layout."""
+    """Counts from a file of reports; the others get the same reports as a long table, their best layout.
+
+    DuckDB gets the very file of binary reports as well.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -260,15 +263,21 @@ def tally(rounds: int, peers: Peers, folder: Path) -> Suite:
         "hdr4me, Parquet": cpu(lambda: engine.tally([path], survey)),
         "hdr4me, Arrow file": cpu(lambda: engine.tally([arrow_path], survey)),
         "reading the Parquet file only": cpu(lambda: [len(block) for block in read_reports(path, survey)]),
-        "pyarrow group_by": cpu(lambda: _arrow_counts(long_path)),
-        "duckdb": lambda: peers.seconds("duckdb", str(long_path))[0],
-        "polars": lambda: peers.seconds("polars", str(long_path))[0],
+        "pyarrow group_by, long table": cpu(lambda: _arrow_counts(long_path)),
+        "duckdb, long table": lambda: peers.seconds("duckdb", str(long_path))[0],
+        "duckdb, the same Parquet file": lambda: peers.seconds("duckdb_reports", f"{m} {path}")[0],
+        "polars, long table": lambda: peers.seconds("polars", str(long_path))[0],
     }
     best = interleave(tasks, rounds)
     suite.rates = {name: n / seconds / 1e6 for name, seconds in best.items()}
-    if "duckdb" not in peers.absent:
-        for file in ("Parquet", "Arrow file"):
-            suite.ratio(f"{file} over duckdb", suite.rates[f"hdr4me, {file}"] / suite.rates["duckdb"], 7)
+    if not {"duckdb", "duckdb_reports"} & set(peers.absent):
+        for file, other in (
+            ("Parquet", "the same Parquet file"),
+            ("Parquet", "long table"),
+            ("Arrow file", "long table"),
+        ):
+            ratio = suite.rates[f"hdr4me, {file}"] / suite.rates[f"duckdb, {other}"]
+            suite.ratio(f"{file} over duckdb, {other}", ratio, 7)
     reading = suite.rates["reading the Parquet file only"]
     suite.ratio("share of just reading the Parquet file", suite.rates["hdr4me, Parquet"] / reading, 0.5)
     return suite
