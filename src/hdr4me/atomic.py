@@ -36,7 +36,7 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
     try:
         # Created here rather than by the caller: an unwritable folder is found before any work is done.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        _create(temporary, mode, path)
         with suppress(FileNotFoundError):
             temporary.chmod(target.stat().st_mode & 0o777)  # who may read it stays as it was
         yield temporary
@@ -48,6 +48,14 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
         raise
     with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe already
         _sync(target.parent)
+
+
+def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:
+    try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+    except OSError as error:
+        error.filename = os.fspath(path)  # the name that the caller knows
+        raise
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -182,3 +183,59 @@ def test_a_full_disk_loses_nothing(collected, tmp_path: Path, command: str) -> N
     assert "Traceback" not in done.stderr
     assert target.read_text() == "what was there before"
     assert [path.name for path in out.iterdir()] == [target.name]
+
+
+def test_an_output_is_never_an_input(plain, collected, tmp_path: Path) -> None:
+    """Nothing that was collected can be overwritten by what is made of it."""
+    folder = tmp_path / "copy"
+    shutil.copytree(collected.folder, folder)
+    survey, records, reports, schema = (
+        folder / path.name
+        for path in (collected.survey, collected.records, collected.reports, collected.schema)
+    )
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for arguments in [
+        ("perturb", survey, records, "-o", records),
+        ("tally", survey, reports, "-o", reports),
+        ("tally", survey, reports, "-o", survey),
+        ("tally", survey, reports, "-o", folder / "x", "--quarantine", folder / "x"),
+        ("survey", schema, "-o", schema),
+        ("estimate", folder / collected.tally.name, "--csv", folder / collected.tally.name),
+    ]:
+        assert "it is also" in plain(*arguments)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_missing_folder_is_named_before_any_work(plain, collected, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    for arguments in [
+        ("survey", collected.schema, "-o", gone / "s.json"),
+        ("perturb", collected.survey, collected.records, "-o", gone / "r.parquet"),
+        ("tally", collected.survey, collected.reports, "-o", gone / "t"),
+        ("merge", collected.tally, "-o", gone / "t"),
+        ("estimate", collected.tally, "--csv", gone / "a.csv"),
+    ]:
+        assert plain(*arguments).endswith(f"there is no folder {gone}")
+
+
+def test_files_that_are_no_reports_are_refused(plain, collected, folder: Path, tmp_path: Path) -> None:
+    """Nothing of them is copied into a quarantine: they may be the true records."""
+    for name in ("people.csv", "people.jsonl"):
+        path = tmp_path / name
+        path.write_text("age,height,smoker\n31,170,no\n")
+        bad = folder / "bad.jsonl"
+        assert "not a file of reports" in plain(
+            "tally", collected.survey, path, "-o", folder / "t", "--quarantine", bad
+        )
+    assert "not a file of reports" in plain("estimate", collected.tally, "--survey", collected.survey)
+
+
+def test_options_that_do_not_apply_are_refused(plain, run, collected, folder: Path, tmp_path: Path) -> None:
+    assert "is only shown" in plain("survey", collected.survey, "--epsilon", 5)
+    assert "is only shown" in plain("survey", collected.survey, "-o", folder / "s.json")
+    assert "both write to standard output" in plain("estimate", collected.tally, "--csv", "-", "--json")
+    assert "column=a,b,c" in plain("survey", collected.records, "--categories", "smoker=")
+    assert "--draws 1000000000000" in plain("audit", collected.survey, "--draws", 10**12)
+    assert "--seed -1" in plain("demo", "--users", 1000, "--seed", -1, "-o", folder / "demo")
+    assert "epsilon = nan" in plain("demo", "--users", 1000, "--epsilon", "nan", "-o", folder / "demo")
+    assert "more than once" in run("merge", collected.tally, collected.tally, "-o", tmp_path / "two").err

@@ -10,6 +10,7 @@ import pytest
 
 from hdr4me import __version__
 from hdr4me.cli.app import COMMANDS
+from hdr4me.cli.output import progress
 
 
 def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
@@ -34,6 +35,8 @@ def test_survey_shows_what_it_wrote(run, collected) -> None:
 
 def test_a_survey_from_a_data_file_needs_the_ranges_given(run, plain, collected, tmp_path: Path) -> None:
     assert "without a range: 'age', 'height'" in plain("survey", collected.records)
+    some = run("survey", collected.records, "--range", "age=0:120", "--mechanism", "duchi", "--json").json
+    assert some["n_dims"] == 1  # only what a range or categories are given for is asked
     out = tmp_path / "survey.json"
     outcome = run(
         "survey", collected.records, "--range", "age=0:120", "--range", "height=100:220",
@@ -123,7 +126,7 @@ def test_json_leaves_nothing_else_on_standard_output(collected, tmp_path: Path) 
     )
     assert done.stdout.lstrip().startswith("{")
     assert done.stdout.rstrip().endswith("}")
-    assert "tallying" in done.stderr
+    assert "wrote" in done.stderr
 
 
 def test_recalibration_says_what_it_did(run, collected) -> None:
@@ -135,7 +138,7 @@ def test_recalibration_says_what_it_did(run, collected) -> None:
     outcome = run("estimate", collected.tally, "--recalibrate", "l1")
     assert outcome.code == 0
     assert "HDR4ME L1" in outcome.err
-    assert "1 more lines" in outcome.err
+    assert "each categorical dimension (1)" in outcome.err
 
 
 def test_the_demonstration_ends_with_its_table(run, tmp_path: Path) -> None:
@@ -173,3 +176,13 @@ def test_spark_gives_the_same_tally(run, plain, collected, spark_session, tmp_pa
         "tally", collected.survey, collected.reports, "-o", here, "--master", "local[2]"
     )
     assert "give --survey" in plain("estimate", collected.tally, "--engine", "spark")
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    with progress("working", 10) as advance:
+        advance(10)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("working", 10) as advance:
+        advance(10)
+    assert "10/10" in capsys.readouterr().err

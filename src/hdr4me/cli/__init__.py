@@ -18,9 +18,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     from typer.exceptions import TyperException
 
-    from hdr4me.cli.app import app
-
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks ε shows a question mark
     try:
+        from hdr4me.cli.app import app
+
         result = app(args=arguments, prog_name="hdr4me", standalone_mode=False)
     except KeyboardInterrupt:
         return _complain("interrupted; no unfinished file was left", 130)

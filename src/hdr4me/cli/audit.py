@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_table
 from hdr4me.errors import InvalidInput
 
 
@@ -28,8 +28,8 @@ def audit(
     """
     from hdr4me.survey import Survey
 
-    if draws < 1000:
-        raise InvalidInput(f"--draws {draws} is not allowed: at least 1000")
+    if not 1000 <= draws <= 20_000_000:
+        raise InvalidInput(f"--draws {draws} is not allowed: 1000 to 20,000,000")
     document = Survey.load(survey)
     from hdr4me.evaluation.audit import audit as run
 
@@ -60,7 +60,16 @@ def audit(
     else:
         print_table(
             f"Audit of survey {document.fingerprint[:12]}",
-            ["table", "for", "dimensions", "worst ratio", "epsilon proven", "declared", "attack finds ≥", ""],
+            [
+                "table",
+                "for",
+                "dimensions",
+                "worst ratio",
+                "epsilon proven",
+                "declared",
+                "attack finds ≥",
+                "verdict",
+            ],
             [
                 [
                     f.mechanism,
@@ -75,7 +84,7 @@ def audit(
                 for f in found.findings
             ],
         )
-        print_note(
+        typer.echo(
             f"A whole report ({found.n_sampled} answers): ratio at most {_short(found.loss)}, "
             f"epsilon {found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
             + ("passes" if found.passed else "FAILS")

@@ -32,6 +32,8 @@ def bench(
     """
     if rounds < 1:
         raise InvalidInput(f"--rounds {rounds} is not allowed: at least 1 is needed")
+    if output is not None and output.exists() and not output.is_dir():
+        raise InvalidInput(f"--output {output} is a file: a folder is expected")
     from hdr4me.evaluation.bench.run import markdown, plot, run
 
     folder = None if no_peers or peers is None else peers.expanduser()

@@ -26,6 +26,8 @@ def demo(
     """
     if users < 1000:
         raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
+    if seed < 0:
+        raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
     from hdr4me.evaluation.demo import run_demo
 
     made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)

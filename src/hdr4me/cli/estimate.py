@@ -14,7 +14,8 @@ import typer
 from hdr4me.atomic import write_text
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
 from hdr4me.cli.output import print_json, print_note, print_table
-from hdr4me.cli.tally import load_sum
+from hdr4me.cli.paths import check_outputs, check_twice
+from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -51,7 +52,14 @@ def estimate(
 
     Example: hdr4me estimate week.tally --recalibrate auto --csv answer.csv
     """
+    to_stdout = str(csv) == "-"
+    if to_stdout and json:
+        raise InvalidInput("--csv - and --json both write to standard output: give one of them")
+    check_outputs([None if to_stdout else csv], [*source, survey])
+    check_twice(source)
     tally = _tally(source, survey, engine, master)
+    if survey is not None:
+        say_rejected(tally)
     found = tally.estimate()
     advice: list[str] = []
     if recalibrate is not None:
@@ -63,12 +71,17 @@ def estimate(
         rows = found.table(level, simultaneous=simultaneous)
     if csv is not None:
         text = _csv(rows)
-        sys.stdout.write(text) if str(csv) == "-" else write_text(csv, text)
+        if to_stdout:
+            sys.stdout.write(text)
+        else:
+            write_text(csv, text)
+            print_note(f"wrote {csv}")
     if json:
         print_json(
             {
                 "survey": tally.survey.fingerprint,
                 "users": tally.n_reports,
+                "rejected": tally.rejected,
                 "level": level,
                 "advice": advice,
                 "rows": rows,
@@ -76,7 +89,7 @@ def estimate(
         )
     elif csv is None:
         print_table(
-            f"{tally.n_reports:,} users, intervals at {level:.3g}"
+            f"{tally.n_reports:,} users, {100 * level:g} % intervals"
             + (" for all rows at once" if simultaneous else ""),
             COLUMNS,
             [[row.get(column) for column in COLUMNS] for row in rows],
@@ -84,7 +97,7 @@ def estimate(
     if advice and not json:
         print_note(advice[0])
         if len(advice) > 1:
-            print_note(f"and {len(advice) - 1} more lines, one for each categorical dimension, under --json")
+            print_note(f"--json says the same of each categorical dimension ({len(advice) - 1})")
 
 
 def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hdr4me.cli.output import print_note
+from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import describe, load_sum
 
 
@@ -20,6 +21,8 @@ def merge(
 
     Example: hdr4me merge monday.tally tuesday.tally --output week.tally
     """
+    check_outputs([output])  # it may be one of the tallies: they are read first, and it is replaced whole
+    check_twice(tallies)
     total = load_sum(tallies)
     total.save(output)
     describe(total, json)

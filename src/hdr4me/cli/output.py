@@ -58,7 +58,10 @@ def _cell(item: object) -> str:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar with the time left on standard error; the yielded function advances it."""
+    """A progress bar with the time left, if standard error is a terminal; the yielded function advances it."""
+    if not sys.stderr.isatty():  # nobody is watching: a log wants no bars
+        yield lambda count: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

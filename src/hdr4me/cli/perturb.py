@@ -9,6 +9,7 @@ import typer
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
 from hdr4me.cli.output import print_json, print_note
+from hdr4me.cli.paths import check_outputs
 
 
 def perturb(
@@ -29,6 +30,7 @@ def perturb(
     """
     from hdr4me.survey import Survey
 
+    check_outputs([output], [survey, records])
     document = Survey.load(survey)
     with open_engine(engine, master) as worker:
         n = worker.perturb(document, records, output)

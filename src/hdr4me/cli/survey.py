@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.paths import check_outputs
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def survey(
+    context: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(help="A schema (.json, .toml), a data file (.parquet, .csv), or a survey to show."),
@@ -37,19 +39,29 @@ def survey(
 ) -> None:
     """Design a survey from a schema: pick the tables, prove them private, write the document.
 
-    Ranges and categories are never read off the private data: for a data file you give them.
+    Ranges and categories are never read off the private data: for a data file you give them, and only the columns
+    that you give them for are asked.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
     from hdr4me.survey import Schema, Survey
 
+    check_outputs([output], [source])
     if source.suffix in (".parquet", ".csv", ".arrow"):
-        schema = Schema.infer(
-            source,
-            ranges={column: _range(column, text) for column, text in _pairs("--range", ranges)},
-            categories={column: text.split(",") for column, text in _pairs("--categories", categories)},
-        )
+        numeric = {
+            column: _range(column, text) for column, text in _pairs("--range", ranges, "column=low:high")
+        }
+        lists = {
+            column: text.split(",") for column, text in _pairs("--categories", categories, "column=a,b,c")
+        }
+        named = [*numeric, *lists] or None
+        schema = Schema.infer(source, ranges=numeric, categories=lists, columns=named)
     elif _is_survey(source):
+        for name, kind in context.params.items():
+            if name not in ("source", "json") and context.get_parameter_source(name).name != "DEFAULT":  # type: ignore[union-attr]
+                raise InvalidInput(
+                    f"--{name} = {kind} does not apply: {source} is a survey, and is only shown"
+                )
         _show(Survey.load(source), json)
         return
     else:
@@ -68,11 +80,11 @@ def _is_survey(path: Path) -> bool:
         return b'"hdr4me-survey"' in file.read(256)
 
 
-def _pairs(option: str, items: list[str] | None) -> list[tuple[str, str]]:
+def _pairs(option: str, items: list[str] | None, form: str) -> list[tuple[str, str]]:
     pairs = [item.partition("=") for item in items or []]
     for (column, equals, text), item in zip(pairs, items or [], strict=True):
         if not (column and equals and text):
-            raise InvalidInput(f"{option} {item!r} is not allowed: write column=value")
+            raise InvalidInput(f"{option} {item!r} is not allowed: write {form}")
     return [(column, text) for column, _, text in pairs]
 
 

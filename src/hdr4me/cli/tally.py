@@ -10,6 +10,7 @@ import typer
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
 from hdr4me.cli.output import print_json, print_note
+from hdr4me.cli.paths import check_outputs, check_twice
 
 if TYPE_CHECKING:
     from hdr4me.tally import Tally
@@ -27,12 +28,14 @@ def tally(
     master: MASTER = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Count reports into integers; bad ones are left out, counted by reason and kept in quarantine.
+    """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
 
     Example: hdr4me tally survey.json reports-*.parquet --output day.tally
     """
     from hdr4me.survey import Survey
 
+    check_outputs([output, quarantine], [survey, *reports])
+    check_twice(reports)
     document = Survey.load(survey)
     with open_engine(engine, master) as worker:
         counted = worker.tally(document, reports, quarantine, strict)
@@ -59,5 +62,10 @@ def describe(counted: Tally, json: bool) -> None:
         )
         return
     print_note(f"{counted.n_reports:,} reports of survey {counted.survey.fingerprint[:12]}")
+    say_rejected(counted)
+
+
+def say_rejected(counted: Tally) -> None:
+    """How many reports were left out, and why."""
     for reason, number in counted.rejected.items():
         print_note(f"{number:,} left out: {reason}")

@@ -90,7 +90,7 @@ def _kind(path: str | os.PathLike[str]) -> str:
         return "Arrow IPC"
     suffix = Path(path).suffix.lower()
     if suffix in (".parquet", ".arrow", ".feather"):
-        raise FormatError(f"{path} is not a whole {suffix[1:]} file: its first bytes are not")
+        raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
     return "CSV"
 
 

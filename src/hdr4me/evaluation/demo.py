@@ -65,15 +65,15 @@ def run_demo(
     from hdr4me.evaluation.html import svg
     from hdr4me.recalibrate import recalibrate_estimate
 
-    folder.mkdir(parents=True, exist_ok=True)
     schema = panel_schema()
+    say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
+    survey = Survey(schema, epsilon=epsilon, mechanism="optimal", n_sampled=1, name="fitness panel")
+    folder.mkdir(parents=True, exist_ok=True)
+    survey.save(folder / "survey.json")
     say(f"simulating {n_users:,} wearers of a fitness band, {len(schema)} dimensions")
     records = panel(n_users, seed)
     with replacing(folder / "records.parquet") as temporary:
         pq.write_table(records, temporary)
-    say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
-    survey = Survey(schema, epsilon=epsilon, mechanism="optimal", n_sampled=1, name="fitness panel")
-    survey.save(folder / "survey.json")
     say("perturbing every record with cryptographic randomness")
     engine = Local()
     engine.perturb(folder / "records.parquet", survey, folder / "reports.parquet")

@@ -51,9 +51,9 @@ def read_reports(
 ) -> Iterator[NDArray[np.uint8]]:
     """The reports in a file, as blocks of uint8 with shape (n, report_size).
 
-    The format is told by the file's first bytes, not by its name. What can only be known by reading (a line that is
-    no report, a null) goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
-    the blocks of Parquet and Arrow files are checked when they are tallied.
+    Parquet and Arrow are told by the file's first bytes, JSON lines by the name's suffix. What can only be known by
+    reading (a line that is no report, a null) goes to `on_rejected`, which raises unless another handler is given;
+    codes and dimensions in the blocks of Parquet and Arrow files are checked when they are tallied.
     """
     reader = _READERS[_format(path)]
     return reader(path, survey, on_rejected, block_rows or max(1, BLOCK_BYTES // survey.report_size))
@@ -107,5 +107,7 @@ def _format(path: str | os.PathLike[str]) -> str:
         return "arrow"
     named = SUFFIXES.get(Path(path).suffix.lower())
     if named in ("parquet", "arrow"):
-        raise FormatError(f"{path} is not a whole {named} file: its first bytes are not")
+        raise FormatError(f"{path} is not a whole {named} file: it does not begin like one")
+    if named is None:
+        raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")
     return "lines"

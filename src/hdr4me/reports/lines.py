@@ -31,7 +31,7 @@ def longest_line(survey: Survey) -> int:
 def read_lines(
     path: str | os.PathLike[str], survey: Survey, on_rejected: OnRejected, block_rows: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Blocks of the valid reports; a file in which every line is another survey's is an error."""
+    """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
     limit = longest_line(survey)
     rows: list[bytes] = []
     n_good = n_other = 0
@@ -56,6 +56,8 @@ def read_lines(
         raise FormatError(f"{path} is empty")
     if foreign is not None and not n_good + n_other:
         raise FingerprintMismatch(str(path), survey.fingerprint, foreign)
+    if not n_good:
+        raise FormatError(f"{path} is not a file of reports: none of its {n_other} lines is one")
     if rows:
         yield _block(rows, survey)
 

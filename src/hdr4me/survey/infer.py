@@ -33,7 +33,8 @@ def infer(
     missing_range = [
         name for name in asked if types[name] == "number" and name not in {**ranges, **categories}
     ]
-    missing_list = [name for name in asked if types[name] == "text" and name not in categories]
+    given = {**ranges, **categories}
+    missing_list = [name for name in asked if types[name] == "text" and name not in given]
     if missing_range:
         raise InvalidInput(f"numeric columns without a range: {', '.join(map(repr, missing_range))}")
     if missing_list:
@@ -48,7 +49,7 @@ def _dimension(
         return Categorical(name, categories[name])
     if kind == "truth" and name not in ranges:
         return Categorical(name, ["false", "true"])
-    if kind not in ("number", "truth"):
+    if kind not in ("number", "truth", "text"):  # numbers among which something else stood are text
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, texts and truth values can be asked"
         )
