@@ -128,7 +128,8 @@ def test_plan_as_json(run: Callable[..., Any]) -> None:
 
 def test_plan_in_words(run: Callable[..., Any]) -> None:
     found = run("plan", "--users", "5000", "--dims", "300", "--epsilon", "1", "--tolerance", "0.1", "--each")
-    assert found.code == 0
+    assert found.code == 1
+    assert "±0.1 is not reached with 95 % probability, ±" in found.out
     assert "±0.1 is kept by each with" in found.out
     assert "raw: by shrinking, not by knowing" in found.out
 
@@ -152,6 +153,73 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     assert words.err.startswith("not reachable: 100 users")
     assert document.json["reachable"] is False
     assert document.json["nearest"]["options"][0]["tolerance_joint"] > 0.01
+
+
+EVERYTHING = ("plan", "--users", "20000", "--dims", "50", "--epsilon", "1", "--tolerance", "0.05")
+
+
+def test_everything_given_is_checked_at_95_percent(run: Callable[..., Any], tmp_path: Path) -> None:
+    """The probability's default is as good as a typed one: same verdict, same message, same nearest plan."""
+    implied, typed = run(*EVERYTHING, "--json"), run(*EVERYTHING, "--probability", "0.95", "--json")
+    assert implied.code == typed.code == 1
+    assert implied.json["reachable"] is typed.json["reachable"] is False
+    assert implied.json["message"] == typed.json["message"]
+    assert implied.json["nearest"] == typed.json["nearest"]
+    assert implied.json["tolerance"] == 0.05
+    assert "±0.05 is not reached" in implied.json["summary"]
+    page = tmp_path / "plan.html"
+    words = run(*EVERYTHING, "--html", page)
+    assert words.code == 1
+    assert words.err.startswith("not reachable: 20,000 users")
+    assert words.err.endswith(f"wrote {page}\n")
+    assert "&lt; 0.001" in page.read_text("utf-8")
+    assert "e-2" not in page.read_text("utf-8").split("Options, best first")[1]
+    wide = run("plan", "--users", "20000", "--dims", "50", "--epsilon", "1", "--tolerance", "0.5", "--json")
+    assert (wide.code, wide.json["reachable"]) == (0, True)
+
+
+def test_no_survey_for_what_is_not_reached(run: Callable[..., Any], collected: Any, tmp_path: Path) -> None:
+    survey = tmp_path / "survey.json"
+    found = run(
+        *("plan", "--schema", collected.schema, "--users", 100, "--epsilon", 1, "--tolerance", 0.01),
+        *("--mechanism", "duchi", "--output", survey),
+    )
+    assert found.code == 1
+    assert f"{survey} not written" in found.err
+    assert not survey.exists()
+
+
+SMALL = ("plan", "--users", "100", "--dims", "2", "--epsilon", "1")
+ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("plan", "--tolerance", "0.05"), "--users and --dims and --epsilon are missing"),
+        (
+            ("plan", "--users", "9", "--dims", "5"),
+            "--tolerance is missing: without it no epsilon can be found",
+        ),
+        (("plan", "--users", "0", "--dims", "5", "--epsilon", "1"), "--users 0 is not allowed"),
+        ((*SMALL, "--rank-by", "luck"), "--rank-by 'luck' is not allowed"),
+        ((*SMALL, "--mechanism", "n_users"), "--mechanism 'n_users' is not allowed"),
+        ((*SMALL, "--png", "p.txt"), "--png p.txt is not allowed: its name must end in .png, .svg, .pdf"),
+        (
+            (*SMALL, "--html", "p.svg", "--png", "./p.svg"),
+            "--png p.svg is not allowed: --html names the same",
+        ),
+        ((*SMALL, "--html", ""), "--html '.' is not allowed: it is a directory"),
+        ((*ONE, "--tolerance", ""), "--tolerance '' is not allowed: numbers"),
+        ((*ONE, "--tolerance", "nan"), "--tolerance nan is not allowed: numbers >= 0"),
+        ((*ONE, "--dims", "0"), "--dims 0 is not allowed"),
+        ((*ONE, "--dims", "3", "--sampled", "4"), "--sampled 4 is not allowed: at most --dims 3"),
+        ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
+        ((*ONE, "--values", "0.5,nan"), "--values with nan are not allowed: finite numbers"),
+    ],
+)
+def test_messages_name_options(arguments: tuple[str, ...], says: str, plain: Callable[..., str]) -> None:
+    assert plain(*arguments).startswith(f"hdr4me: {says}")
 
 
 def test_plan_draws_and_writes(run: Callable[..., Any], collected: Any, tmp_path: Path) -> None:

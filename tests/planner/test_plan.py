@@ -131,6 +131,26 @@ def test_reachable_when_everything_is_given() -> None:
     assert found.best.joint_probability_within >= 0.95
 
 
+def test_everything_given_is_ranked_and_says_what_is_not_reached() -> None:
+    found = plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.05)
+    assert not found.reachable
+    assert len(found) > 1
+    reached = f"±{found.best.tolerance_joint:.2g} is"
+    assert f"±0.05 is not reached with 95 % probability by all at once, {reached}" in found.summary
+    refusal = found.refusal()
+    assert isinstance(refusal, NotReachable)
+    assert refusal.nearest.reachable
+    alone = plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.4, jointly=False)
+    assert alone.reachable
+    assert alone.shortfall == ""
+    assert not plan(n_users=150_000, n_dims=750, epsilon=1.0, tolerance=0.4).reachable
+
+
+def test_the_nearest_to_too_many_categories_has_categories() -> None:
+    with pytest.raises(NotReachable, match="one dimension do not keep 4 frequencies"):
+        plan(n_users=10, epsilon=0.1, tolerance=1e-3, n_categories=4)
+
+
 def test_speed() -> None:
     """The promise is 1 s for 750 dimensions and 3 s for 10,000, after import (of this process's own time)."""
     for d, limit in ((750, 1.0), (10_000, 3.0)):

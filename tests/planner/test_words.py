@@ -42,6 +42,21 @@ def test_all_zeros_in_both_directions() -> None:
     assert "times the error" in plan(n_users=10**7, n_dims=10, epsilon=1.0).summary
 
 
+def test_why_optimal_is_not_first() -> None:
+    even = plan(n_users=100_000, n_dims=100, epsilon=2.0)
+    assert even.best.mechanism == "piecewise"
+    assert "over values spread evenly piecewise has less on average (--prior worst" in even.summary
+    worst = plan(n_users=100_000, n_dims=100, epsilon=2.0, prior="worst")
+    assert worst.best.mechanism != "optimal"
+    assert f"{worst.best.mechanism} has less at its worst." in worst.summary
+    for silent in (
+        plan(n_users=100_000, n_dims=100, epsilon=2.0, mechanisms=["piecewise", "duchi"]),
+        plan(n_users=100_000, n_dims=100, epsilon=1.0),
+        plan(n_users=100_000, n_dims=4, n_categories=3, epsilon=2.0),
+    ):
+        assert "is not first here" not in silent.summary
+
+
 @pytest.mark.parametrize(
     ("x", "text"),
     [

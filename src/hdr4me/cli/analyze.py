@@ -6,13 +6,24 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
+
+_OPTIONS = {
+    "n_users": "--users",
+    "n_dims": "--dims",
+    "n_sampled": "--sampled",
+    "t": "--values",
+    **{
+        name: f"--{name}" for name in ("mechanism", "epsilon", "values", "probabilities", "prior", "variance")
+    },
+}
 
 
 def analyze(
     mechanism: Annotated[
-        str, typer.Option(help="laplace, scdf, staircase, duchi, piecewise, hybrid, square_wave, ...")
+        str, typer.Option(help="optimal, piecewise, hybrid, duchi, square_wave, laplace, scdf or staircase.")
     ],
     epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")],
     users: Annotated[int, typer.Option(help="Number of users (n).")],
@@ -27,7 +38,7 @@ def analyze(
         str | None, typer.Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
     ] = None,
     prior: Annotated[
-        str | None, typer.Option(help="uniform: values spread evenly. Neither: the worst case.")
+        str | None, typer.Option(help="uniform; without --prior or --values: the worst case.")
     ] = None,
     variance: Annotated[str, typer.Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
     calibrated: Annotated[
@@ -48,23 +59,28 @@ def analyze(
     from hdr4me.mechanisms.law import check_epsilon
 
     m = dims if sampled is None else sampled
-    check_epsilon(epsilon)
-    if m < 1:
-        raise InvalidInput(f"--sampled {m} is not allowed: a whole number >= 1")
-    law: Any = named(mechanism, epsilon=epsilon / m)
-    dev = deviation(
-        law.exact() if table else law,
-        n_users=users,
-        n_dims=dims,
-        n_sampled=m,
-        values=None if values is None else _numbers("--values", values),
-        probabilities=None if probabilities is None else _numbers("--probabilities", probabilities),
-        prior=prior,
-        variance=cast("Literal['exact', 'paper']", variance),
-        calibrated=calibrated,
-    )
+    for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
+        if count < 1:
+            raise InvalidInput(f"{option} {count} is not allowed: a whole number >= 1")
     tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
-    at = dict(zip(tolerances, _numbers("--tolerance", tolerance) if tolerance else [], strict=True))
+    at = dict(zip(tolerances, [] if tolerance is None else _numbers("--tolerance", tolerance), strict=True))
+    for text, ξ in at.items():
+        if not ξ >= 0:
+            raise InvalidInput(f"--tolerance {text} is not allowed: numbers >= 0")
+    with named_options(_OPTIONS):
+        check_epsilon(epsilon)
+        law: Any = named(mechanism, epsilon=epsilon / m)
+        dev = deviation(
+            law.exact() if table else law,
+            n_users=users,
+            n_dims=dims,
+            n_sampled=m,
+            values=None if values is None else _numbers("--values", values),
+            probabilities=None if probabilities is None else _numbers("--probabilities", probabilities),
+            prior=prior,
+            variance=cast("Literal['exact', 'paper']", variance),
+            calibrated=calibrated,
+        )
     result = {
         "mechanism": mechanism,
         "epsilon": epsilon,

@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput, NotReachable
 
 if TYPE_CHECKING:
     from hdr4me.planner import Plan
+
+_OPTIONS = {
+    "n_users": "--users",
+    "n_dims": "--dims",
+    "n_categories": "--categories",
+    "rank_by": "--rank-by",
+    "mechanisms": "--mechanism",
+    **{
+        name: f"--{name}"
+        for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior")
+    },
+}
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def plan(
@@ -49,18 +63,20 @@ def plan(
         Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with the pictures.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the pictures.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
 
     Give users, dimensions and epsilon to learn the error; leave one of them out and give a tolerance to learn how many,
-    how much or how few. Exit code 1 if what is asked cannot be reached (the nearest that can is shown).
+    how much or how few. Give all four and they are checked. Exit code 1 if what is asked cannot be reached: the
+    nearest that can is shown (and drawn), and no survey is written.
 
     Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
     """
     from hdr4me.planner import plan as make
 
+    _check_files({"--schema": schema, "--output": output, "--html": html, "--png": png})
     loaded: Any = None
     if schema is not None:
         from hdr4me.survey import Schema
@@ -68,44 +84,72 @@ def plan(
         loaded = Schema.load(schema)
     if output is not None and loaded is None:
         raise InvalidInput("--output needs --schema: a survey names its dimensions")
+    refusal: NotReachable | None = None
     try:
-        found = make(
-            n_users=users,
-            n_dims=dims,
-            schema=loaded,
-            epsilon=epsilon,
-            tolerance=tolerance,
-            probability=probability,
-            n_categories=categories,
-            mechanisms=mechanism,
-            categorical=categorical,
-            prior=cast("Literal['uniform', 'worst']", prior),
-            jointly=not each,
-            rank_by=rank_by,
-        )
-    except NotReachable as refusal:
-        if json:
-            print_json({"reachable": False, "message": str(refusal), "nearest": refusal.nearest.to_dict()})
-        else:
-            print_note(str(refusal))
-            _show(refusal.nearest)
-        raise typer.Exit(1) from None
-    if output is not None:
+        with named_options(_OPTIONS):
+            found = make(
+                n_users=users,
+                n_dims=dims,
+                schema=loaded,
+                epsilon=epsilon,
+                tolerance=tolerance,
+                probability=probability,
+                n_categories=categories,
+                mechanisms=mechanism,
+                categorical=categorical,
+                prior=cast("Literal['uniform', 'worst']", prior),
+                jointly=not each,
+                rank_by=rank_by,
+            )
+        if not found.reachable:
+            refusal = found.refusal()
+    except NotReachable as insisted:
+        refusal, found = insisted, insisted.nearest
+    if refusal is not None and not json:
+        print_note(str(refusal))
+    if output is not None and refusal is None:
         found.best.survey(loaded).save(output)
         print_note(f"wrote {output}")
-    if html is not None or png is not None:
-        from hdr4me.cli.plan_figures import write_html, write_png
-
-        if html is not None:
-            write_html(found, html)
-            print_note(f"wrote {html}")
-        if png is not None:
-            write_png(found, png)
-            print_note(f"wrote {png}")
+    elif output is not None:
+        print_note(f"{output} not written: the tolerance asked for is not reached")
+    _draw(found, html, png)
     if json:
-        print_json({"reachable": True, **found.to_dict()})
+        document = {"reachable": refusal is None, **found.to_dict()}
+        if refusal is not None:
+            document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
+        print_json(document)
     else:
         _show(found)
+    if refusal is not None:
+        raise typer.Exit(1)
+
+
+def _check_files(files: dict[str, Path | None]) -> None:
+    """Before any work: each file is another one, none is a directory, and pictures are of a kind that is drawn."""
+    seen: dict[Path, str] = {}
+    for option, path in files.items():
+        if path is None:
+            continue
+        where = path.resolve()
+        if where in seen:
+            raise InvalidInput(f"{option} {path} is not allowed: {seen[where]} names the same file")
+        if where.is_dir():
+            raise InvalidInput(f"{option} {str(path)!r} is not allowed: it is a directory")
+        seen[where] = option
+    png = files["--png"]
+    if png is not None and png.suffix.lower() not in _PICTURES:
+        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
+
+
+def _draw(found: Plan, html: Path | None, png: Path | None) -> None:
+    if html is None and png is None:
+        return
+    from hdr4me.cli.plan_figures import write_html, write_png
+
+    for path, write in ((html, write_html), (png, write_png)):
+        if path is not None:
+            write(found, path)
+            print_note(f"wrote {path}")
 
 
 def _show(found: Plan) -> None:

@@ -117,13 +117,17 @@ def write_png(plan: Plan, path: Path) -> None:
     draw(plan).savefig(path, dpi=150)
 
 
+def _probability(p: float) -> str:
+    return f"{p:.4g}" if p >= 0.001 else "< 0.001"
+
+
 def write_html(plan: Plan, path: Path) -> None:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
     from hdr4me.evaluation import html
 
     options = [
         [o.mechanism, o.n_sampled, f"{o.mse:.4g}", f"{o.tolerance_each:.3g}", f"{o.tolerance_joint:.3g}",
-         f"{o.worst_tolerance_joint:.3g}", f"{o.probability_within:.4g}", f"{o.joint_probability_within:.4g}"]
+         f"{o.worst_tolerance_joint:.3g}", _probability(o.probability_within), _probability(o.joint_probability_within)]
         for o in plan.options
     ]  # fmt: skip
     ξ = plan.best.tolerance
@@ -142,7 +146,7 @@ def write_html(plan: Plan, path: Path) -> None:
             f"{w.tolerance:.3g}",
             w.mechanism + (" (raw)" if w.raw else ""),
             w.n_sampled,
-            f"{w.probability_within:.4g}",
+            _probability(w.probability_within),
         ]
         for w in plan.winners
     ]

@@ -40,7 +40,10 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
     [0.25, 0.75]
     """
     v = np.atleast_1d(_floats("values", values))
-    if v.size == 0 or v.ndim > 2 or not np.all(np.isfinite(v)):
+    finite = np.isfinite(v)
+    if not np.all(finite):
+        raise InvalidInput(f"values with {float(v[~finite][0])!r} are not allowed: finite numbers")
+    if v.size == 0 or v.ndim > 2:
         raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
     if probabilities is None:
         p = np.full(v.shape[-1], 1.0 / v.shape[-1])

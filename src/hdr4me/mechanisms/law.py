@@ -133,7 +133,9 @@ class Mechanism(ABC):
         low, high = self.domain
         if not np.all((values >= low) & (values <= high)):
             bad = values[~((values >= low) & (values <= high))].flat[0]
-            raise InvalidInput(f"t = {bad!r} is not allowed: {self.name} takes values in [{low:g}, {high:g}]")
+            raise InvalidInput(
+                f"t = {float(bad)!r} is not allowed: {self.name} takes values in [{low:g}, {high:g}]"
+            )
         return values
 
 

@@ -60,7 +60,60 @@ class Plan(Sequence[Option]):
     @property
     def summary(self) -> str:
         """One line in plain words."""
-        return summary(self.best, self.solved, self.asked)
+        return summary(self.best, self.solved, self.asked, self.shortfall, self._why_not_optimal)
+
+    @cached_property
+    def reachable(self) -> bool:
+        """Does any candidate keep the tolerance asked for? True if none was asked for, or if it was solved for."""
+        if self.asked is None or self.solved:
+            return True
+        jointly, p = self.setting.jointly, self.best.probability
+        shown = max(o.joint_probability_within if jointly else o.probability_within for o in self.options)
+        return bool(shown >= p or self.setting.success(self.asked) >= np.log(p))
+
+    @property
+    def shortfall(self) -> str:
+        """What is not reached, and what is; empty if the plan is reachable."""
+        if self.reachable:
+            return ""
+        assert self.asked is not None
+        best, jointly = self.best, self.setting.jointly and self.best.workload.n_coordinates > 1
+        reached = min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
+        return (
+            f"±{number(self.asked)} is not reached with {percent(best.probability)} probability"
+            f"{' by all at once' if jointly else ''}, ±{number(reached)} is"
+        )
+
+    def refusal(self) -> NotReachable:
+        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take."""
+        setting, tolerance, probability = self.setting, self.asked, self.best.probability
+        assert tolerance is not None
+        nearest = _rank(setting, None, probability, self.best.schema, "", "error")
+        words = f"{setting.n_users:,} users and ε = {setting.epsilon:g}"
+        message = _not_reachable(nearest, tolerance, probability, words)
+        users = smallest_users(setting, tolerance, probability)
+        budget = smallest_epsilon(setting, tolerance, probability)
+        ways = [f"{users:,} users"] if users is not None else []
+        ways += [f"ε = {budget:g}"] if budget is not None else []
+        return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
+
+    @property
+    def _why_not_optimal(self) -> str:
+        """Why `optimal` was a candidate for numbers and is not the first; empty if it is, or was none."""
+        best = self.best
+        if (
+            not best.workload.numeric
+            or best.mechanism == "optimal"
+            or "optimal" not in self.setting.mechanisms
+        ):
+            return ""
+        words = "optimal, which makes the largest variance of a report smallest, is not first here: "
+        if self.setting.prior == "uniform":
+            return (
+                words + f"over values spread evenly {best.mechanism} has less on average "
+                '(--prior worst, prior="worst", ranks by the worst case)'
+            )
+        return words + f"with the spread of the values themselves {best.mechanism} has less at its worst"
 
     @property
     def mechanisms(self) -> tuple[Option, ...]:
@@ -111,8 +164,9 @@ def plan(
 
     Give users, dimensions (or a schema) and ε to learn the error; leave out ONE of the three and give a `tolerance`
     to learn the fewest users, the smallest ε or the most dimensions that keep within it with `probability` (0.95
-    unless given), for all coordinates at once unless `jointly` is False. Everything given: checked, and refused with
-    `NotReachable` (which carries the nearest plan) if no candidate meets it.
+    unless given), for all coordinates at once unless `jointly` is False. Everything given: checked. If no candidate
+    meets it, the plan's `reachable` is False and its summary says what is reached instead; if the `probability` is
+    given too, it is insisted on, and refused with `NotReachable` (which carries the nearest plan).
 
     Tolerances are on the [−1, 1] scale for numbers and on [0, 1] for frequencies. `prior` says whose values: "uniform",
     or "worst" for a promise that holds whatever they are.
@@ -140,10 +194,10 @@ def plan(
     if solved:
         assert tolerance is not None
         setting = _solve(setting, solved, tolerance, chosen)
-    found = _rank(setting, tolerance, chosen, schema, solved, rank_by)
-    if not solved and tolerance is not None and probability is not None:
-        _insist(found, tolerance, chosen)
-    return replace(found, asked=tolerance)
+    found = replace(_rank(setting, tolerance, chosen, schema, solved, rank_by), asked=tolerance)
+    if probability is not None and not found.reachable:
+        raise found.refusal()
+    return found
 
 
 def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:
@@ -161,26 +215,11 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
         if dims is not None:
             size = setting.workload.categorical[0][0] if setting.workload.categorical else None
             return replace(setting, workload=Workload.of_size(dims, size))
-        setting = replace(setting, workload=Workload.of_size(1))
     nearest = _rank(setting, None, probability, None, "", "error")
     limit = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}"}.get(
         solved, "one dimension"
     )
     raise NotReachable(_not_reachable(nearest, tolerance, probability, f"even {limit}"), nearest)
-
-
-def _insist(found: Plan, tolerance: float, probability: float) -> None:
-    setting = found.setting
-    if setting.success(tolerance) >= np.log(probability):
-        return
-    nearest = _rank(setting, None, probability, found.best.schema, "", "error")
-    words = f"{setting.n_users:,} users and ε = {setting.epsilon:g}"
-    message = _not_reachable(nearest, tolerance, probability, words)
-    users = smallest_users(setting, tolerance, probability)
-    budget = smallest_epsilon(setting, tolerance, probability)
-    ways = [f"{users:,} users"] if users is not None else []
-    ways += [f"ε = {budget:g}"] if budget is not None else []
-    raise NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
 
 def _not_reachable(nearest: Plan, tolerance: float, probability: float, reason: str) -> str:

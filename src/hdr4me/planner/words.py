@@ -37,8 +37,10 @@ def percent(p: float) -> str:
     return f"{100 * p:.3g} %"
 
 
-def summary(option: Option, solved: str, asked: float | None = None) -> str:
-    """One line for the person who asked."""
+def summary(
+    option: Option, solved: str, asked: float | None = None, shortfall: str = "", why: str = ""
+) -> str:
+    """One line for the person who asked; `shortfall` says what is not reached, `why` what may surprise."""
     what = option.workload.what
     single = option.workload.n_coordinates == 1
     ask = {"n_users": "You need", "epsilon": "You need", "n_dims": "You can ask"}.get(solved, "")
@@ -75,6 +77,8 @@ def summary(option: Option, solved: str, asked: float | None = None) -> str:
             if single
             else f" and by all at once with {percent(option.joint_probability_within)} probability"
         )
+    if shortfall:
+        within = f"; {shortfall}" + within
     by = option.mechanism
     if option.categorical and option.workload.numeric:
         by += f" and {option.categorical}"
@@ -87,5 +91,12 @@ def summary(option: Option, solved: str, asked: float | None = None) -> str:
             f"; all zeros would score BETTER, {number(zeros)} of the error: too few reports to learn from"
         )
     return (
-        head + body + worst + within + how + baseline + f"; re-calibration is {option.recalibration.verdict}."
+        head
+        + body
+        + worst
+        + within
+        + how
+        + baseline
+        + f"; re-calibration is {option.recalibration.verdict}"
+        + (f"; {why}." if why else ".")
     )
