@@ -78,3 +78,46 @@ def test_advice_offers_auto_where_a_method_helps_less() -> None:
     found = recalibrate(theta + 0.1 * rng.normal(size=200), np.full(200, 0.1), "clip")
     assert "auto would give" in found.advice
     assert "HARMS" not in found.advice
+
+
+@pytest.mark.parametrize(
+    ("means", "sigma"),
+    [
+        ([0.5, 0.2], 0.1),
+        ([0.5, 0.2, -0.7], 0.1),
+        ([1.4, 0.2], 0.3),
+        (np.linspace(-0.9, 0.9, 20), 0.05),
+        (np.linspace(-0.9, 0.9, 20), np.linspace(0.01, 0.2, 20)),
+        (np.linspace(-0.9, 0.9, 60), 0.02),
+        (np.full(10, 0.3), 5.0),
+    ],
+)
+def test_auto_never_accuses_itself(means: list[float], sigma: float) -> None:
+    found = recalibrate(means, sigma)
+    assert "HARMS" not in found.advice
+    assert "auto would give" not in found.advice
+    assert found.harm <= 1 + 1e-12  # rounding of a mean
+    assert np.mean(found.posterior_sd**2) == pytest.approx(found.expected_error_after, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "clip", "none", "james_stein"])
+def test_where_nothing_moved_the_error_is_what_it_was(method: str) -> None:
+    """James–Stein changes nothing below three dimensions."""
+    found = recalibrate([0.5, 0.2], [0.1, 0.3], method)
+    np.testing.assert_array_equal(found.enhanced_mean, [0.5, 0.2])
+    assert found.expected_error_after == found.expected_error_before
+    np.testing.assert_allclose(found.posterior_sd, [0.1, 0.3], rtol=1e-15)
+    assert "HARMS" not in found.advice
+
+
+def test_what_auto_would_give_is_what_auto_gives() -> None:
+    x = np.linspace(-0.9, 0.9, 20)
+    given = recalibrate(x, 0.05).expected_error_after
+    assert f"auto would give {given:.3g}" in recalibrate(x, 0.05, "zeros").advice
+
+
+def test_clipping_what_lies_outside_is_told_as_help() -> None:
+    found = recalibrate([3.0, 0.2], [1.0, 1.0], "clip")
+    assert found.posterior_sd[0] < 1
+    assert found.posterior_sd[1] == 1
+    assert found.harm < 1

@@ -91,3 +91,14 @@ def test_refusals() -> None:
         recalibrate_frequencies([0.5, 0.5], 0.1, "softmax")
     with pytest.raises(InvalidInput, match=r"means\[0\] = nan"):
         recalibrate_frequencies([np.nan, 0.5], 0.1)
+    with pytest.raises(InvalidInput, match="option 'z' is not allowed for method 'base_cut'"):
+        recalibrate_frequencies([0.5, 0.5], 0.1, "base_cut", z=3)
+
+
+def test_harm_is_told_where_a_method_harms() -> None:
+    f = [0.4, 0.35, 0.25]
+    assert (
+        "zeros HARMS here, expected error 0.0001 before" in recalibrate_frequencies(f, 0.01, "zeros").advice
+    )
+    for method in ("auto", "norm_sub", "clip", "l2"):  # l2 moves these by a tenth of the noise
+        assert "HARMS" not in recalibrate_frequencies(f, 0.01, method).advice

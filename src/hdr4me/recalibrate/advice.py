@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["advise"]
+__all__ = ["TOLERANCE", "advise"]
 
 _NAMES = {
     "l1": "HDR4ME L1",
@@ -22,7 +22,7 @@ _ACCOUNTS = {
     "sharp": "the means gather in a few values",
 }
 # Expected errors are estimates themselves; a difference below this is not called harm.
-_TOLERANCE = 1.05
+TOLERANCE = 1.05
 
 
 def advise(
@@ -30,11 +30,11 @@ def advise(
     *,
     before: float,
     after: float,
-    best: float,
+    best: float | None,
     signal_share: float,
     probabilities: dict[str, float] | None,
 ) -> str:
-    """The advice line from expected mean squared errors before, after, and under `auto`.
+    """The advice line from expected mean squared errors before, after, and under `auto` (None: this is `auto`).
 
     >>> advise("l1", before=0.01, after=0.05, best=0.009, signal_share=1.0, probabilities=None)
     'HDR4ME L1 HARMS here: expected error 0.01 before, 0.05 after (5.0 times worse); auto would give 0.009. The
@@ -45,11 +45,11 @@ def advise(
         account = max(probabilities, key=lambda name: probabilities[name])
         line += f" ({_ACCOUNTS[account]}, weight {probabilities[account]:.2f})"
     errors = f"expected error {before:.3g} before, {after:.3g} after"
-    if after > _TOLERANCE * before:
+    if best is not None and after > TOLERANCE * before:
         ratio = f"{after / before:.1f} times worse" if before > 0 else "worse"
         line += f" HARMS here: {errors} ({ratio}); auto would give {best:.3g}"
     else:
         line += f": {errors}"
-        if used not in ("bayes", "none") and after > _TOLERANCE * best:
+        if best is not None and used not in ("bayes", "none") and after > TOLERANCE * best:
             line += f"; auto would give {best:.3g}"
     return f"{line}. The signal exceeds the noise in {100 * signal_share:.0f} % of the dimensions."

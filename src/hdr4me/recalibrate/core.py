@@ -20,7 +20,8 @@ from hdr4me.recalibrate.auto import choose
 from hdr4me.recalibrate.bayes import fit_posterior
 from hdr4me.recalibrate.cells import Floats
 from hdr4me.recalibrate.confidence import deviation_bound
-from hdr4me.recalibrate.inputs import Inputs, check_inputs
+from hdr4me.recalibrate.expected import error_after, error_before
+from hdr4me.recalibrate.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibrate.james_stein import james_stein
 from hdr4me.recalibrate.l1 import soft_threshold
 from hdr4me.recalibrate.l2 import l2_weights, shrink
@@ -28,9 +29,9 @@ from hdr4me.recalibrate.result import Guarantee, Recalibration
 from hdr4me.recalibrate.sure import sure_threshold
 from hdr4me.recalibrate.trivial import clip, zeros
 
-__all__ = ["METHODS", "recalibrate"]
+__all__ = ["METHODS", "OPTIONS", "recalibrate"]
 
-_OPTIONS = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "auto": (),
     "bayes": (),
     "james_stein": ("towards",),
@@ -41,7 +42,7 @@ _OPTIONS = {
     "clip": (),
     "none": (),
 }
-METHODS = tuple(_OPTIONS)
+METHODS = tuple(OPTIONS)
 """Every method that `recalibrate` takes."""
 
 
@@ -70,14 +71,7 @@ def recalibrate(
     >>> better.guarantee.probability_all < 1e-300
     True
     """
-    if method not in _OPTIONS:
-        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(METHODS)}")
-    for name in options:
-        if name not in _OPTIONS[method]:
-            allowed = ", ".join(_OPTIONS[method]) or "none"
-            raise InvalidInput(
-                f"option {name!r} is not allowed for method {method!r}, which takes: {allowed}"
-            )
+    check_method(method, options, OPTIONS)
     given = check_inputs(means, standard_errors, bias, slope, domain)
     noisy = given.noisy
     enhanced, weights = given.calibrated, np.zeros(given.means.size)
@@ -95,17 +89,14 @@ def recalibrate(
         else:
             answer, weights[noisy] = _apply(used, part, options)
         enhanced[noisy] = answer
-        spread_error[noisy] = summary.expected_error(answer)
+        spread_error[noisy] = error_after(used, part, answer, summary, safe=method == "auto")
         signal[noisy] = summary.signal
         safe = choose(x.size)
-        best = _mean(
-            summary.expected_error(summary.mean if safe == "bayes" else _apply(safe, part, {})[0]), noisy.size
-        )
-        as_given = s**2 + part.bias**2 if np.all(part.slope == 1) else summary.expected_error(part.means)
-        before = _mean(as_given, noisy.size)
-        if used == "none":
-            spread_error[noisy] = as_given
-    after = float(spread_error.mean())
+        safe_answer = summary.mean if safe == "bayes" else _apply(safe, part, {})[0]
+        best = _mean(error_after(safe, part, safe_answer, summary, safe=True), noisy.size)
+        before = _mean(error_before(part, summary), noisy.size)
+    # One way of summing for both, so that equal errors have equal means to the last bit.
+    after = _mean(spread_error[noisy], noisy.size)
     share = float(signal.mean())
     return Recalibration(
         method=method,
@@ -123,7 +114,7 @@ def recalibrate(
             used,
             before=before,
             after=after,
-            best=best,
+            best=None if method == "auto" else best,
             signal_share=share,
             probabilities=None if posterior is None else posterior.probabilities,
         ),

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.estimate.estimate import Estimate, Frequencies
 from hdr4me.recalibrate.cells import Floats
-from hdr4me.recalibrate.core import recalibrate
+from hdr4me.recalibrate.core import OPTIONS, recalibrate
+from hdr4me.recalibrate.expected import unmoved
+from hdr4me.recalibrate.inputs import check_method
 from hdr4me.recalibrate.result import Recalibration
-from hdr4me.recalibrate.simplex import Distribution, recalibrate_frequencies
+from hdr4me.recalibrate.simplex import FREQUENCY_OPTIONS, Distribution, recalibrate_frequencies
 
 __all__ = ["RecalibratedEstimate", "recalibrate_estimate"]
 
@@ -27,8 +30,17 @@ class RecalibratedEstimate:
     distributions: dict[str, Distribution]
 
     @property
-    def _known(self) -> Floats:
-        return np.isfinite(self.estimate.scaled_standard_error)
+    def _known(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.estimate.scaled_standard_error))
+
+    @property
+    def _kept(self) -> NDArray[np.bool_]:
+        """Numeric dimensions that are as they were: so are their standard errors and intervals."""
+        out = ~self._known
+        found = self.recalibration
+        if found is not None:
+            out[self._known] = unmoved(found.used, found.estimated_mean, found.enhanced_mean)
+        return out
 
     @property
     def scaled_mean(self) -> Floats:
@@ -44,12 +56,13 @@ class RecalibratedEstimate:
         return self._in_units(self.scaled_mean)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Intervals of the enhanced means in the user's units; NaN where there is no standard error."""
+        """Intervals of the enhanced means in the user's units; as they were where the mean is."""
         low = np.full(self.estimate.scaled_mean.size, np.nan)
         high = low.copy()
         if self.recalibration is not None:
             low[self._known], high[self._known] = self.recalibration.interval(level)
-        return self._in_units(low), self._in_units(high)
+        own, kept = self.estimate.interval(level), self._kept
+        return np.where(kept, own[0], self._in_units(low)), np.where(kept, own[1], self._in_units(high))
 
     def frequencies(self, name: str) -> Floats:
         """Enhanced frequencies of a categorical dimension: a distribution, unless nobody answered."""
@@ -70,6 +83,7 @@ class RecalibratedEstimate:
         if self.recalibration is not None:
             sd[self._known] = self.recalibration.posterior_sd
         sd = self._in_units(sd) - self._in_units(np.zeros_like(sd))
+        kept = self._kept
         place = {name: j for j, name in enumerate(self.estimate.names)}
         for row in rows:
             name, category = row["dimension"], row["category"]
@@ -77,9 +91,11 @@ class RecalibratedEstimate:
                 continue
             if category is None:
                 j = place[name]
+                if kept[j]:
+                    continue
                 row |= {"estimate": float(mean[j]), "standard_error": float(sd[j])}
                 row |= {"lower": float(low[j]), "upper": float(high[j])}
-            else:
+            elif name in self.distributions:
                 k = self.estimate.frequencies(name).categories.index(category)
                 value = float(self.frequencies(name)[k])
                 row["estimate"] = value
@@ -96,14 +112,16 @@ def recalibrate_estimate(estimate: Estimate, method: str = "auto", **options: An
     """Re-calibrate everything an estimate holds.
 
     Numeric means share one fit on [−1, 1]. Categorical dimensions are encoded entries: the same method on [0, 1], then
-    the simplex; methods that only means know the options of take them there.
+    the simplex. `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all.
     """
+    check_method(method, options, OPTIONS | FREQUENCY_OPTIONS)
     known = np.isfinite(estimate.scaled_standard_error)
     means = None
     if known.any():
-        means = recalibrate(
-            estimate.scaled_mean[known], estimate.scaled_standard_error[known], method, **options
-        )
+        given = estimate.scaled_mean[known], estimate.scaled_standard_error[known]
+        means = recalibrate(*given, method, **options) if method in OPTIONS else recalibrate(*given, "none")
+    if method == "none":
+        return RecalibratedEstimate(estimate, method, means, {})
     frequencies = {
         name: recalibrate_frequencies(found.frequency, found.standard_error, method, **options)
         for name, found in ((n, estimate.frequencies(n)) for n in estimate.categorical_names)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibrate.cells import Floats
 
-__all__ = ["Inputs", "check_inputs", "check_probability", "vector"]
+__all__ = ["Inputs", "check_inputs", "check_method", "check_probability", "vector"]
 
 
 class Inputs(NamedTuple):
@@ -93,6 +94,18 @@ def check_inputs(
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
     return Inputs(x, s, δ, a, low, high)
+
+
+def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:
+    """A known method, and only options that it takes."""
+    if method not in known:
+        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(known)}")
+    for name in options:
+        if name not in known[method]:
+            allowed = ", ".join(known[method]) or "none"
+            raise InvalidInput(
+                f"option {name!r} is not allowed for method {method!r}, which takes: {allowed}"
+            )
 
 
 def check_probability(name: str, value: float) -> float:

@@ -7,16 +7,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.errors import InvalidInput
 from hdr4me.framework.supremum import tolerance_for
+from hdr4me.recalibrate.advice import TOLERANCE
 from hdr4me.recalibrate.bayes import fit_posterior
 from hdr4me.recalibrate.cells import Floats
-from hdr4me.recalibrate.core import METHODS, recalibrate
-from hdr4me.recalibrate.inputs import check_inputs, check_probability
+from hdr4me.recalibrate.core import OPTIONS, recalibrate
+from hdr4me.recalibrate.inputs import check_inputs, check_method, check_probability
+from hdr4me.recalibrate.result import Recalibration
 
-__all__ = ["FREQUENCY_METHODS", "Distribution", "base_cut", "norm_sub", "recalibrate_frequencies"]
+__all__ = [
+    "FREQUENCY_METHODS",
+    "FREQUENCY_OPTIONS",
+    "Distribution",
+    "base_cut",
+    "norm_sub",
+    "recalibrate_frequencies",
+]
 
-FREQUENCY_METHODS = ("auto", "norm_sub", "base_cut", *(m for m in METHODS if m not in ("auto", "none")))
+FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
+FREQUENCY_OPTIONS |= {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")}
+FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
 """Every method that `recalibrate_frequencies` takes."""
 
 _BAYES_FROM = 8
@@ -86,11 +96,11 @@ def recalibrate_frequencies(
     >>> recalibrate_frequencies([0.62, 0.43, -0.05], [0.05, 0.05, 0.05]).frequencies.round(3)
     array([0.595, 0.405, 0.   ])
     """
-    if method not in FREQUENCY_METHODS:
-        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(FREQUENCY_METHODS)}")
+    check_method(method, options, FREQUENCY_OPTIONS)
     given = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
     f, s = given.means, given.standard_errors
     used = method if method != "auto" else "bayes" if f.size >= _BAYES_FROM else "norm_sub"
+    harm = ""
     if used == "base_cut":
         answer = base_cut(f, s, **options)
     elif used == "norm_sub":
@@ -98,13 +108,29 @@ def recalibrate_frequencies(
     elif used == "bayes" and given.noisy.any():
         answer = _bayes(f, s, given.noisy)
     else:
-        answer = norm_sub(recalibrate(f, s, used, domain=(0.0, 1.0), **options).enhanced_mean)
+        entries = recalibrate(f, s, used, domain=(0.0, 1.0), **options)
+        answer = norm_sub(entries.enhanced_mean)
+        harm = _harm(entries, answer, given.noisy)
     moved = float(np.mean((answer - f) ** 2))
     line = (
-        f"{used}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was {f.sum():.4g}; mean "
-        f"square of the change {moved:.3g}, of the noise {float(np.mean(s**2)):.3g}."
+        f"{used}{harm}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was {f.sum():.4g}; "
+        f"mean square of the change {moved:.3g}, of the noise {float(np.mean(s**2)):.3g}."
     )
     return Distribution(answer, used, line)
+
+
+def _harm(entries: Recalibration, answer: Floats, noisy: NDArray[np.bool_]) -> str:
+    """Words for harm, where the posterior expects more error than the noise's and than the bare projection's."""
+    # Clipping and projecting are both projections on sets that hold the truth.
+    if entries.used == "clip" or entries._posterior is None:
+        return ""
+    summary = entries._posterior.summary()
+    after = float(np.mean(summary.expected_error(answer[noisy])))
+    bare = float(np.mean(summary.expected_error(norm_sub(entries.estimated_mean)[noisy])))
+    before = float(np.mean(entries.standard_error[noisy] ** 2))
+    if after <= TOLERANCE * max(before, bare):
+        return ""
+    return f" HARMS here, expected error {before:.3g} before and {after:.3g} after ({after / before:.1f} times worse)"
 
 
 def _bayes(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
