@@ -207,9 +207,9 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
         ((*SMALL, "--png", "p.txt"), "--png p.txt is not allowed: its name must end in .png, .svg, .pdf"),
         (
             (*SMALL, "--html", "p.svg", "--png", "./p.svg"),
-            "--png p.svg is not allowed: --html names the same",
+            "p.svg cannot be written: it is also another output",
         ),
-        ((*SMALL, "--html", ""), "--html '.' is not allowed: it is a directory"),
+        ((*SMALL, "--html", ""), ". cannot be written: it is a directory"),
         ((*ONE, "--tolerance", ""), "--tolerance '' is not allowed: numbers"),
         ((*ONE, "--tolerance", "nan"), "--tolerance nan is not allowed: numbers >= 0"),
         ((*ONE, "--dims", "0"), "--dims 0 is not allowed"),

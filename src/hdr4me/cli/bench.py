@@ -53,6 +53,6 @@ def bench(
         unit = f"{suite['unit']} a second" if suite["unit"] else "exponent"
         print_table(suite["title"], ("what", unit), list(suite["rates"].items()))
     ratios = [[text, *pair] for suite in document["suites"] for text, pair in suite["ratios"].items()]
-    print_table("Ratios in this run", ("ratio", "found", "asked"), ratios)
+    print_table("Ratios in this run", ("ratio", "found", "target"), ratios)
     for name, reason in document["absent"].items():
         print_note(f"{name} is absent: {reason}")

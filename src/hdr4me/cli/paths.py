@@ -12,13 +12,15 @@ __all__ = ["check_outputs", "check_twice"]
 
 
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None] = ()) -> None:
-    """Each output's folder exists, and no output is an input or another output."""
+    """Each output's folder exists, and no output is a directory, an input or another output."""
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for path in outputs:
         if path is None:
             continue
         if not path.parent.is_dir():
             raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}")
+        if path.is_dir():
+            raise InvalidInput(f"{path} cannot be written: it is a directory")
         if path.resolve() in taken:
             raise InvalidInput(f"{path} cannot be written: it is also {taken[path.resolve()]}")
         taken[path.resolve()] = "another output"

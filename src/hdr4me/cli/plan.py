@@ -9,6 +9,7 @@ import typer
 
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.paths import check_outputs
 from hdr4me.errors import InvalidInput, NotReachable
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def plan(
     """
     from hdr4me.planner import plan as make
 
-    _check_files({"--schema": schema, "--output": output, "--html": html, "--png": png})
+    check_outputs([output, html, png], [schema])
+    if png is not None and png.suffix.lower() not in _PICTURES:
+        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
     loaded: Any = None
     if schema is not None:
         from hdr4me.survey import Schema
@@ -122,23 +125,6 @@ def plan(
         _show(found)
     if refusal is not None:
         raise typer.Exit(1)
-
-
-def _check_files(files: dict[str, Path | None]) -> None:
-    """Before any work: each file is another one, none is a directory, and pictures are of a kind that is drawn."""
-    seen: dict[Path, str] = {}
-    for option, path in files.items():
-        if path is None:
-            continue
-        where = path.resolve()
-        if where in seen:
-            raise InvalidInput(f"{option} {path} is not allowed: {seen[where]} names the same file")
-        if where.is_dir():
-            raise InvalidInput(f"{option} {str(path)!r} is not allowed: it is a directory")
-        seen[where] = option
-    png = files["--png"]
-    if png is not None and png.suffix.lower() not in _PICTURES:
-        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
 
 
 def _draw(found: Plan, html: Path | None, png: Path | None) -> None:

@@ -69,7 +69,7 @@ def markdown(document: dict[str, Any]) -> str:
             if rate > 0 or not suite["unit"]
         ]
         if suite["ratios"]:
-            lines += ["", "| ratio | found | asked |", "|---|---:|---:|"]
+            lines += ["", "| ratio | found | target |", "|---|---:|---:|"]
             lines += [
                 f"| {text} | {found:.2f} | {asked:g} |" for text, (found, asked) in suite["ratios"].items()
             ]
