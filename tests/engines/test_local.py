@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
@@ -102,10 +103,10 @@ def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tm
         with write_reports(path, mixed_survey) as writer:
             writer.write(bad)
     lines = tmp_path / "lines.jsonl"
-    lines.write_text("no report\n{}\n")
+    lines.write_text("no report\n{}\n" + Client(mixed_survey).report({}).to_json() + "\n")
     with Quarantine(tmp_path / "bad.jsonl") as quarantine:
         tally = Local(3).tally([*paths, lines], mixed_survey, on_rejected=quarantine)
-    assert tally.n_reports == 0
+    assert tally.n_reports == 1
     assert sum(tally.rejected.values()) == 14
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
     with pytest.raises(FormatError):

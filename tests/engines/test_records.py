@@ -108,7 +108,7 @@ def test_an_empty_file_and_a_wrong_suffix(mixed_survey: Survey, tmp_path: Path) 
         list(read_records(empty, mixed_survey))
     text = tmp_path / "text.parquet"
     text.write_text("not parquet at all")
-    with pytest.raises(FormatError, match="first bytes"):
+    with pytest.raises(FormatError, match="does not begin like one"):
         list(read_records(text, mixed_survey))
 
 

@@ -139,9 +139,10 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d", [16, 17, 31, 100, 1500])
-def test_encoding_rows_equals_the_specification(dtype: type, d: int) -> None:
-    n, kinds = 30, "n" * d
+@pytest.mark.parametrize("d", [16, 17, 31, 100, 257, 1500])
+@pytest.mark.parametrize("n", [1, 30])
+def test_encoding_rows_equals_the_specification(dtype: type, d: int, n: int) -> None:
+    kinds = "n" * d
     records = np.random.default_rng(5).choice(np.array(BAD, dtype), (n, d))
     plan = plan_of(kinds, d)
     halves, words, _ = random_words(6, n * d)
@@ -151,6 +152,25 @@ def test_encoding_rows_equals_the_specification(dtype: type, d: int) -> None:
     expected = specification(kinds, records.tolist(), [list(range(d))] * n, halves.tolist(), words.tolist())
     assert out.reshape(n, -1).tolist() == expected
     assert (guarded[-64:] == 255).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [16, 37, 300])
+def test_every_column_has_its_own_range(dtype: type, d: int) -> None:
+    """Columns stretched by powers of two, which is exact: the reports are those of the columns as they were."""
+    n = 30
+    records = np.random.default_rng(7).uniform(-2, 4, (n, d)).astype(dtype)
+    records[::7] = np.nan
+    plan = plan_of("n" * d, d)
+    stretch = 2.0 ** (np.arange(d) % 5)
+    stretched = plan._replace(low=plan.low * stretch, scale=plan.scale / stretch)
+    halves, words, _ = random_words(8, n * d)
+    outs = []
+    for values, layout in ((records, plan), (records * stretch.astype(dtype), stretched)):
+        outs.append(np.full(n * plan.report_size, 255, np.uint8))
+        encode_rows(values, *matrix_layout(layout), words, halves, TABLE, BITS, outs[-1])
+    assert matrix_layout(plan)[0].shape != matrix_layout(stretched)[0].shape
+    assert (outs[0] == outs[1]).all()
 
 
 def test_blocks_stop_where_words_run_out() -> None:

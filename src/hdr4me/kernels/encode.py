@@ -1,9 +1,9 @@
-"""Sixteen numbers at once to sixteen report slots: the whole way in vector registers.
+"""Sixteen numbers at once to sixteen report slots, in three passes over a group of values in the nearest cache.
 
-Read sixteen values; clamp them to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds the positions
-at random; look up the alias entries that the low bits of sixteen 32-bit words point to; select the cells; weave
-their codes into the slots' bytes. The same arithmetic as `stages`, in LLVM's vector types because a compiler does not
-vectorise loops across the table look-up. Any processor runs it, with the widest registers it has.
+First, in vectors: clamp the values to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds the
+positions at random; note which alias entries the low bits of sixteen 32-bit words point to. Second, one by one: look
+the entries up. Third, in vectors: select the cells and weave their codes into the slots' bytes. The same arithmetic as
+`stages`, in LLVM's vector types. Any processor runs it, with the widest registers it has.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ WIDTH = 16
 _AHEAD = 1024
 """How many values ahead memory is asked for: while the cipher has its turns it would be idle."""
 
+_GROUP = 256
+"""Values that go from one pass to the next together; many more would bunch the requests to memory."""
+
+_UNROLL = 8
+"""Entries looked up in a row."""
+
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _WORDS, _BYTES = ir.VectorType(_I32, WIDTH), ir.VectorType(_I8, WIDTH)
-_HALVES, _LONGS = ir.VectorType(_I16, WIDTH), ir.VectorType(_I64, WIDTH)
-_FLAGS, _POINTERS = ir.VectorType(ir.IntType(1), WIDTH), ir.VectorType(_I8.as_pointer(), WIDTH)
-_SLOTS = ir.VectorType(_I8, 3 * WIDTH)
+_HALVES, _SLOTS = ir.VectorType(_I16, WIDTH), ir.VectorType(_I8, 3 * WIDTH)
 _DOUBLES, _SINGLES = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
-_GATHER = ir.FunctionType(_WORDS, [_POINTERS, _I32, _FLAGS, _WORDS])
 
 
 class _Emitter:
@@ -44,6 +47,18 @@ class _Emitter:
     def load(self, address: Any, kind: Any, skip: int = 0) -> Any:
         place = self.b.add(address, ir.Constant(_I64, skip))
         return self.b.load(self.b.inttoptr(place, kind.as_pointer()), align=1, typ=kind)
+
+    def store(self, value: Any, address: Any) -> None:
+        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer()), align=1)
+
+    def at(self, address: Any, index: Any, size: int) -> Any:
+        return self.b.add(address, self.b.mul(index, ir.Constant(_I64, size)))
+
+    def masks(self, bits: Any) -> tuple[Any, Any, Any]:
+        """Sixteen times: a word's bits for the column, the others, and how far positions move to make room for them."""
+        one, short = ir.Constant(_I32, 1), self.b.trunc(bits, _I32)
+        mask = self.splat(self.b.sub(self.b.shl(one, short), one))
+        return mask, self.b.not_(mask), self.splat(self.b.sub(ir.Constant(_I32, 16), short))
 
     def splat(self, value: Any) -> Any:
         undefined = ir.Constant(_WORDS, ir.Undefined)
@@ -60,18 +75,6 @@ class _Emitter:
         x = b.select(b.fcmp_ordered("<", x, top), x, top)
         return b.fptoui(x, ir.VectorType(_I32, 8))
 
-    def look_up(self, table: Any, index: Any) -> Any:
-        """Sixteen words of a table at once."""
-        b = self.b
-        module = b.module
-        name = "llvm.masked.gather.v16i32.v16p0"
-        gather = module.globals.get(name) or ir.Function(module, _GATHER, name)
-        start = b.inttoptr(table, _I32.as_pointer())
-        places = b.gep(start, [b.sext(index, _LONGS)], source_etype=_I32)
-        places.type = _POINTERS  # llvmlite takes it for one pointer; the instruction printed is right
-        every, none = ir.Constant(_FLAGS, [1] * WIDTH), ir.Constant(_WORDS, [0] * WIDTH)
-        return b.call(gather, [places, ir.Constant(_I32, 4), every, none])
-
     def weave(self, slots: Any, codes: Any) -> Any:
         """The slots with their third bytes replaced by the codes."""
         b = self.b
@@ -82,78 +85,136 @@ class _Emitter:
         return b.shuffle_vector(slots, wide, ir.Constant(ir.VectorType(_I32, 3 * WIDTH), chosen))
 
 
-def _encoder(single: bool) -> Any:
-    """The intrinsic for doubles, or for singles."""
+def _walk(builder: Any, n: Any, d: Any, column: Any, step: Any) -> None:
+    """Emit step(index, column) for every sixteen of n >= 16 values, round the columns.
+
+    The last step is shortened to end with the last value, so it may overlap the one before.
+    """
+    b = builder
+    sixteen = ir.Constant(_I64, WIDTH)
+    final = b.sub(n, sixteen)
+    final_column = b.urem(b.add(column, final), d)
+    before = b.block
+    loop, after = b.append_basic_block("values"), b.append_basic_block("done")
+    b.branch(loop)
+    b.position_at_end(loop)
+    index, at = b.phi(_I64), b.phi(_I64)
+    step(index, at)
+    following, turned = b.add(index, sixteen), b.add(at, sixteen)
+    turned = b.select(b.icmp_unsigned(">=", turned, d), b.sub(turned, d), turned)
+    beyond = b.icmp_unsigned(">", following, final)
+    index.add_incoming(ir.Constant(_I64, 0), before)
+    index.add_incoming(b.select(beyond, final, following), loop)
+    at.add_incoming(column, before)
+    at.add_incoming(b.select(beyond, final_column, turned), loop)
+    b.cbranch(b.icmp_unsigned("<", index, final), loop, after)
+    b.position_at_end(after)
+
+
+def _pointer(single: bool, alike: bool) -> Any:
+    """First pass, of doubles or singles: where the entries are. Ranges differ, or are alike and stay in registers."""
     item = 4 if single else 8
 
-    def encode(
-        typingctx: Any, values: Any, n: Any, d: Any, ranges: Any, stride: Any, slots: Any, words: Any, halves: Any,
-        table: Any, bits: Any, out: Any,
+    def point(
+        typingctx: Any, values: Any, n: Any, d: Any, column: Any, ranges: Any, stride: Any, words: Any, halves: Any,
+        bits: Any, out: Any, cells: Any,
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values, n, d, ranges, stride, slots, words, halves, table, bits, out = args
+            values, n, d, column, ranges, stride, words, halves, bits, out, cells = args
             b, e = builder, _Emitter(builder)
+            mask, rest, shift = e.masks(bits)
+            places = [b.add(ranges, b.mul(stride, ir.Constant(_I64, 8 * k))) for k in range(5)]
+            held = [e.load(place, _DOUBLES) for place in places] if alike else []
 
-            def times(x: Any, factor: int) -> Any:
-                return b.mul(x, ir.Constant(_I64, factor))
+            def step(index: Any, at: Any) -> None:
+                at_value, at_out = e.at(values, index, item), e.at(out, index, 3)
+                for line in range(WIDTH * item // 64):
+                    emit_prefetch(b, b.add(at_value, ir.Constant(_I64, item * _AHEAD + 64 * line)), write=0)
+                emit_prefetch(b, b.add(at_out, ir.Constant(_I64, 3 * _AHEAD)), write=1)
+                positions = []
+                for half in range(2):
+                    if single:
+                        value = b.fpext(e.load(at_value, _SINGLES, 32 * half), _DOUBLES)
+                    else:
+                        value = e.load(at_value, _DOUBLES, 64 * half)
+                    five = held or [e.load(e.at(place, at, 8), _DOUBLES, 64 * half) for place in places]
+                    positions.append(e.position(value, *five))
+                position = b.shuffle_vector(*positions, ir.Constant(_WORDS, list(range(WIDTH))))
+                word = e.load(e.at(words, index, 4), _WORDS)
+                half_word = b.zext(e.load(e.at(halves, index, 2), _HALVES), _WORDS)
+                row = b.and_(b.lshr(b.add(position, half_word), shift), rest)
+                e.store(b.or_(row, b.and_(word, mask)), e.at(cells, index, 4))
 
-            one, short_bits = ir.Constant(_I32, 1), b.trunc(bits, _I32)
-            mask = e.splat(b.sub(b.shl(one, short_bits), one))
-            rest, shift = b.not_(mask), e.splat(b.sub(ir.Constant(_I32, 16), short_bits))
-            final = b.sub(n, ir.Constant(_I64, WIDTH))
-            final_column = b.urem(final, d)
-            before = b.block
-            loop, after = b.append_basic_block("values"), b.append_basic_block("done")
-            b.branch(loop)
-            b.position_at_end(loop)
-            index, column = b.phi(_I64), b.phi(_I64)
-            at_value, at_out = b.add(values, times(index, item)), b.add(out, times(index, 3))
-            for line in range(WIDTH * item // 64):
-                emit_prefetch(b, b.add(at_value, ir.Constant(_I64, item * _AHEAD + 64 * line)), write=0)
-            emit_prefetch(b, b.add(at_out, ir.Constant(_I64, 3 * _AHEAD)), write=1)
-            at_range = [
-                b.add(b.add(ranges, b.mul(stride, ir.Constant(_I64, 8 * k))), times(column, 8))
-                for k in range(5)
-            ]
-            positions = []
-            for half in range(2):
-                if single:
-                    value = b.fpext(e.load(at_value, _SINGLES, 32 * half), _DOUBLES)
-                else:
-                    value = e.load(at_value, _DOUBLES, 64 * half)
-                positions.append(
-                    e.position(value, *(e.load(place, _DOUBLES, 64 * half) for place in at_range))
-                )
-            position = b.shuffle_vector(*positions, ir.Constant(_WORDS, list(range(WIDTH))))
-            word = e.load(b.add(words, times(index, 4)), _WORDS)
-            half_word = b.zext(e.load(b.add(halves, times(index, 2)), _HALVES), _WORDS)
-            row = b.and_(b.lshr(b.add(position, half_word), shift), rest)
-            entry = e.look_up(table, b.or_(row, b.and_(word, mask)))
-            cell = b.select(b.icmp_unsigned("<", word, b.and_(entry, rest)), word, entry)
-            template = e.load(b.add(slots, times(column, 3)), _SLOTS)
-            woven = e.weave(template, b.trunc(b.and_(cell, mask), _BYTES))
-            b.store(woven, b.inttoptr(at_out, _SLOTS.as_pointer()), align=1)
-            # On by sixteen, round the columns; the last step is shortened to end with the last value.
-            following, turned = (
-                b.add(index, ir.Constant(_I64, WIDTH)),
-                b.add(column, ir.Constant(_I64, WIDTH)),
-            )
-            turned = b.select(b.icmp_unsigned(">=", turned, d), b.sub(turned, d), turned)
-            beyond = b.icmp_unsigned(">", following, final)
-            index.add_incoming(ir.Constant(_I64, 0), before)
-            index.add_incoming(b.select(beyond, final, following), loop)
-            column.add_incoming(ir.Constant(_I64, 0), before)
-            column.add_incoming(b.select(beyond, final_column, turned), loop)
-            b.cbranch(b.icmp_unsigned("<", index, final), loop, after)
-            b.position_at_end(after)
+            _walk(b, n, d, column, step)
             return context.get_dummy_value()
 
         return types.void(*[types.uint64] * 11), codegen
 
-    return intrinsic(encode)
+    return intrinsic(point)
 
 
-_encode_doubles, _encode_singles = _encoder(single=False), _encoder(single=True)
+def _look_up(typingctx: Any, n: Any, table: Any, cells: Any) -> Any:
+    """Second pass: n indices, rounded up to whole _UNROLL, replaced by the entries they point to, one by one.
+
+    A vector's gather is slower, and so is taking a vector apart: here indices are loaded two at a time.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        n, table, cells = args
+        b, e = builder, _Emitter(builder)
+        start = b.inttoptr(table, _I32.as_pointer())
+        before = b.block
+        loop, after = b.append_basic_block("cells"), b.append_basic_block("found")
+        b.branch(loop)
+        b.position_at_end(loop)
+        index = b.phi(_I64)
+        for k in range(_UNROLL // 2):
+            place = b.add(e.at(cells, index, 4), ir.Constant(_I64, 8 * k))
+            pair = e.load(place, _I64)
+            low, high = b.and_(pair, ir.Constant(_I64, 0xFFFFFFFF)), b.lshr(pair, ir.Constant(_I64, 32))
+            e.store(b.load(b.gep(start, [low], source_etype=_I32), typ=_I32), place)
+            e.store(
+                b.load(b.gep(start, [high], source_etype=_I32), typ=_I32), b.add(place, ir.Constant(_I64, 4))
+            )
+        following = b.add(index, ir.Constant(_I64, _UNROLL))
+        index.add_incoming(ir.Constant(_I64, 0), before)
+        index.add_incoming(following, loop)
+        b.cbranch(b.icmp_unsigned("<", following, n), loop, after)
+        b.position_at_end(after)
+        return context.get_dummy_value()
+
+    return types.void(*[types.uint64] * 3), codegen
+
+
+def _choose(
+    typingctx: Any, n: Any, d: Any, column: Any, slots: Any, words: Any, bits: Any, out: Any, cells: Any
+) -> Any:
+    """Third pass: entries and words to codes, woven into the slots."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        n, d, column, slots, words, bits, out, cells = args
+        b, e = builder, _Emitter(builder)
+        mask, rest, _ = e.masks(bits)
+
+        def step(index: Any, at: Any) -> None:
+            word, entry = e.load(e.at(words, index, 4), _WORDS), e.load(e.at(cells, index, 4), _WORDS)
+            cell = b.select(b.icmp_unsigned("<", word, b.and_(entry, rest)), word, entry)
+            woven = e.weave(e.load(e.at(slots, at, 3), _SLOTS), b.trunc(b.and_(cell, mask), _BYTES))
+            e.store(woven, e.at(out, index, 3))
+
+        _walk(b, n, d, column, step)
+        return context.get_dummy_value()
+
+    return types.void(*[types.uint64] * 8), codegen
+
+
+_point_doubles, _point_singles = _pointer(single=False, alike=False), _pointer(single=True, alike=False)
+_point_alike_doubles, _point_alike_singles = (
+    _pointer(single=False, alike=True),
+    _pointer(single=True, alike=True),
+)
+_find: Any = intrinsic(_look_up)
+_finish: Any = intrinsic(_choose)
 
 
 @kernel()
@@ -161,26 +222,47 @@ def encode_rows(values, ranges, slots, words, halves, table, bits, out):  # type
     """Reports `out` (flat bytes) of a C-ordered matrix [n, d], d >= WIDTH, from n·d words of each size.
 
     `ranges` is [5, d + WIDTH]: low, scale, bottom, top, default, the last three with half a unit added; `slots` is a
-    report with its codes left at 0; both run on into a copy of their beginning. The last sixteen values may
-    overlap those before: drawn from the same words, they give the same codes again.
+    report with its codes left at 0; both run on into a copy of their beginning. Where all columns have the same five
+    numbers `ranges` is only [5, WIDTH]. The last sixteen values may overlap those before: drawn from the same
+    words, they give the same codes again.
     """
     n, d = values.shape
-    if n == 0:
-        return
-    place = (
-        np.uint64(values.ctypes.data),
-        np.uint64(n * d),
-        np.uint64(d),
-        np.uint64(ranges.ctypes.data),
-        np.uint64(ranges.shape[1]),
-        np.uint64(slots.ctypes.data),
-        np.uint64(words.ctypes.data),
-        np.uint64(halves.ctypes.data),
-        np.uint64(table.ctypes.data),
-        np.uint64(bits),
-        np.uint64(out.ctypes.data),
-    )
-    if values.itemsize == 4:
-        _encode_singles(*place)
-    else:
-        _encode_doubles(*place)
+    total = n * d
+    alike = ranges.shape[1] == WIDTH
+    room = np.zeros(_GROUP + 2 * WIDTH, np.uint32)
+    item = values.itemsize
+    width = np.uint64(d)
+    start = 0
+    while start < total:
+        size = _GROUP if total - start >= _GROUP + WIDTH else total - start  # never fewer than sixteen left
+        first, number, column = np.uint64(start), np.uint64(size), np.uint64(start % d)
+        cells = np.uint64(room.ctypes.data)
+        at_words = np.uint64(words.ctypes.data) + np.uint64(4) * first
+        at_out = np.uint64(out.ctypes.data) + np.uint64(3) * first
+        place = (
+            np.uint64(values.ctypes.data) + np.uint64(item) * first,
+            number,
+            width,
+            column,
+            np.uint64(ranges.ctypes.data),
+            np.uint64(ranges.shape[1]),
+            at_words,
+            np.uint64(halves.ctypes.data) + np.uint64(2) * first,
+            np.uint64(bits),
+            at_out,
+            cells,
+        )
+        if alike and item == 4:
+            _point_alike_singles(*place)
+        elif alike:
+            _point_alike_doubles(*place)
+        elif item == 4:
+            _point_singles(*place)
+        else:
+            _point_doubles(*place)
+        for k in range(size, size + _UNROLL):
+            room[k] = 0  # entries of the group before are no indices
+        _find(number, np.uint64(table.ctypes.data), cells)
+        _finish(number, width, column, np.uint64(slots.ctypes.data), at_words, np.uint64(bits), at_out, cells)
+        start += size
+    room[0] = 0  # used to the end: only its address is, in between

@@ -133,7 +133,9 @@ def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     round_again = np.arange(plan.bottom.size + WIDTH) % plan.bottom.size
     slots = np.zeros((round_again.size, 3), np.uint8)
     slots[:, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
-    return np.stack(rows)[:, round_again].copy(), slots.reshape(-1)
+    ranges = np.stack(rows)
+    alike = bool((ranges == ranges[:, :1]).all())
+    return ranges[:, round_again[:WIDTH] if alike else round_again].copy(), slots.reshape(-1)
 
 
 def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:
