@@ -14,6 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.reports.arrow import binary_format
 from hdr4me.survey import Categorical, Survey
 
 __all__ = ["batch_rows", "check_survey", "count_records", "read_records", "table_batches"]
@@ -80,18 +81,7 @@ def table_batches(table: pa.Table | pa.RecordBatch, survey: Survey) -> Iterator[
 
 
 def _kind(path: str | os.PathLike[str]) -> str:
-    with Path(path).open("rb") as file:
-        start = file.read(6)
-    if not start:
-        raise FormatError(f"{path} is empty")
-    if start[:4] == b"PAR1":
-        return "Parquet"
-    if start == b"ARROW1":
-        return "Arrow IPC"
-    suffix = Path(path).suffix.lower()
-    if suffix in (".parquet", ".arrow", ".feather"):
-        raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
-    return "CSV"
+    return {"parquet": "Parquet", "arrow": "Arrow IPC", None: "CSV"}[binary_format(path)]
 
 
 def _check_names(what: str | os.PathLike[str], found: list[str], survey: Survey) -> None:

@@ -18,12 +18,28 @@ from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports.report import OnRejected, Reason, Rejected
 from hdr4me.survey import Survey
 
-__all__ = ["Sink", "arrow_sink", "parquet_sink", "read_arrow", "read_parquet", "schema_of"]
+__all__ = ["Sink", "arrow_sink", "binary_format", "parquet_sink", "read_arrow", "read_parquet", "schema_of"]
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
 
 Block = NDArray[np.uint8]
+
+
+def binary_format(path: str | os.PathLike[str]) -> str | None:
+    """What a file's first bytes say: parquet, arrow, or None for text; an empty or mislabelled file is an error."""
+    with Path(path).open("rb") as file:
+        start = file.read(6)
+    if not start:
+        raise FormatError(f"{path} is empty")
+    if start[:4] == b"PAR1":
+        return "parquet"
+    if start == b"ARROW1":
+        return "arrow"
+    suffix = Path(path).suffix.lower()
+    if suffix in (".parquet", ".arrow", ".feather"):
+        raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
+    return None
 
 
 def schema_of(survey: Survey) -> pa.Schema:

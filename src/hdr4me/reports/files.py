@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import replacing
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports.arrow import arrow_sink, parquet_sink, read_arrow, read_parquet
+from hdr4me.reports.arrow import arrow_sink, binary_format, parquet_sink, read_arrow, read_parquet
 from hdr4me.reports.lines import line_sink, read_lines
 from hdr4me.reports.report import OnRejected, refuse
 from hdr4me.survey import Survey
@@ -97,17 +97,7 @@ class _Checked:
 
 
 def _format(path: str | os.PathLike[str]) -> str:
-    with Path(path).open("rb") as file:
-        start = file.read(6)
-    if not start:
-        raise FormatError(f"{path} is empty")
-    if start[:4] == b"PAR1":
-        return "parquet"
-    if start == b"ARROW1":
-        return "arrow"
-    named = SUFFIXES.get(Path(path).suffix.lower())
-    if named in ("parquet", "arrow"):
-        raise FormatError(f"{path} is not a whole {named} file: it does not begin like one")
-    if named is None:
+    found = binary_format(path)
+    if found is None and Path(path).suffix.lower() not in SUFFIXES:
         raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")
-    return "lines"
+    return found or "lines"
