@@ -132,6 +132,7 @@ def test_json_leaves_nothing_else_on_standard_output(collected, tmp_path: Path) 
 def test_recalibration_says_what_it_did(run, collected) -> None:
     shown = run("estimate", collected.tally, "--recalibrate", "auto", "--json").json
     assert len(shown["advice"]) == 2  # the means, and the one categorical dimension
+    assert run("estimate", collected.tally, "--json", "--recalibrate").json == shown
     frequencies = [row["estimate"] for row in shown["rows"] if row["category"]]
     assert sum(frequencies) == pytest.approx(1.0)
     assert min(frequencies) >= 0

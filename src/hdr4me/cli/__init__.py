@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from hdr4me.cli.app import app
 
-        result = app(args=arguments, prog_name="hdr4me", standalone_mode=False)
+        result = app(args=_spelt_out(arguments), prog_name="hdr4me", standalone_mode=False)
     except KeyboardInterrupt:
         return _complain("interrupted; no unfinished file was left", 130)
     except HDR4MEError as error:
@@ -38,6 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
     return result if isinstance(result, int) else 0
+
+
+def _spelt_out(arguments: Sequence[str] | None) -> list[str]:
+    """The arguments with `--recalibrate auto` for a bare `--recalibrate`: typer has no options with an optional value.
+
+    >>> _spelt_out(["estimate", "a.tally", "--recalibrate", "--json"])
+    ['estimate', 'a.tally', '--recalibrate', 'auto', '--json']
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for i in reversed(range(len(given))):
+        if given[i] == "--recalibrate" and (i + 1 == len(given) or given[i + 1].startswith("-")):
+            given.insert(i + 1, "auto")
+    return given
 
 
 def _complain(message: str, code: int) -> int:

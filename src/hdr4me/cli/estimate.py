@@ -36,8 +36,8 @@ def estimate(
     recalibrate: Annotated[
         str | None,
         typer.Option(
-            help="Re-calibrate: auto (does no harm), l1, l2, bayes, james_stein, sure, clip, zeros, none; "
-            "norm_sub and base_cut for frequencies alone."
+            help="Re-calibrate by auto (does no harm; if no method is named), l1, l2, bayes, james_stein, "
+            "sure, clip, zeros or none; norm_sub and base_cut for frequencies alone."
         ),
     ] = None,
     csv: Annotated[

@@ -82,13 +82,13 @@ class Estimate:
     @property
     def mean(self) -> Floats:
         """Means in the user's units: low + (scaled + 1)/2·(high − low)."""
-        low, high = self._bounds
+        low, high = self.bounds
         return low + (self.scaled_mean + 1) / 2 * (high - low)
 
     @property
     def standard_error(self) -> Floats:
         """Standard errors in the user's units."""
-        low, high = self._bounds
+        low, high = self.bounds
         return self.scaled_standard_error / 2 * (high - low)
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
@@ -145,7 +145,8 @@ class Estimate:
         return int((self.n_answers > 1).sum())
 
     @property
-    def _bounds(self) -> tuple[Floats, Floats]:
+    def bounds(self) -> tuple[Floats, Floats]:
+        """low and high of each numeric dimension."""
         numeric = [dimension for dimension in self.survey.schema if isinstance(dimension, Numeric)]
         return np.array([x.low for x in numeric]), np.array([x.high for x in numeric])
 

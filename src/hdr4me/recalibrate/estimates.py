@@ -104,7 +104,7 @@ class RecalibratedEstimate:
         return rows
 
     def _in_units(self, scaled: Floats) -> Floats:
-        low, high = self.estimate._bounds
+        low, high = self.estimate.bounds
         return np.asarray(low + (scaled + 1) / 2 * (high - low))
 
 
