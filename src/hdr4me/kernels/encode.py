@@ -1,9 +1,9 @@
-"""Sixteen numbers at once to sixteen report slots, in three passes over a group of values in the nearest cache.
+"""Sixteen numbers at once to sixteen report slots, in two passes over a group of values in the nearest cache.
 
 First, in vectors: clamp the values to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds the
-positions at random; note which alias entries the low bits of sixteen 32-bit words point to. Second, one by one: look
-the entries up. Third, in vectors: select the cells and weave their codes into the slots' bytes. The same arithmetic as
-`stages`, in LLVM's vector types. Any processor runs it, with the widest registers it has.
+positions at random; note which alias entries the low bits of sixteen 32-bit words point to. Second: gather the entries,
+select the cells and weave their codes into the slots' bytes. The same arithmetic as `stages`, in LLVM's vector types. Any
+processor runs it, with the widest registers it has.
 """
 
 from __future__ import annotations
@@ -23,14 +23,11 @@ __all__ = ["WIDTH", "encode_rows"]
 WIDTH = 16
 """Values at once; a matrix must have at least as many columns."""
 
-_AHEAD = 1024
+_AHEAD = 512
 """How many values ahead memory is asked for: while the cipher has its turns it would be idle."""
 
 _GROUP = 256
 """Values that go from one pass to the next together; many more would bunch the requests to memory."""
-
-_UNROLL = 8
-"""Entries looked up in a row."""
 
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _WORDS, _BYTES = ir.VectorType(_I32, WIDTH), ir.VectorType(_I8, WIDTH)
@@ -74,6 +71,18 @@ class _Emitter:
         x = b.select(b.fcmp_ordered(">", x, bottom), x, bottom)
         x = b.select(b.fcmp_ordered("<", x, top), x, top)
         return b.fptoui(x, ir.VectorType(_I32, 8))
+
+    def look_up(self, table: Any, cells: Any) -> Any:
+        """The sixteen entries whose indices lie at `cells`, two to a load; a vector's own gather is slower."""
+        b, entries = self.b, ir.Constant(_WORDS, ir.Undefined)
+        start = b.inttoptr(table, _I32.as_pointer())
+        for k in range(WIDTH // 2):
+            pair = self.load(cells, _I64, 8 * k)
+            both = b.and_(pair, ir.Constant(_I64, 0xFFFFFFFF)), b.lshr(pair, ir.Constant(_I64, 32))
+            for half, index in enumerate(both):
+                entry = b.load(b.gep(start, [index], source_etype=_I32), typ=_I32)
+                entries = b.insert_element(entries, entry, ir.Constant(_I32, 2 * k + half))
+        return entries
 
     def weave(self, slots: Any, codes: Any) -> Any:
         """The slots with their third bytes replaced by the codes."""
@@ -153,51 +162,18 @@ def _pointer(single: bool, alike: bool) -> Any:
     return intrinsic(point)
 
 
-def _look_up(typingctx: Any, n: Any, table: Any, cells: Any) -> Any:
-    """Second pass: n indices, rounded up to whole _UNROLL, replaced by the entries they point to, one by one.
-
-    A vector's gather is slower, and so is taking a vector apart: here indices are loaded two at a time.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        n, table, cells = args
-        b, e = builder, _Emitter(builder)
-        start = b.inttoptr(table, _I32.as_pointer())
-        before = b.block
-        loop, after = b.append_basic_block("cells"), b.append_basic_block("found")
-        b.branch(loop)
-        b.position_at_end(loop)
-        index = b.phi(_I64)
-        for k in range(_UNROLL // 2):
-            place = b.add(e.at(cells, index, 4), ir.Constant(_I64, 8 * k))
-            pair = e.load(place, _I64)
-            low, high = b.and_(pair, ir.Constant(_I64, 0xFFFFFFFF)), b.lshr(pair, ir.Constant(_I64, 32))
-            e.store(b.load(b.gep(start, [low], source_etype=_I32), typ=_I32), place)
-            e.store(
-                b.load(b.gep(start, [high], source_etype=_I32), typ=_I32), b.add(place, ir.Constant(_I64, 4))
-            )
-        following = b.add(index, ir.Constant(_I64, _UNROLL))
-        index.add_incoming(ir.Constant(_I64, 0), before)
-        index.add_incoming(following, loop)
-        b.cbranch(b.icmp_unsigned("<", following, n), loop, after)
-        b.position_at_end(after)
-        return context.get_dummy_value()
-
-    return types.void(*[types.uint64] * 3), codegen
-
-
 def _choose(
-    typingctx: Any, n: Any, d: Any, column: Any, slots: Any, words: Any, bits: Any, out: Any, cells: Any
-) -> Any:
-    """Third pass: entries and words to codes, woven into the slots."""
+    typingctx: Any, n: Any, d: Any, column: Any, slots: Any, words: Any, bits: Any, out: Any, cells: Any, table: Any
+) -> Any:  # fmt: skip
+    """Second pass: look sixteen entries up, select the cells, and weave their codes into the slots."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        n, d, column, slots, words, bits, out, cells = args
+        n, d, column, slots, words, bits, out, cells, table = args
         b, e = builder, _Emitter(builder)
         mask, rest, _ = e.masks(bits)
 
         def step(index: Any, at: Any) -> None:
-            word, entry = e.load(e.at(words, index, 4), _WORDS), e.load(e.at(cells, index, 4), _WORDS)
+            word, entry = e.load(e.at(words, index, 4), _WORDS), e.look_up(table, e.at(cells, index, 4))
             cell = b.select(b.icmp_unsigned("<", word, b.and_(entry, rest)), word, entry)
             woven = e.weave(e.load(e.at(slots, at, 3), _SLOTS), b.trunc(b.and_(cell, mask), _BYTES))
             e.store(woven, e.at(out, index, 3))
@@ -205,7 +181,7 @@ def _choose(
         _walk(b, n, d, column, step)
         return context.get_dummy_value()
 
-    return types.void(*[types.uint64] * 8), codegen
+    return types.void(*[types.uint64] * 9), codegen
 
 
 _point_doubles, _point_singles = _pointer(single=False, alike=False), _pointer(single=True, alike=False)
@@ -213,7 +189,6 @@ _point_alike_doubles, _point_alike_singles = (
     _pointer(single=False, alike=True),
     _pointer(single=True, alike=True),
 )
-_find: Any = intrinsic(_look_up)
 _finish: Any = intrinsic(_choose)
 
 
@@ -229,7 +204,7 @@ def encode_rows(values, ranges, slots, words, halves, table, bits, out):  # type
     n, d = values.shape
     total = n * d
     alike = ranges.shape[1] == WIDTH
-    room = np.zeros(_GROUP + 2 * WIDTH, np.uint32)
+    room = np.zeros(_GROUP + WIDTH, np.uint32)
     item = values.itemsize
     width = np.uint64(d)
     start = 0
@@ -260,9 +235,7 @@ def encode_rows(values, ranges, slots, words, halves, table, bits, out):  # type
             _point_singles(*place)
         else:
             _point_doubles(*place)
-        for k in range(size, size + _UNROLL):
-            room[k] = 0  # entries of the group before are no indices
-        _find(number, np.uint64(table.ctypes.data), cells)
-        _finish(number, width, column, np.uint64(slots.ctypes.data), at_words, np.uint64(bits), at_out, cells)
+        at_slots, at_table = np.uint64(slots.ctypes.data), np.uint64(table.ctypes.data)
+        _finish(number, width, column, at_slots, at_words, np.uint64(bits), at_out, cells, at_table)
         start += size
     room[0] = 0  # used to the end: only its address is, in between
