@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hdr4me.kernels.count import (
     BAD_CODE,
@@ -122,3 +123,41 @@ def test_a_count_beyond_sixteen_bits_and_bad_reports_among_many_leave_no_trace(m
     assert np.flatnonzero(status != OK).tolist() == list(range(0, n, 3))
     assert status[:9:3].tolist() == [BAD_CODE, BAD_DIMENSION, BAD_CODE if m == 1 else NOT_INCREASING]
     assert counts.reshape(d, 3).tolist() == [[0, 0, 100_000 if j < m else 0] for j in range(d)]
+
+
+@pytest.mark.parametrize("m", [1, 3, 5, 16, 40])
+@pytest.mark.parametrize("cells", [np.full(50, 7), np.arange(50) % 6 + 2], ids=["alike", "unlike"])
+def test_one_bad_report_among_good_ones_is_found_wherever_it_stands(m: int, cells: NDArray[np.int64]) -> None:
+    """Whole vectors of slots are checked at once: every kind of fault, at every place in a vector."""
+    rng = np.random.default_rng(m)
+    d, n = 50, 4_000
+    dims = np.sort(rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)[:, :m], axis=1)
+    slots = np.zeros((n, m, 3), np.uint8)
+    slots[:, :, 0], slots[:, :, 2] = dims, rng.integers(0, cells[dims])
+    one, offsets = np.ones(d, np.int64), np.cumsum(cells) - cells
+    for slot in range(m):
+        for number, (reason, change) in enumerate(
+            [
+                (BAD_DIMENSION, (0, d)),
+                (BAD_DIMENSION, (1, 128)),
+                (BAD_CODE, (2, 255)),
+                (NOT_INCREASING, (0, 0)),
+            ]
+        ):
+            if reason == NOT_INCREASING and slot == 0:
+                continue
+            if reason == BAD_DIMENSION and slot < m - 1:
+                continue  # the next dimension would no longer be greater: two faults at once
+            bad = 1_000 + 37 * slot + number
+            changed = slots.copy()
+            byte, value = change
+            changed[bad, slot, byte] = value
+            if reason == BAD_CODE:
+                changed[bad, slot, 2] = cells[dims[bad, slot]]  # the first code that is not its dimension's
+            counts = np.zeros(int(cells.sum()), np.int64)
+            status = count_reports(changed.reshape(n, 3 * m), m, 3, one, cells, offsets, counts)
+            assert np.flatnonzero(status).tolist() == [bad]
+            assert status[bad] == reason
+            good = np.delete(np.arange(n), bad)
+            where = offsets[dims[good]] + changed[good, :, 2]
+            assert (counts == np.bincount(where.reshape(-1), minlength=counts.size)).all()

@@ -1,23 +1,30 @@
-"""Report bytes to counts: every byte checked, every valid report added, threads merged exactly."""
+"""Report bytes to counts: every byte checked, every valid report added, threads merged exactly.
+
+Groups of good reports are checked and counted sixteen slots at a time, a group with a bad one report by report.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from math import gcd
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
-from hdr4me.kernels.machine import word_at
+from hdr4me.kernels.locate import BEYOND, locate, within
+from hdr4me.kernels.vectors import WIDTH
 
 __all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "count_reports"]
 
 OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
 """Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
 
-_FULL = (1 << 16) - 1
-"""Reports that counters of 16 bits can take: a valid one adds 1 to each at most, and one taken back leaves no trace."""
+_FULL = (1 << 16) - WIDTH
+"""Reports that counters of 16 bits can take: a good one adds 1 to each at most. Whole vectors of them."""
+
+_GROUP = 1024
+"""Slots located and then counted together."""
 
 
 @kernel()
@@ -44,8 +51,8 @@ def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untype
 
 
 @kernel()
-def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
-    """Any layout: check the report whole, then add it."""
+def _count_carefully(reports, n_sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
+    """Any layout and any bytes: check each report whole, then add it."""
     for i in range(reports.shape[0]):
         row = reports[i]
         status[i] = _check(row, n_sampled, slot_size, entries, cells)
@@ -57,86 +64,39 @@ def _count_wide(reports, n_sampled, slot_size, entries, cells, offsets, counts, 
                     counts[offsets[j] + e * cells[j] + np.int64(row[at + 2 + e])] += 1
 
 
-@njit(inline="always")
-def _slot(address, places):  # type: ignore[no-untyped-def]
-    """(dimension, sign set if the code is in its support, where it is counted) of the slot at an address."""
-    word = word_at(address)
-    j = np.int64(word & np.uint64(0xFFFF))
-    code = (word >> np.uint64(16)) & np.uint64(0xFF)
-    place = places[np.uint64(j)]
-    return j, np.int64(code) - np.int64(place & np.uint64(0xFFFFFFFF)), (place >> np.uint64(32)) + code
-
-
 @kernel()
-def _count_many(reports, n_sampled, places, small, status):  # type: ignore[no-untyped-def]
-    """One code per slot, many reports: add at once, check meanwhile, and mark the bad ones, to be taken back.
+def _count_quickly(reports, n_sampled, stride, entries, cells, inner, at, small, status):  # type: ignore[no-untyped-def]
+    """Count reports of one code per slot, at dimension * stride + code, in groups; a bad group report by report.
 
-    `places` holds offset * 2^32 + cells for each of the 65,536 dimensions a slot can name: no cells, at offset 0,
-    where there is no such dimension. A slot is read as one word, which reaches a byte beyond it: a byte must follow
-    the last report. Counting is in 16 bits, which fit the nearest caches better; `small` has 256 more than
-    the counts, so that no code leads out of it.
+    Counting is in 16 bits, which fit the nearest caches better. A code may be beyond its dimension's cells as long as
+    it is below the stride: `_move` finds those.
     """
-    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
-    pairs = n_sampled // 2 * 2
-    for i in range(reports.shape[0]):
-        row = start + np.uint64(i) * size
-        good = np.int64(-1)  # its sign stays set while every difference below is negative
-        previous = np.int64(-1)
-        for s in range(
-            0, pairs, 2
-        ):  # two at a time, so that the second does not wait for the first to be stored
-            j, inside, at = _slot(row + np.uint64(3 * s), places)
-            k, inside_too, at_too = _slot(row + np.uint64(3 * s + 3), places)
-            good &= (previous - j) & inside & (j - k) & inside_too
-            previous = k
-            small[at] += np.uint16(1)
-            small[at_too] += np.uint16(1)
-        if pairs < n_sampled:
-            j, inside, at = _slot(row + np.uint64(3 * pairs), places)
-            good &= (previous - j) & inside
-            small[at] += np.uint16(1)
-        status[i] = good >= 0
-
-
-@kernel()
-def _take_back(reports, n_sampled, places, entries, cells, small, status):  # type: ignore[no-untyped-def]
-    """Undo the reports that `_count_many` marked, and say why."""
-    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
-    for i in range(reports.shape[0]):
-        if status[i] != OK:
-            row = start + np.uint64(i) * size
-            for s in range(n_sampled):
-                _, _, at = _slot(row + np.uint64(3 * s), places)
-                small[at] -= np.uint16(1)
-            status[i] = _check(reports[i], n_sampled, 3, entries, cells)
-
-
-@kernel()
-def _count_few(reports, n_sampled, places, entries, cells, counts, status, seen):  # type: ignore[no-untyped-def]
-    """As `_count_many` for few reports or very many counts: a report is checked first and counted at once."""
-    start, size = np.uint64(reports.ctypes.data), np.uint64(3 * n_sampled)
-    for i in range(reports.shape[0]):
-        row = start + np.uint64(i) * size
-        good, previous = np.int64(-1), np.int64(-1)
-        for s in range(n_sampled):
-            j, inside, at = _slot(row + np.uint64(3 * s), places)
-            good &= (previous - j) & inside
-            previous = j
-            seen[s] = at
-        if good < 0:
-            for s in range(n_sampled):
-                counts[seen[s]] += 1
-            status[i] = OK
+    rows = at.size // n_sampled
+    for first in range(0, reports.shape[0], rows):
+        last = min(first + rows, reports.shape[0])
+        if locate(reports[first:], (last - first) * n_sampled, cells.size, stride, inner, at):
+            for i in range((last - first) * n_sampled):
+                small[np.uint64(at[i])] += np.uint16(1)
         else:
-            status[i] = _check(reports[i], n_sampled, 3, entries, cells)
+            for r in range(first, last):
+                status[r] = _check(reports[r], n_sampled, 3, entries, cells)
+                if status[r] == OK:
+                    for i in range((r - first) * n_sampled, (r - first + 1) * n_sampled):
+                        small[np.uint64(at[i])] += np.uint16(1)
 
 
 @kernel()
-def _empty(small, counts):  # type: ignore[no-untyped-def]
-    """Move what was counted to the counts."""
-    for i in range(counts.size):
-        counts[i] += np.int64(small[i])
-    small[:] = 0
+def _move(small, stride, cells, offsets, counts):  # type: ignore[no-untyped-def]
+    """Move what was counted to the counts; if a code was beyond its dimension's own cells, False and nothing moved."""
+    for j in range(cells.size):
+        for c in range(cells[j], stride):
+            if small[j * stride + c]:
+                return False
+    for j in range(cells.size):
+        row, into = small[j * stride :][: cells[j]], counts[offsets[j] :][: cells[j]]
+        for c in range(cells[j]):
+            into[c] += np.int64(row[c])
+    return True
 
 
 def count_reports(
@@ -161,29 +121,28 @@ def count_reports(
     >>> count_reports(reports, 1, 3, *shape, counts).tolist(), counts.tolist()
     ([0, 3, 1], [0, 0, 0, 1])
     """
-    n = len(reports)
-    status = np.empty(n, np.uint8)
-    narrow = slot_size == 3 and counts.size < 1 << 32
+    n, d = len(reports), cells.size
+    status = np.zeros(n, np.uint8)
     reports = np.ascontiguousarray(reports)
-    places = np.zeros(1 << 16, np.uint64)
-    places[: offsets.size] = (offsets.astype(np.uint64) << np.uint64(32)) + cells.astype(np.uint64)
+    stride = int(cells.max())
+    unit = WIDTH // gcd(n_sampled, WIDTH)  # reports of a whole number of vectors
+    beyond = -(-BEYOND // reports.shape[1])  # the last ones, whose slots cannot be read sixteen at a time
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]
-        # All but the last report, which no byte follows.
-        quick = max(0, len(part) - 1) if narrow else 0
-        if quick * n_sampled > 2 * counts.size:  # else clearing and emptying small counters would not pay
-            small = np.zeros(counts.size + 256, np.uint16)
-            for start in range(0, quick, _FULL):
-                at = slice(start, min(start + _FULL, quick))
-                _count_many(part[at], n_sampled, places, small, marks[at])
-                if marks[at].any():
-                    _take_back(part[at], n_sampled, places, entries, cells, small, marks[at])
-                _empty(small, into)
-        elif quick:
-            seen = np.empty(n_sampled, np.uint64)
-            _count_few(part[:quick], n_sampled, places, entries, cells, into, marks[:quick], seen)
-        _count_wide(part[quick:], n_sampled, slot_size, entries, cells, offsets, into, marks[quick:])
+        quick = max(0, len(part) - beyond) // unit * unit if slot_size == 3 else 0
+        if 8 * quick * n_sampled < d * stride:
+            quick = 0  # clearing and moving the small counters would not pay
+        group = max(_GROUP // (unit * n_sampled), 1) * unit * n_sampled if quick else 0
+        inner, at = within(group, n_sampled), np.empty(group, np.uint32)
+        small = np.zeros(d * stride if quick else 0, np.uint16)
+        for start in range(0, quick, _FULL):
+            block = slice(start, min(start + _FULL, quick))
+            _count_quickly(part[block], n_sampled, stride, entries, cells, inner, at, small, marks[block])
+            if not _move(small, stride, cells, offsets, into):
+                _count_carefully(part[block], n_sampled, 3, entries, cells, offsets, into, marks[block])
+            small[:] = 0
+        _count_carefully(part[quick:], n_sampled, slot_size, entries, cells, offsets, into, marks[quick:])
 
     if threads <= 1 or n < 10_000:
         work(0, n, counts)

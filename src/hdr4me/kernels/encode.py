@@ -1,9 +1,8 @@
 """Sixteen numbers at once to sixteen report slots, in two passes over a group of values in the nearest cache.
 
 First, in vectors: clamp the values to positions in 16.16 fixed point; add sixteen 16-bit words, which rounds the
-positions at random; note which alias entries the low bits of sixteen 32-bit words point to. Second: gather the entries,
-select the cells and weave their codes into the slots' bytes. The same arithmetic as `stages`, in LLVM's vector types. Any
-processor runs it, with the widest registers it has.
+positions at random; note which alias entries the low bits of sixteen 32-bit words point to. Second: gather the
+entries, select the cells and weave their codes into the slots' bytes. The same arithmetic as `stages`.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from numba.extending import intrinsic
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import emit_prefetch
+from hdr4me.kernels.vectors import BYTES, I16, I32, I64, WIDTH, WORDS, Emitter
 
 __all__ = ["WIDTH", "encode_rows"]
-
-WIDTH = 16
-"""Values at once; a matrix must have at least as many columns."""
 
 _AHEAD = 512
 """How many values ahead memory is asked for: while the cipher has its turns it would be idle."""
@@ -29,38 +26,18 @@ _AHEAD = 512
 _GROUP = 256
 """Values that go from one pass to the next together; many more would bunch the requests to memory."""
 
-_I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-_WORDS, _BYTES = ir.VectorType(_I32, WIDTH), ir.VectorType(_I8, WIDTH)
-_HALVES, _SLOTS = ir.VectorType(_I16, WIDTH), ir.VectorType(_I8, 3 * WIDTH)
+_HALVES = ir.VectorType(I16, WIDTH)
 _DOUBLES, _SINGLES = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
 
 
-class _Emitter:
-    """The few vector instructions needed, on addresses and registers."""
-
-    def __init__(self, builder: Any) -> None:
-        self.b = builder
-
-    def load(self, address: Any, kind: Any, skip: int = 0) -> Any:
-        place = self.b.add(address, ir.Constant(_I64, skip))
-        return self.b.load(self.b.inttoptr(place, kind.as_pointer()), align=1, typ=kind)
-
-    def store(self, value: Any, address: Any) -> None:
-        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer()), align=1)
-
-    def at(self, address: Any, index: Any, size: int) -> Any:
-        return self.b.add(address, self.b.mul(index, ir.Constant(_I64, size)))
+class _Encoder(Emitter):
+    """What the two passes do to sixteen values."""
 
     def masks(self, bits: Any) -> tuple[Any, Any, Any]:
         """Sixteen times: a word's bits for the column, the others, and how far positions move to make room for them."""
-        one, short = ir.Constant(_I32, 1), self.b.trunc(bits, _I32)
-        mask = self.splat(self.b.sub(self.b.shl(one, short), one))
-        return mask, self.b.not_(mask), self.splat(self.b.sub(ir.Constant(_I32, 16), short))
-
-    def splat(self, value: Any) -> Any:
-        undefined = ir.Constant(_WORDS, ir.Undefined)
-        first = self.b.insert_element(undefined, value, ir.Constant(_I32, 0))
-        return self.b.shuffle_vector(first, undefined, ir.Constant(_WORDS, [0] * WIDTH))
+        one = ir.Constant(I64, 1)
+        mask = self.splat(self.b.sub(self.b.shl(one, bits), one))
+        return mask, self.b.not_(mask), self.splat(self.b.sub(ir.Constant(I64, 16), bits))
 
     def position(self, value: Any, low: Any, scale: Any, bottom: Any, top: Any, default: Any) -> Any:
         """Eight positions, half a unit added to bottom, top and default beforehand so that truncation rounds."""
@@ -70,28 +47,25 @@ class _Emitter:
         x = b.select(b.fcmp_ordered("ord", value, value), x, default)
         x = b.select(b.fcmp_ordered(">", x, bottom), x, bottom)
         x = b.select(b.fcmp_ordered("<", x, top), x, top)
-        return b.fptoui(x, ir.VectorType(_I32, 8))
+        return b.fptoui(x, ir.VectorType(I32, 8))
 
     def look_up(self, table: Any, cells: Any) -> Any:
         """The sixteen entries whose indices lie at `cells`, two to a load; a vector's own gather is slower."""
-        b, entries = self.b, ir.Constant(_WORDS, ir.Undefined)
-        start = b.inttoptr(table, _I32.as_pointer())
+        b, entries = self.b, ir.Constant(WORDS, ir.Undefined)
+        start = b.inttoptr(table, I32.as_pointer())
         for k in range(WIDTH // 2):
-            pair = self.load(cells, _I64, 8 * k)
-            both = b.and_(pair, ir.Constant(_I64, 0xFFFFFFFF)), b.lshr(pair, ir.Constant(_I64, 32))
+            pair = self.load(cells, I64, 8 * k)
+            both = b.and_(pair, ir.Constant(I64, 0xFFFFFFFF)), b.lshr(pair, ir.Constant(I64, 32))
             for half, index in enumerate(both):
-                entry = b.load(b.gep(start, [index], source_etype=_I32), typ=_I32)
-                entries = b.insert_element(entries, entry, ir.Constant(_I32, 2 * k + half))
+                entry = b.load(b.gep(start, [index], source_etype=I32), typ=I32)
+                entries = b.insert_element(entries, entry, ir.Constant(I32, 2 * k + half))
         return entries
 
     def weave(self, slots: Any, codes: Any) -> Any:
-        """The slots with their third bytes replaced by the codes."""
-        b = self.b
-        undefined = ir.Constant(_BYTES, ir.Undefined)
-        spread = ir.Constant(ir.VectorType(_I32, 3 * WIDTH), [*range(WIDTH), *[0] * (2 * WIDTH)])
-        wide = b.shuffle_vector(codes, undefined, spread)
-        chosen = [3 * WIDTH + k // 3 if k % 3 == 2 else k for k in range(3 * WIDTH)]
-        return b.shuffle_vector(slots, wide, ir.Constant(ir.VectorType(_I32, 3 * WIDTH), chosen))
+        """Sixteen slots with their third bytes replaced by the codes, which come as words."""
+        order = [4 * WIDTH + 4 * (k // 3) if k % 3 == 2 else k for k in range(3 * WIDTH)]
+        whole = self.shuffle(slots, self.b.bitcast(codes, BYTES), [*order, *[0] * WIDTH])
+        return self.shuffle(whole, whole, list(range(3 * WIDTH)))
 
 
 def _walk(builder: Any, n: Any, d: Any, column: Any, step: Any) -> None:
@@ -100,19 +74,19 @@ def _walk(builder: Any, n: Any, d: Any, column: Any, step: Any) -> None:
     The last step is shortened to end with the last value, so it may overlap the one before.
     """
     b = builder
-    sixteen = ir.Constant(_I64, WIDTH)
+    sixteen = ir.Constant(I64, WIDTH)
     final = b.sub(n, sixteen)
     final_column = b.urem(b.add(column, final), d)
     before = b.block
     loop, after = b.append_basic_block("values"), b.append_basic_block("done")
     b.branch(loop)
     b.position_at_end(loop)
-    index, at = b.phi(_I64), b.phi(_I64)
+    index, at = b.phi(I64), b.phi(I64)
     step(index, at)
     following, turned = b.add(index, sixteen), b.add(at, sixteen)
     turned = b.select(b.icmp_unsigned(">=", turned, d), b.sub(turned, d), turned)
     beyond = b.icmp_unsigned(">", following, final)
-    index.add_incoming(ir.Constant(_I64, 0), before)
+    index.add_incoming(ir.Constant(I64, 0), before)
     index.add_incoming(b.select(beyond, final, following), loop)
     at.add_incoming(column, before)
     at.add_incoming(b.select(beyond, final_column, turned), loop)
@@ -130,16 +104,16 @@ def _pointer(single: bool, alike: bool) -> Any:
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             values, n, d, column, ranges, stride, words, halves, bits, out, cells = args
-            b, e = builder, _Emitter(builder)
+            b, e = builder, _Encoder(builder)
             mask, rest, shift = e.masks(bits)
-            places = [b.add(ranges, b.mul(stride, ir.Constant(_I64, 8 * k))) for k in range(5)]
+            places = [b.add(ranges, b.mul(stride, ir.Constant(I64, 8 * k))) for k in range(5)]
             held = [e.load(place, _DOUBLES) for place in places] if alike else []
 
             def step(index: Any, at: Any) -> None:
                 at_value, at_out = e.at(values, index, item), e.at(out, index, 3)
                 for line in range(WIDTH * item // 64):
-                    emit_prefetch(b, b.add(at_value, ir.Constant(_I64, item * _AHEAD + 64 * line)), write=0)
-                emit_prefetch(b, b.add(at_out, ir.Constant(_I64, 3 * _AHEAD)), write=1)
+                    emit_prefetch(b, b.add(at_value, ir.Constant(I64, item * _AHEAD + 64 * line)), write=0)
+                emit_prefetch(b, b.add(at_out, ir.Constant(I64, 3 * _AHEAD)), write=1)
                 positions = []
                 for half in range(2):
                     if single:
@@ -148,9 +122,9 @@ def _pointer(single: bool, alike: bool) -> Any:
                         value = e.load(at_value, _DOUBLES, 64 * half)
                     five = held or [e.load(e.at(place, at, 8), _DOUBLES, 64 * half) for place in places]
                     positions.append(e.position(value, *five))
-                position = b.shuffle_vector(*positions, ir.Constant(_WORDS, list(range(WIDTH))))
-                word = e.load(e.at(words, index, 4), _WORDS)
-                half_word = b.zext(e.load(e.at(halves, index, 2), _HALVES), _WORDS)
+                position = e.shuffle(*positions, list(range(WIDTH)))
+                word = e.load(e.at(words, index, 4), WORDS)
+                half_word = b.zext(e.load(e.at(halves, index, 2), _HALVES), WORDS)
                 row = b.and_(b.lshr(b.add(position, half_word), shift), rest)
                 e.store(b.or_(row, b.and_(word, mask)), e.at(cells, index, 4))
 
@@ -169,13 +143,13 @@ def _choose(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         n, d, column, slots, words, bits, out, cells, table = args
-        b, e = builder, _Emitter(builder)
+        b, e = builder, _Encoder(builder)
         mask, rest, _ = e.masks(bits)
 
         def step(index: Any, at: Any) -> None:
-            word, entry = e.load(e.at(words, index, 4), _WORDS), e.look_up(table, e.at(cells, index, 4))
+            word, entry = e.load(e.at(words, index, 4), WORDS), e.look_up(table, e.at(cells, index, 4))
             cell = b.select(b.icmp_unsigned("<", word, b.and_(entry, rest)), word, entry)
-            woven = e.weave(e.load(e.at(slots, at, 3), _SLOTS), b.trunc(b.and_(cell, mask), _BYTES))
+            woven = e.weave(e.load(e.at(slots, at, 3), BYTES), b.and_(cell, mask))
             e.store(woven, e.at(out, index, 3))
 
         _walk(b, n, d, column, step)
@@ -197,9 +171,9 @@ def encode_rows(values, ranges, slots, words, halves, table, bits, out):  # type
     """Reports `out` (flat bytes) of a C-ordered matrix [n, d], d >= WIDTH, from n·d words of each size.
 
     `ranges` is [5, d + WIDTH]: low, scale, bottom, top, default, the last three with half a unit added; `slots` is a
-    report with its codes left at 0; both run on into a copy of their beginning. Where all columns have the same five
-    numbers `ranges` is only [5, WIDTH]. The last sixteen values may overlap those before: drawn from the same
-    words, they give the same codes again.
+    report with its codes left at 0; both run on into a copy of their beginning, and 16 more slots may be read. Where
+    all columns have the same five numbers `ranges` is only [5, WIDTH]. The last sixteen values may overlap those
+    before: drawn from the same words, they give the same codes again.
     """
     n, d = values.shape
     total = n * d

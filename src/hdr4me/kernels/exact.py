@@ -131,8 +131,8 @@ def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Ranges and slots as `encode_rows` takes them."""
     rows = [plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5]
     round_again = np.arange(plan.bottom.size + WIDTH) % plan.bottom.size
-    slots = np.zeros((round_again.size, 3), np.uint8)
-    slots[:, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
+    slots = np.zeros((round_again.size + WIDTH, 3), np.uint8)
+    slots[: round_again.size, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
     ranges = np.stack(rows)
     alike = bool((ranges == ranges[:, :1]).all())
     return ranges[:, round_again[:WIDTH] if alike else round_again].copy(), slots.reshape(-1)

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["DTYPES", "emit_prefetch", "load", "ones", "prefetch", "trailing_zeros", "word_at"]
+__all__ = ["DTYPES", "emit_prefetch", "load", "ones", "prefetch", "trailing_zeros"]
 
 DTYPES = tuple(
     np.dtype(name)
@@ -70,17 +70,6 @@ def load(address: Any, number: Any) -> float:
     return _u1(address)  # type: ignore[no-any-return]
 
 
-def _word_at(typingctx: Any, address: Any) -> Any:
-    """Four bytes at any address, as a whole number."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        short, long = ir.IntType(32), ir.IntType(64)
-        word = builder.load(builder.inttoptr(args[0], short.as_pointer()), align=1, typ=short)
-        return builder.zext(word, long)
-
-    return types.uint64(types.uint64), codegen
-
-
 def _trailing_zeros(typingctx: Any, word: Any) -> Any:
     """The position of the lowest set bit of a uint64; 64 if there is none."""
 
@@ -101,7 +90,6 @@ def _ones(typingctx: Any, word: Any) -> Any:
 
 trailing_zeros: Any = intrinsic(_trailing_zeros)
 ones: Any = intrinsic(_ones)
-word_at: Any = intrinsic(_word_at)
 
 
 def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> None:
