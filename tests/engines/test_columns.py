@@ -13,7 +13,7 @@ from hdr4me.client.values import category, position
 from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.blocks import fields_of, positions
+from hdr4me.kernels.positions import BOTTOM, positions
 from hdr4me.survey import Numeric, Survey
 
 
@@ -21,12 +21,13 @@ def kernel_positions(survey: Survey, source: Any) -> np.ndarray:
     d = len(survey.schema)
     out = np.zeros(source.n * d, np.uint32)
     dims = np.tile(np.arange(d, dtype=np.uint16), source.n)
-    positions(fields_of(source.columns, plan_of(survey)), source.columns, dims, d, 0, source.n, out)
+    plan = plan_of(survey)._replace(n_sampled=d)
+    positions(source.columns, plan, dims, 0, source.n, np.empty(len(dims)), out)
     return out.reshape(source.n, d).astype(np.int64)
 
 
 def client_positions(survey: Survey, rows: list[list[Any]]) -> np.ndarray:
-    bottom = (plan_of(survey).bottom).astype(int)
+    bottom = plan_of(survey).ranges[:, BOTTOM].astype(int)
     return np.array(
         [
             [

@@ -6,6 +6,7 @@ import numpy as np
 
 from hdr4me.engines.plan import plan_of
 from hdr4me.kernels.alias import alias_weights
+from hdr4me.kernels.positions import BOTTOM, DEFAULT, TOP
 from hdr4me.survey import Survey
 
 
@@ -23,9 +24,9 @@ def test_stacked_tables_reconstruct_every_weight(mixed_survey: Survey) -> None:
 
 def test_dimensions_point_to_their_rows(mixed_survey: Survey) -> None:
     plan = plan_of(mixed_survey)
-    assert (plan.bottom / 65536).tolist() == [0, 2, 0]  # entries count categories from 0, and
+    assert (plan.ranges[:, BOTTOM] / 65536).tolist() == [0, 2, 0]  # entries count categories from 0, and
     assert plan.entry_row.tolist()[2] == 5  # keep their two rows apart
-    assert (plan.top / 65536).tolist() == [1, 4, 3]
-    assert np.allclose(plan.default / 65536, [30 / 120, 3, 1], rtol=0, atol=1e-12)
+    assert (plan.ranges[:, TOP] / 65536).tolist() == [1, 4, 3]
+    assert np.allclose(plan.ranges[:, DEFAULT] / 65536, [30 / 120, 3, 1], rtol=0, atol=1e-12)
     assert plan.entries.tolist() == [0, 0, 4]
     assert plan.report_size == mixed_survey.report_size

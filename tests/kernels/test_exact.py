@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from hdr4me.kernels.alias import alias_table, columns_bits
-from hdr4me.kernels.blocks import column_block, fields_of, wide_block
+from hdr4me.kernels.blocks import column_block, wide_block
 from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.exact import Columns, Plan, matrix_layout, perturb, perturb_matrix
 from hdr4me.kernels.machine import DTYPES
+from hdr4me.kernels.positions import LOW, SCALE, range_lines
 from hdr4me.kernels.subset import SLACK, bitmap, subset
 
 LEVELS, CELLS, BITS = 5, 6, 3
@@ -37,17 +38,16 @@ def plan_of(kinds: str, n_sampled: int) -> Plan:
     row = {"n": 0, "c": 5, "e": 0}
     last = {"n": 4, "c": 8, "e": 2}
     default = {"n": 1, "c": 7, "e": 2}
-    bottom = np.array([row[k] * position for k in kinds])
+    per_kind = {
+        k: (-1.0, position, row[k] * position, last[k] * position, default[k] * position) for k in row
+    }
     return Plan(
         n_sampled=n_sampled,
         width=3 if "e" in kinds else 1,
         bits=BITS,
         table=TABLE,
-        low=np.full(len(kinds), -1.0),
-        scale=np.full(len(kinds), 4 * position / 4),
-        bottom=bottom,
-        top=np.array([last[k] * position for k in kinds]),
-        default=np.array([default[k] * position for k in kinds]),
+        ranges=range_lines(*np.array([per_kind[k] for k in kinds]).T),
+        alike=set(kinds) == {"n"},
         entries=np.array([3 * (k == "e") for k in kinds]),
         entry_row=np.full(len(kinds), 9),
     )
@@ -64,6 +64,7 @@ def columns_of(kinds: str, arrays: list[np.ndarray], masks: list[np.ndarray | No
         lut=np.array([3, 2, 1, 0, 2, 1, 0], np.uint32),  # categories arrive in reverse order
         lut_start=np.array([4 if k == "e" else 0 for k in kinds]),
         lut_size=np.array([{"n": 0, "c": 4, "e": 3}[k] for k in kinds]),
+        plain=len({(a.dtype, a.strides) for a in arrays}) == 1 and all(m is None for m in masks),
     )
 
 
@@ -131,9 +132,7 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
         sampled.append(dims[:n_sampled].tolist())
     out = np.full((n, plan.report_size), 255, np.uint8)
     block = wide_block if "e" in kinds else column_block
-    done = block(
-        fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, scratch, out.reshape(-1)
-    )
+    done = block(columns, plan, 0, n, halves, words, spare, scratch, out.reshape(-1))
     assert done == n
     assert out.tolist() == specification(kinds, records.tolist(), sampled, halves.tolist(), words.tolist())
 
@@ -163,7 +162,10 @@ def test_every_column_has_its_own_range(dtype: type, d: int) -> None:
     records[::7] = np.nan
     plan = plan_of("n" * d, d)
     stretch = 2.0 ** (np.arange(d) % 5)
-    stretched = plan._replace(low=plan.low * stretch, scale=plan.scale / stretch)
+    ranges = plan.ranges.copy()
+    ranges[:, LOW] *= stretch
+    ranges[:, SCALE] /= stretch
+    stretched = plan._replace(ranges=ranges, alike=False)
     halves, words, _ = random_words(8, n * d)
     outs = []
     for values, layout in ((records, plan), (records * stretch.astype(dtype), stretched)):
@@ -177,23 +179,13 @@ def test_blocks_stop_where_words_run_out() -> None:
     plan, columns = plan_of("nene", 2), columns_of("nene", [np.zeros(9)] * 4)
     halves, words, spare = random_words(7, 64)
     out = np.zeros(9 * plan.report_size, np.uint8)
-    assert wide_block(
-        fields_of(columns, plan), columns, plan, 0, 9, halves, words[:13], spare, bitmap(4), out
-    ) in (2, 3, 4)
-    assert (
-        wide_block(fields_of(columns, plan), columns, plan, 0, 9, halves, words, spare[:5], bitmap(4), out)
-        == 2
-    )
+    assert wide_block(columns, plan, 0, 9, halves, words[:13], spare, bitmap(4), out) in (2, 3, 4)
+    assert wide_block(columns, plan, 0, 9, halves, words, spare[:5], bitmap(4), out) in (1, 2)
     plan, columns = plan_of("nnnn", 2), columns_of("nnnn", [np.zeros(2000)] * 4)
     halves, words, spare = random_words(8, 4000)
     out = np.zeros(2000 * plan.report_size, np.uint8)
     # Groups of 512 records: 600 records' words finish one group.
-    assert (
-        column_block(
-            fields_of(columns, plan), columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out
-        )
-        == 512
-    )
+    assert column_block(columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out) == 512
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -208,7 +200,7 @@ def test_every_element_type_is_read(dtype: np.dtype) -> None:
     for array in (strided, strided.astype(np.float64)):
         out = np.zeros(3 * n, np.uint8)
         columns, plan = columns_of("n", [array]), plan_of("n", 1)
-        column_block(fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, bitmap(1), out)
+        column_block(columns, plan, 0, n, halves, words, spare, bitmap(1), out)
         outs.append(out.tolist())
     assert outs[0] == outs[1]
 
@@ -225,7 +217,7 @@ def test_a_null_is_the_default_whatever_its_bytes() -> None:
         out = np.zeros(3 * n, np.uint8)
         columns = columns_of("n", [array], [mask])
         plan = plan_of("n", 1)
-        column_block(fields_of(columns, plan), columns, plan, 0, n, halves, words, spare, bitmap(1), out)
+        column_block(columns, plan, 0, n, halves, words, spare, bitmap(1), out)
         outs.append(out.tolist())
     assert outs[0] == outs[1]
 

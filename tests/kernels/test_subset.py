@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.subset import SLACK, bitmap, subset, unsorted_subset
+from hdr4me.kernels.subset import SLACK, bitmap, subset, unsorted_subset, words_needed
 
 
 def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
-    out, loose = np.full(2 + m + SLACK + 2, 9999, np.uint16), np.zeros(m + 1, np.uint16)
+    out, loose = np.full(2 + m + SLACK + 2, 9999, np.uint16), np.zeros(1 + m + SLACK, np.uint16)
     scratch = bitmap(d)
     cursor = subset(d, m, words, 0, scratch, out, 2)
     assert not scratch.any(), "the scratch is left clean for the next subset"
@@ -21,32 +21,56 @@ def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
     assert unsorted_subset(d, m, words, 0, scratch, loose, 1) == cursor
     assert not scratch.any()
     if cursor >= 0:
-        assert sorted(loose[1:].tolist()) == out[2 : 2 + m].tolist()
+        assert sorted(loose[1 : 1 + m].tolist()) == out[2 : 2 + m].tolist()
     return out[2 : 2 + m].tolist(), cursor
 
 
-def floyd(d: int, m: int, words: list[int]) -> tuple[list[int], int]:
-    """The specification: Floyd's algorithm on integers drawn by Lemire's method, in plain Python."""
-    chosen: set[int] = set()
+def specification(d: int, m: int, words: list[int]) -> tuple[list[int], int]:
+    """In plain Python: draw below d by Lemire's method until enough are different; above d / 2 those left out."""
+    drawn: set[int] = set()
     used = 0
-    for top in range(d - m, d):
-        bound = top + 1
-        while True:
-            product = words[used] * bound
-            used += 1
-            if product % 2**32 >= 2**32 % bound:
-                break
-        pick = product >> 32
-        chosen.add(top if pick in chosen else pick)
-    return sorted(chosen), used
+    while len(drawn) < min(m, d - m if 2 * m > d else m):
+        product = words[used] * d
+        used += 1
+        if product % 2**32 >= 2**32 % d:
+            drawn.add(product >> 32)
+    return sorted(set(range(d)) - drawn if 2 * m > d else drawn), used
 
 
-@pytest.mark.parametrize(("d", "m"), [(1, 1), (2, 1), (10, 3), (64, 63), (65, 2), (5000, 50), (65536, 7)])
+@pytest.mark.parametrize(
+    ("d", "m"),
+    [
+        (1, 1),
+        (2, 1),
+        (3, 2),
+        (10, 3),
+        (64, 63),
+        (65, 2),
+        (65, 64),
+        (200, 100),
+        (200, 101),
+        (5000, 4990),
+        (65536, 7),
+    ],
+)
 def test_equals_the_specification(d: int, m: int) -> None:
     rng = np.random.default_rng(d + m)
     for _ in range(20):
-        words = rng.integers(0, 2**32, m + 9, dtype=np.uint32)
-        assert draw(d, m, words) == floyd(d, m, words.tolist())
+        words = rng.integers(0, 2**32, words_needed(d, m, 1) + 50, dtype=np.uint32)
+        assert draw(d, m, words) == specification(d, m, words.tolist())
+
+
+@pytest.mark.parametrize(("d", "m"), [(10, 3), (200, 100), (200, 150), (5000, 50), (3, 2)])
+def test_the_words_foreseen_suffice(d: int, m: int) -> None:
+    """40 subsets from what is foreseen, 500 times, seeded: four standard deviations fail about once in 30,000."""
+    rng = np.random.default_rng(d * m)
+    used = [
+        sum(
+            specification(d, m, rng.integers(0, 2**32, 4 * d, dtype=np.uint32).tolist())[1] for _ in range(40)
+        )
+        for _ in range(500 if d < 5000 else 20)
+    ]
+    assert max(used) <= words_needed(d, m, 40)
 
 
 def test_rejects_the_words_that_would_bias() -> None:
@@ -60,13 +84,14 @@ def test_says_when_words_run_out() -> None:
     assert draw(3, 1, np.zeros(4, np.uint32))[1] == -1
 
 
-def test_subsets_are_uniform() -> None:
-    # Chi-square over the 120 subsets of 3 of 10; seeded, so no false alarm; the threshold is the 1e-6 one.
-    index = {chosen: i for i, chosen in enumerate(combinations(range(10), 3))}
-    words = np.random.default_rng(1).integers(0, 2**32, 100_000, dtype=np.uint32)
+@pytest.mark.parametrize("m", [3, 5, 7])
+def test_subsets_are_uniform(m: int) -> None:
+    # Chi-square over all subsets of m of 10; seeded, so no false alarm; the threshold is the 1e-6 one.
+    index = {chosen: i for i, chosen in enumerate(combinations(range(10), m))}
+    words = np.random.default_rng(1).integers(0, 2**32, words_needed(10, m, 30_000), dtype=np.uint32)
     counts = np.zeros(len(index), int)
-    out, scratch, cursor = np.zeros(3 + SLACK, np.uint16), bitmap(10), 0
+    out, scratch, cursor = np.zeros(m + SLACK, np.uint16), bitmap(10), 0
     for _ in range(30_000):
-        cursor = subset(10, 3, words, cursor, scratch, out, 0)
-        counts[index[tuple(out[:3].tolist())]] += 1
+        cursor = subset(10, m, words, cursor, scratch, out, 0)
+        counts[index[tuple(out[:m].tolist())]] += 1
     assert stats.chisquare(counts).pvalue > 1e-6

@@ -8,6 +8,7 @@ import numpy as np
 
 from hdr4me.kernels.alias import alias_table, columns_bits
 from hdr4me.kernels.exact import Plan
+from hdr4me.kernels.positions import range_lines
 from hdr4me.survey import Numeric, Survey
 
 __all__ = ["plan_of"]
@@ -22,8 +23,8 @@ def plan_of(survey: Survey) -> Plan:
 
     >>> from hdr4me.survey import Schema
     >>> plan = plan_of(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
-    >>> plan.scale * 120 == 65536, plan.top.tolist(), plan.default.tolist()
-    (array([ True]), [65536.0], [32768.0])
+    >>> plan.ranges[0, :5].tolist() == [0, 65536 / 120, 0, 65536, 32768], plan.alike
+    (True, True)
     """
     bits = columns_bits(max(randomizer.n_cells for randomizer in survey.randomizers))
     tables = [alias_table(np.array(r.weights, np.int64), bits) for r in survey.randomizers]
@@ -46,16 +47,15 @@ def plan_of(survey: Survey) -> Plan:
             bottom[j] = first * _ONE
         top[j] = bottom[j] + (len(dimension.categories) - 1) * _ONE
         default[j] = bottom[j] + dimension.index[dimension.default] * _ONE
+    numeric = all(isinstance(dimension, Numeric) for dimension in survey.schema)
+    ranges = range_lines(low, scale, bottom, top, default)
     return Plan(
         n_sampled=survey.n_sampled,
         width=survey.code_width,
         bits=bits,
         table=np.concatenate(tables).ravel(),
-        low=low,
-        scale=scale,
-        bottom=bottom,
-        top=top,
-        default=default,
+        ranges=ranges,
+        alike=numeric and bool((ranges == ranges[0]).all()),
         entries=entries,
         entry_row=entry_row,
     )

@@ -122,7 +122,7 @@ def _pointer(single: bool, alike: bool) -> Any:
                         value = e.load(at_value, _DOUBLES, 64 * half)
                     five = held or [e.load(e.at(place, at, 8), _DOUBLES, 64 * half) for place in places]
                     positions.append(e.position(value, *five))
-                position = e.shuffle(*positions, list(range(WIDTH)))
+                position = e.shuffle(positions[0], positions[1], list(range(WIDTH)))
                 word = e.load(e.at(words, index, 4), WORDS)
                 half_word = b.zext(e.load(e.at(halves, index, 2), _HALVES), WORDS)
                 row = b.and_(b.lshr(b.add(position, half_word), shift), rest)

@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.kernels.blocks import column_block, fields_of, wide_block
+from hdr4me.kernels.blocks import column_block, wide_block
 from hdr4me.kernels.encode import WIDTH, encode_rows
 from hdr4me.kernels.keystream import BLOCK, Keystream
-from hdr4me.kernels.subset import bitmap
+from hdr4me.kernels.positions import BOTTOM, DEFAULT
+from hdr4me.kernels.subset import bitmap, words_needed
 
 __all__ = ["Columns", "Plan", "in_threads", "matrix_layout", "perturb", "perturb_matrix"]
 
@@ -31,20 +32,18 @@ class Plan(NamedTuple):
 
     All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to
     [bottom, top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position
-    bottom + c * 2^16. The default is a position. For "entries" dimensions `entries` is the number of categories
-    (0 for the others), `entry_row` the row of an absent entry, the present one's follows; bottom is then only
-    where categories are counted from.
+    bottom + c * 2^16. The default is a position. These five are the columns of `ranges`; `alike` says that all
+    dimensions are numbers of one range. For "entries" dimensions `entries` is the number of categories (0 for the
+    others), `entry_row` the row of an absent entry, the present one's follows; bottom is then only where categories
+    are counted from.
     """
 
     n_sampled: int
     width: int
     bits: int
     table: NDArray[np.uint32]
-    low: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    bottom: NDArray[np.float64]
-    top: NDArray[np.float64]
-    default: NDArray[np.float64]
+    ranges: NDArray[np.float64]
+    alike: bool
     entries: NDArray[np.int64]
     entry_row: NDArray[np.int64]
 
@@ -58,8 +57,8 @@ class Columns(NamedTuple):
     """Where each dimension's data lies: element r of type DTYPES[dtype] at address + r * stride.
 
     `valid` is the address of an Arrow validity bitmap, or 0. A categorical dimension has lut_size > 0: its value v
-    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. Whoever makes a `Columns` keeps
-    the memory it points to alive.
+    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. `plain` says that all columns have one
+    type and stride and no bitmap. Whoever makes a `Columns` keeps the memory it points to alive.
     """
 
     address: NDArray[np.uint64]
@@ -70,6 +69,7 @@ class Columns(NamedTuple):
     lut: NDArray[np.uint32]
     lut_start: NDArray[np.int64]
     lut_size: NDArray[np.int64]
+    plain: bool
 
 
 def perturb(
@@ -78,25 +78,24 @@ def perturb(
     """Reports uint8 [n, report_size] of n records, each of n_sampled dimensions sampled by the system's randomness."""
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
-    m, d = plan.n_sampled, plan.bottom.size
+    m, d = plan.n_sampled, plan.entries.size
     codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
     rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes + 4 * (m < d)))), n))
-    # Sampling rejects a word in 65,536 at most; wide reports vary in length. Room for the average block and for
-    # the worst record, so that every call finishes at least one; what is left undone starts the next block.
-    n_spare = rows * m + 64 if m < d else 0
+    # Sampling may need more words, and wide reports vary in length. Room for the average block and for
+    # the widest record, so that every call finishes one; what is left undone starts the next block.
+    n_spare = words_needed(d, m, rows) if m < d else 0
     n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
     block = wide_block if plan.width > 1 else column_block
-    fields = fields_of(columns, plan)
 
     def work(first: int, last: int) -> None:
         stream, scratch = Keystream(), bitmap(d)
         buffer = np.empty(4 * (n_words + n_spare) + 2 * rows * m, np.uint8)
-        words, spare = np.split(buffer[: 4 * (n_words + n_spare)].view(np.uint32), [n_words])
-        halves = buffer[4 * (n_words + n_spare) :].view(np.uint16)
+        both, halves = buffer[: -2 * rows * m].view(np.uint32), buffer[-2 * rows * m :].view(np.uint16)
+        words, spare = both[:n_words], both[n_words:]
         while first < last:
             stream.fill(buffer)
             stop = min(first + rows, last)
-            first = block(fields, columns, plan, first, stop, halves, words, spare, scratch, flat)
+            first = block(columns, plan, first, stop, halves, words, spare, scratch, flat)
 
     in_threads(work, n, threads)
     return out
@@ -129,13 +128,13 @@ def perturb_matrix(
 
 def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Ranges and slots as `encode_rows` takes them."""
-    rows = [plan.low, plan.scale, plan.bottom + 0.5, plan.top + 0.5, plan.default + 0.5]
-    round_again = np.arange(plan.bottom.size + WIDTH) % plan.bottom.size
-    slots = np.zeros((round_again.size + WIDTH, 3), np.uint8)
-    slots[: round_again.size, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
-    ranges = np.stack(rows)
-    alike = bool((ranges == ranges[:, :1]).all())
-    return ranges[:, round_again[:WIDTH] if alike else round_again].copy(), slots.reshape(-1)
+    d = plan.entries.size
+    round_again = np.arange(d + WIDTH) % d
+    slots = np.zeros((d + 2 * WIDTH, 3), np.uint8)
+    slots[: d + WIDTH, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
+    ranges = plan.ranges[round_again[:WIDTH] if plan.alike else round_again, : DEFAULT + 1].T.copy()
+    ranges[BOTTOM:] += 0.5
+    return ranges, slots.reshape(-1)
 
 
 def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:

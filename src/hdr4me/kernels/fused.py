@@ -16,7 +16,7 @@ from hdr4me.kernels.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import prefetch
 from hdr4me.kernels.mixture import WIDTH, sum_two_intervals, unfold
-from hdr4me.kernels.subset import unsorted_subset
+from hdr4me.kernels.subset import SLACK, bitmap, unsorted_subset, words_needed
 from hdr4me.kernels.threads import share
 
 __all__ = ["accumulate", "perturb_values"]
@@ -86,12 +86,11 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
     state = np.empty((4, LANES), np.uint64)
     n_words = rows * m * (2 if family == STEPS else 1)
     words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
-    # Two 32-bit words to one of 64, and a little more than sampling needs.
-    spare = np.empty((rows * m // 2 + 64 + LANES) // LANES * LANES, np.uint64)
+    # Two 32-bit words to one of 64.
+    spare = np.empty((words_needed(d, m, rows) // 2 + LANES) // LANES * LANES, np.uint64)
     halves = spare.view(np.uint32)
-    n_bits = (d + 63) >> 6
-    scratch = np.zeros(n_bits + ((n_bits + 63) >> 6), np.uint64)
-    dims = np.empty(rows * m, np.uint16)
+    scratch = bitmap(d)
+    dims = np.empty(rows * m + SLACK, np.uint16)
     t = np.empty(rows * m)
     x = np.empty(rows * m)
     first_row = np.uint64(values.ctypes.data)

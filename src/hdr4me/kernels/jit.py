@@ -1,7 +1,7 @@
 """How every kernel is compiled: without the GIL, cached on disk, and never from stale code.
 
 numba keeps compiled code as long as the file a kernel stands in is unchanged, but a kernel contains the kernels it
-calls, from other files. So all sources of this room together are the stamp: changing one forgets them all.
+calls, from other files. So all sources of this room together are part of the version: changing one forgets them all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
         index = dispatcher._cache._cache_file
-        index._source_stamp = (index._source_stamp, _STAMP)  # its own file, and the room
+        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
         return dispatcher
 
     return decorate

@@ -1,0 +1,119 @@
+"""Values of sampled dimensions, wherever their columns lie and of whatever type, to positions in 16.16 fixed point.
+
+Memory is asked for the values of a record as soon as it is known which they are; a group of records later they are read
+and placed. Both have a short way for what is common: columns of one type, dimensions of one range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.kernels.jit import kernel
+from hdr4me.kernels.machine import load, prefetch
+
+__all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOP", "ask", "positions", "range_lines"]
+
+LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
+
+
+def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
+    """Low, scale, bottom, top and default of each dimension as the rows of [d, 8].
+
+    A row is a cache line: dimensions are met in no order that a cache could guess.
+    """
+    numbers = np.stack(np.broadcast_arrays(*five), axis=1)
+    room = np.zeros(8 * len(numbers) + 8)
+    lines: NDArray[np.float64] = room[(-room.ctypes.data // 8) % 8 :][: 8 * len(numbers)].reshape(-1, 8)
+    lines[:, : numbers.shape[1]] = numbers
+    return lines
+
+
+@kernel()
+def ask(address, stride, dims, at, m, record):  # type: ignore[no-untyped-def]
+    """Ask memory for a record's values of the dimensions at dims[at:at+m]."""
+    for s in range(at, at + m):
+        j = np.uint64(dims[s])
+        prefetch(address[j] + np.uint64(record * stride[j]))
+
+
+@kernel()
+def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no-untyped-def]
+    """Positions of the sampled dimensions of records [start, stop); `values` is scratch. Missing gives the default.
+
+    Arrays are taken out of their tuples first: inside a loop each access through a tuple would count references, at
+    ten times the cost of the work.
+    """
+    m = plan.n_sampled
+    n = (stop - start) * m
+    if columns.plain:
+        _read_plain(columns.address, columns.stride[0], columns.dtype[0], dims, m, start, stop, values)
+    else:
+        _read(columns, dims, m, start, stop, values)
+    if plan.alike:
+        _place_alike(plan.ranges[0], values[:n], out[:n])
+    else:
+        _place(plan.ranges, columns, dims, values[:n], out[:n])
+
+
+@kernel()
+def _read_plain(address, stride, dtype, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
+    """Columns of one type."""
+    s = 0
+    for r in range(start, stop):
+        record = np.uint64(r * stride)
+        for _ in range(m):
+            values[s] = load(address[np.uint64(dims[s])] + record, dtype)
+            s += 1
+
+
+@kernel()
+def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
+    """Columns of any types; a missing value is NaN."""
+    address, stride, dtype = columns.address, columns.stride, columns.dtype
+    valid, valid_offset = columns.valid, columns.valid_offset
+    s = 0
+    for r in range(start, stop):
+        for _ in range(m):
+            j = np.uint64(dims[s])
+            value = load(address[j] + np.uint64(r * stride[j]), dtype[j])
+            if valid[j]:
+                bit = r + valid_offset[j]
+                byte = np.int64(load(valid[j] + np.uint64(bit >> 3), 9))
+                value = value if (byte >> (bit & 7)) & 1 else np.nan
+            values[s] = value
+            s += 1
+
+
+@kernel()
+def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
+    """Numbers of one range, in vectors."""
+    low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
+    for s in range(values.size):
+        value = values[s]
+        x = (value - low) * scale + bottom
+        x = x if value == value else default
+        x = x if x > bottom else bottom
+        x = x if x < top else top
+        out[s] = np.uint32(x + 0.5)
+
+
+@kernel()
+def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
+    """Numbers of any ranges, and categories."""
+    lut, lut_start, lut_size = columns.lut, columns.lut_start, columns.lut_size
+    for s in range(values.size):
+        j = np.uint64(dims[s])
+        value = values[s]
+        bottom, top = ranges[j, BOTTOM], ranges[j, TOP]
+        if lut_size[j] > 0:
+            known = value >= 0.0 and value < lut_size[j]
+            at = np.uint64(lut_start[j] + (np.int64(value) if known else 0))
+            x = bottom + lut[at] * 65536.0
+            x = x if known else ranges[j, DEFAULT]
+        else:
+            x = (value - ranges[j, LOW]) * ranges[j, SCALE] + bottom
+            x = x if value == value else ranges[j, DEFAULT]
+        x = x if x > bottom else bottom
+        x = x if x < top else top
+        out[s] = np.uint32(x + 0.5)
