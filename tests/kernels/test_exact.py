@@ -12,7 +12,7 @@ from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.exact import Columns, Plan, matrix_layout, perturb, perturb_matrix
 from hdr4me.kernels.machine import DTYPES
 from hdr4me.kernels.positions import LOW, SCALE, range_lines
-from hdr4me.kernels.subset import SLACK, bitmap, subset
+from hdr4me.kernels.subset import SLACK, below, bitmap, subset
 
 LEVELS, CELLS, BITS = 5, 6, 3
 
@@ -125,10 +125,12 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
     plan, columns = plan_of(kinds, n_sampled), columns_of(kinds, list(records.T))
     halves, words, spare = random_words(4, n * len(kinds) * 3)
     scratch, cursor, sampled = bitmap(5), 0, []
+    drawn = np.empty(len(spare), np.uint16)
+    drawn = drawn[: below(spare, 5, drawn)]
     for _ in range(n):
         dims = np.arange(n_sampled + SLACK, dtype=np.uint16)
         if n_sampled < 5:
-            cursor = subset(5, n_sampled, spare, cursor, scratch, dims, 0)
+            cursor = subset(5, n_sampled, drawn, cursor, scratch, dims, 0)
         sampled.append(dims[:n_sampled].tolist())
     out = np.full((n, plan.report_size), 255, np.uint8)
     block = wide_block if "e" in kinds else column_block

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.subset import SLACK, bitmap, subset, unsorted_subset, words_needed
+from hdr4me.kernels.subset import SLACK, below, bitmap, subset, unsorted_subset, words_needed
 
 
 def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
     out, loose = np.full(2 + m + SLACK + 2, 9999, np.uint16), np.zeros(1 + m + SLACK, np.uint16)
     scratch = bitmap(d)
-    cursor = subset(d, m, words, 0, scratch, out, 2)
+    drawn = np.empty(len(words), np.uint16)
+    drawn = drawn[: below(words, d, drawn)]
+    cursor = subset(d, m, drawn, 0, scratch, out, 2)
     assert not scratch.any(), "the scratch is left clean for the next subset"
     assert (out[:2] == 9999).all()
     assert (out[-2:] == 9999).all()
-    assert unsorted_subset(d, m, words, 0, scratch, loose, 1) == cursor
+    assert unsorted_subset(d, m, drawn, 0, scratch, loose, 1) == cursor
     assert not scratch.any()
     if cursor >= 0:
         assert sorted(loose[1 : 1 + m].tolist()) == out[2 : 2 + m].tolist()
@@ -27,14 +29,13 @@ def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
 
 def specification(d: int, m: int, words: list[int]) -> tuple[list[int], int]:
     """In plain Python: draw below d by Lemire's method until enough are different; above d / 2 those left out."""
-    drawn: set[int] = set()
+    drawn = [word * d >> 32 for word in words if word * d % 2**32 >= 2**32 % d]
+    marked: set[int] = set()
     used = 0
-    while len(drawn) < min(m, d - m if 2 * m > d else m):
-        product = words[used] * d
+    while len(marked) < (d - m if 2 * m > d else m):
+        marked.add(drawn[used])
         used += 1
-        if product % 2**32 >= 2**32 % d:
-            drawn.add(product >> 32)
-    return sorted(set(range(d)) - drawn if 2 * m > d else drawn), used
+    return sorted(set(range(d)) - marked if 2 * m > d else marked), used
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,21 @@ def test_the_words_foreseen_suffice(d: int, m: int) -> None:
 def test_rejects_the_words_that_would_bias() -> None:
     # Bound 3: 2^32 = 1 (mod 3), so exactly the word 0 (low half 0 < 1) is rejected.
     words = np.array([0, 0, 2**32 - 1, 5], np.uint32)
-    assert draw(3, 1, words) == ([2], 3)
+    drawn = np.zeros(4, np.uint16)
+    assert below(words, 3, drawn) == 2
+    assert drawn[:2].tolist() == [2, 0]
+    assert draw(3, 1, words) == ([2], 1)
+
+
+@pytest.mark.parametrize("bound", [3, 640, 5000, 65_535, 65_536])
+def test_every_integer_stands_for_as_many_words(bound: int) -> None:
+    """Where integers change, by the words around those places: each has floor(2^32 / bound) words left."""
+    edges = [-(-k * 2**32 // bound) for k in sorted({0, 1, 2, bound // 2, bound - 2, bound - 1})]
+    for edge in edges:  # the first word of an integer k: below it is k - 1, and k's first few may be rejected
+        words = np.array([w for w in range(edge - 3, edge + 4) if 0 <= w < 2**32], np.uint32)
+        kept = [int(w) * bound >> 32 for w in words if int(w) * bound % 2**32 >= 2**32 % bound]
+        drawn = np.zeros(len(words), np.uint16)
+        assert drawn[: below(words, bound, drawn)].tolist() == kept
 
 
 def test_says_when_words_run_out() -> None:
@@ -89,9 +104,11 @@ def test_subsets_are_uniform(m: int) -> None:
     # Chi-square over all subsets of m of 10; seeded, so no false alarm; the threshold is the 1e-6 one.
     index = {chosen: i for i, chosen in enumerate(combinations(range(10), m))}
     words = np.random.default_rng(1).integers(0, 2**32, words_needed(10, m, 30_000), dtype=np.uint32)
+    drawn = np.empty(len(words), np.uint16)
+    drawn = drawn[: below(words, 10, drawn)]
     counts = np.zeros(len(index), int)
     out, scratch, cursor = np.zeros(m + SLACK, np.uint16), bitmap(10), 0
     for _ in range(30_000):
-        cursor = subset(10, m, words, cursor, scratch, out, 0)
+        cursor = subset(10, m, drawn, cursor, scratch, out, 0)
         counts[index[tuple(out[:m].tolist())]] += 1
     assert stats.chisquare(counts).pvalue > 1e-6

@@ -9,13 +9,20 @@ import numpy as np
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.positions import BOTTOM, ask, positions
-from hdr4me.kernels.stages import choose, look_up, pack, point
-from hdr4me.kernels.subset import SLACK, subset
+from hdr4me.kernels.stages import finish, point
+from hdr4me.kernels.subset import SLACK, below, subset
 
 __all__ = ["GROUP", "column_block", "wide_block"]
 
 GROUP = 1024
 """Values carried through the stages together: their scratch stays in the first-level cache."""
+
+
+@kernel()
+def _draw(spare, d):  # type: ignore[no-untyped-def]
+    """Integers below d from spare words."""
+    drawn = np.empty(spare.size, np.uint16)
+    return drawn[: below(spare, d, drawn)]
 
 
 @kernel()
@@ -28,21 +35,17 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     m = plan.n_sampled
     rows = max(1, GROUP // m)
     dims = np.zeros(rows * m + SLACK, np.uint16)
-    low = np.empty(rows * m, np.uint8)
-    high = np.empty(rows * m, np.uint8)
-    values = np.empty(rows * m)
-    cells = np.empty(rows * m, np.uint32)
-    codes = np.empty(rows * m, np.uint8)
+    values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
     for i in range(rows * m):
         dims[i] = i % m
     address, stride = columns.address, columns.stride
-    cursor = 0
+    drawn, cursor = _draw(spare, d), 0
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
         n = (last - first) * m
         for r in range(last - first):
             if m < d:
-                cursor = subset(d, m, spare, cursor, scratch, dims, r * m)
+                cursor = subset(d, m, drawn, cursor, scratch, dims, r * m)
                 if cursor < 0:
                     return first
             ask(address, stride, dims, r * m, m, first + r)
@@ -50,13 +53,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
         a, b = (first - start) * m, (last - start) * m
         part = cells[:n]
         point(part, words[a:b], halves[a:b], plan.bits)
-        look_up(part, plan.table)
-        choose(part, words[a:b], plan.bits, codes[:n])
-        for s in range(n):
-            low[s] = np.uint8(dims[s])
-        for s in range(n):
-            high[s] = np.uint8(dims[s] >> np.uint16(8))
-        pack(low[:n], high[:n], codes[:n], out[3 * first * m : 3 * last * m])
+        finish(part, dims[:n], words[a:b], plan.table, plan.bits, out[3 * first * m : 3 * last * m])
     return stop
 
 
@@ -76,11 +73,11 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     values, cells = np.empty(m), np.empty(m, np.uint32)
     ranges, entries, entry_row, table = plan.ranges, plan.entries, plan.entry_row, plan.table
     width = plan.width
-    cursor = 0
+    drawn, cursor = _draw(spare, d), 0
     used = 0
     for r in range(start, stop):
         if m < d:
-            cursor = subset(d, m, spare, cursor, scratch, dims, 0)
+            cursor = subset(d, m, drawn, cursor, scratch, dims, 0)
             if cursor < 0:
                 return r
         if used + m * width > words.size:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.blocks import column_block, wide_block
-from hdr4me.kernels.encode import WIDTH, encode_rows
+from hdr4me.kernels.encode import GROUP, WIDTH, encode_rows
 from hdr4me.kernels.keystream import BLOCK, Keystream
 from hdr4me.kernels.positions import BOTTOM, DEFAULT
 from hdr4me.kernels.subset import bitmap, words_needed
@@ -109,7 +109,7 @@ def perturb_matrix(
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     rows = max(1, min(BLOCK // (6 * d), n))
-    ranges, slots = matrix_layout(plan)
+    ranges, dims = matrix_layout(plan)
 
     def work(first: int, last: int) -> None:
         stream = Keystream()
@@ -119,22 +119,20 @@ def perturb_matrix(
             stream.fill(buffer)
             stop = min(first + rows, last)
             part = flat[first * plan.report_size : stop * plan.report_size]
-            encode_rows(values[first:stop], ranges, slots, words, halves, plan.table, plan.bits, part)
+            encode_rows(values[first:stop], ranges, dims, words, halves, plan.table, plan.bits, part)
             first = stop
 
     in_threads(work, n, threads)
     return out
 
 
-def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Ranges and slots as `encode_rows` takes them."""
+def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
+    """Ranges and dimensions as `encode_rows` takes them."""
     d = plan.entries.size
-    round_again = np.arange(d + WIDTH) % d
-    slots = np.zeros((d + 2 * WIDTH, 3), np.uint8)
-    slots[: d + WIDTH, :2] = round_again.astype("<u2").view(np.uint8).reshape(-1, 2)
-    ranges = plan.ranges[round_again[:WIDTH] if plan.alike else round_again, : DEFAULT + 1].T.copy()
+    dims = np.arange(d + GROUP + WIDTH) % d
+    ranges = plan.ranges[dims[:WIDTH] if plan.alike else dims, : DEFAULT + 1].T.copy()
     ranges[BOTTOM:] += 0.5
-    return ranges, slots.reshape(-1)
+    return ranges, dims.astype(np.uint16)
 
 
 def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:

@@ -16,7 +16,7 @@ from hdr4me.kernels.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import prefetch
 from hdr4me.kernels.mixture import WIDTH, sum_two_intervals, unfold
-from hdr4me.kernels.subset import SLACK, bitmap, unsorted_subset, words_needed
+from hdr4me.kernels.subset import SLACK, below, bitmap, unsorted_subset, words_needed
 from hdr4me.kernels.threads import share
 
 __all__ = ["accumulate", "perturb_values"]
@@ -89,6 +89,7 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
     # Two 32-bit words to one of 64.
     spare = np.empty((words_needed(d, m, rows) // 2 + LANES) // LANES * LANES, np.uint64)
     halves = spare.view(np.uint32)
+    drawn, n_drawn = np.empty(halves.size, np.uint16), 0
     scratch = bitmap(d)
     dims = np.empty(rows * m + SLACK, np.uint16)
     t = np.empty(rows * m)
@@ -102,13 +103,14 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
             end = min(start + rows, stop)
             size = (end - start) * m
             fill(state, words)
-            fill(state, spare)
-            cursor = 0
+            cursor = -1
             for r in range(end - start):
-                cursor = unsorted_subset(d, m, halves, cursor, scratch, dims, r * m)
+                if cursor >= 0:
+                    cursor = unsorted_subset(d, m, drawn[:n_drawn], cursor, scratch, dims, r * m)
                 while cursor < 0:
                     fill(state, spare)
-                    cursor = unsorted_subset(d, m, halves, 0, scratch, dims, r * m)
+                    n_drawn = below(halves, d, drawn)
+                    cursor = unsorted_subset(d, m, drawn[:n_drawn], 0, scratch, dims, r * m)
             for r in range(end - start):
                 row = first_row + np.uint64((start + r) * d * values.itemsize)
                 for s in range(r * m, (r + 1) * m):

@@ -1,9 +1,9 @@
 """m of d dimensions without replacement, from uniform 32-bit words and nothing else.
 
-Integers below d are drawn until m different ones are in a bitmap; for m above d / 2, until those left out are. What
-is drawn twice costs a word (at most 39 % more words, at m = d / 2), but no draw waits for the one before, as in
-methods that need exactly m. By symmetry all subsets are equally likely, whatever the number of words used. A bounded
-integer is Lemire's multiplication with rejection: exactly uniform.
+Words become integers below d by Lemire's multiplication with rejection: exactly uniform. They are taken in turn until m
+different ones are in a bitmap; for m above d / 2, until those left out are. What is drawn twice costs a word (at most
+39 % more words, at m = d / 2), but no draw waits for the one before, as in methods that need exactly m. By symmetry all
+subsets are equally likely, whatever the number of words used.
 
 The bitmap has a second storey, one bit for each word: reading it back sorts the dimensions, in O(m + d / 4096).
 """
@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import ones, trailing_zeros
 
-__all__ = ["SLACK", "bitmap", "subset", "unsorted_subset", "words_needed"]
+__all__ = ["SLACK", "below", "bitmap", "subset", "unsorted_subset", "words_needed"]
 
-SLACK = 3
+SLACK = 1
 """Elements after the last that a subset may overwrite."""
 
 _1 = np.uint64(1)
@@ -46,81 +45,82 @@ def words_needed(d: int, m: int, times: int) -> int:
     return int(average + 4.0 * math.sqrt(average)) + 16
 
 
-@njit(inline="always")
-def _below(words, cursor, bound):  # type: ignore[no-untyped-def]
-    """(cursor, integer): uniform below bound from the words at the cursor; the cursor is -1 if they ran out."""
-    while cursor < words.size:
-        product = np.uint64(words[cursor]) * bound
-        cursor += 1
-        low = product & _LOW
-        if low >= bound or low >= (_2_32 - bound) % bound:
-            return cursor, product >> np.uint64(32)
-    return -1, np.uint64(0)
+@kernel()
+def below(words, bound, out):  # type: ignore[no-untyped-def]
+    """Write the integers below the bound that the words stand for, and return how many; seldom one stands for none."""
+    bound = np.uint64(bound)
+    biased = (_2_32 - bound) % bound
+    signs = np.uint64(0)
+    for i in range(words.size):
+        out[i] = np.uint16(np.uint64(words[i]) * bound >> np.uint64(32))
+    for i in range(words.size):
+        signs |= (np.uint64(words[i]) * bound & _LOW) - biased
+    if signs >> _63 == 0:
+        return words.size
+    count = 0
+    for i in range(words.size):
+        product = np.uint64(words[i]) * bound
+        out[count] = np.uint16(product >> np.uint64(32))
+        count += product & _LOW >= biased
+    return count
 
 
 @kernel()
-def _mark(d, m, words, cursor, scratch):  # type: ignore[no-untyped-def]
-    """Mark m different integers below d; the cursor, or -1 and nothing marked."""
+def _mark(d, m, drawn, cursor, scratch):  # type: ignore[no-untyped-def]
+    """Mark m different integers; the cursor after those taken, or -1 and nothing marked if there are too few."""
     n_words = np.uint64((d + 63) >> 6)
-    have = 0
-    while have < m:
-        cursor, chosen = _below(words, cursor, np.uint64(d))
-        if cursor < 0:
-            scratch[:] = np.uint64(0)
-            break
+    at, end = np.uint64(cursor), np.uint64(drawn.size)
+    have, wanted = np.uint64(0), np.uint64(m)
+    while have < wanted and at < end:
+        chosen = np.uint64(drawn[at])
+        at += _1
         word, bit = chosen >> _6, _1 << (chosen & _63)
         before = scratch[word]
         scratch[word] = before | bit
         scratch[n_words + (word >> _6)] |= _1 << (word & _63)
-        have += before & bit == 0
-    return cursor
+        have += np.uint64(before & bit == 0)
+    if have < wanted:
+        scratch[:] = np.uint64(0)
+        return -1
+    return np.int64(at)
 
 
 @kernel()
-def unsorted_subset(d, m, words, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
+def unsorted_subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
     """A uniform m-subset of range(d) at out[at:at+m], in no order that matters; see `subset`."""
     if 2 * m > d:
-        return subset(d, m, words, cursor, scratch, out, at)
-    have = 0
-    while have < m:
-        cursor, chosen = _below(words, cursor, np.uint64(d))
-        if cursor < 0:
-            break
+        return subset(d, m, drawn, cursor, scratch, out, at)
+    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    have, wanted = np.uint64(at), np.uint64(at + m)
+    while have < wanted and taken < end:
+        chosen = np.uint64(drawn[taken])
+        taken += _1
         word, bit = chosen >> _6, _1 << (chosen & _63)
         before = scratch[word]
         scratch[word] = before | bit
-        out[at + have] = chosen
-        have += before & bit == 0
-    for i in range(at, at + have):
+        out[have] = np.uint16(chosen)
+        have += np.uint64(before & bit == 0)
+    for i in range(np.uint64(at), have):
         scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
-    return cursor
+    return np.int64(taken) if have == wanted else -1
 
 
 @kernel()
-def subset(
-    d: int,
-    m: int,
-    words: NDArray[np.uint32],
-    cursor: int,
-    scratch: NDArray[np.uint64],
-    out: NDArray[np.uint16],
-    at: int,
-) -> int:
-    """Write a uniform m-subset of range(d), sorted, to out[at:at+m]; the cursor after the words used, or -1 if too few.
+def subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
+    """Write a uniform m-subset of range(d), sorted, to out[at:at+m], from integers `drawn` below d.
 
-    How many words are used tells nothing of the subset, so starting again with fresh words after -1 leaves it
-    uniform. Up to SLACK elements after the last are overwritten: four bits of a word are read back without asking
-    whether they are there, which no branch predictor could guess.
+    Returns the cursor after those taken, or -1 if there are too few. How many are taken tells nothing of the
+    subset, so starting again with fresh ones after -1 leaves it uniform. Up to SLACK elements after the last are
+    overwritten: two bits of a word are read back without asking whether they are there, which no branch
+    predictor could guess.
     """
     n_words = np.uint64((d + 63) >> 6)
-    if 2 * m <= d:
-        cursor = _mark(d, m, words, cursor, scratch)
-    else:
-        cursor = _mark(d, d - m, words, cursor, scratch)
-        if cursor >= 0:
-            _complement(d, n_words, scratch)
+    complement = 2 * m > d
+    cursor = _mark(d, d - m if complement else m, drawn, cursor, scratch)
     if cursor < 0:
         return cursor
+    if complement:
+        _complement(d, n_words, scratch)
     position = np.uint64(at)
     for summary in range(n_words, np.uint64(scratch.size)):
         storey = scratch[summary]
@@ -132,12 +132,12 @@ def subset(
             scratch[word] = np.uint64(0)
             end = position + ones(bits)
             while True:
-                for k in range(4):
-                    out[position + np.uint64(k)] = word << _6 | trailing_zeros(bits)
+                for k in range(1 + SLACK):
+                    out[position + np.uint64(k)] = np.uint16(word << _6 | trailing_zeros(bits))
                     bits &= bits - _1
                 if bits == 0:
                     break
-                position += np.uint64(4)
+                position += np.uint64(1 + SLACK)
             position = end
     return cursor
 

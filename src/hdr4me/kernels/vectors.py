@@ -5,17 +5,19 @@ Any processor runs them, with the widest registers it has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 
-__all__ = ["BYTES", "I8", "I16", "I32", "I64", "WIDTH", "WORDS", "Emitter"]
+__all__ = ["BYTES", "HALVES", "I32", "I64", "WIDTH", "WORDS", "Emitter"]
 
 WIDTH = 16
 """Elements at once."""
 
-I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-WORDS, BYTES = ir.VectorType(I32, WIDTH), ir.VectorType(I8, 4 * WIDTH)
+I32, I64 = ir.IntType(32), ir.IntType(64)
+WORDS, HALVES = ir.VectorType(I32, WIDTH), ir.VectorType(ir.IntType(16), WIDTH)
+BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
 
 
 class Emitter:
@@ -43,3 +45,22 @@ class Emitter:
     def shuffle(self, a: Any, b: Any, order: list[int]) -> Any:
         """Elements of two vectors, those of the second counted on from the first's."""
         return self.b.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(order)), order))
+
+    def walk(self, n: Any, step: Callable[[Any], None]) -> None:
+        """step(index) for every sixteen of n >= 16 elements.
+
+        The last step is shortened to end with the last element, so it may overlap the one before.
+        """
+        b, sixteen = self.b, ir.Constant(I64, WIDTH)
+        final = b.sub(n, sixteen)
+        before = b.block
+        loop, after = b.append_basic_block("elements"), b.append_basic_block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        index = b.phi(I64)
+        step(index)
+        following = b.add(index, sixteen)
+        index.add_incoming(ir.Constant(I64, 0), before)
+        index.add_incoming(b.select(b.icmp_unsigned(">", following, final), final, following), loop)
+        b.cbranch(b.icmp_unsigned("<", index, final), loop, after)
+        b.position_at_end(after)
