@@ -64,7 +64,7 @@ def columns_of(kinds: str, arrays: list[np.ndarray], masks: list[np.ndarray | No
         lut=np.array([3, 2, 1, 0, 2, 1, 0], np.uint32),  # categories arrive in reverse order
         lut_start=np.array([4 if k == "e" else 0 for k in kinds]),
         lut_size=np.array([{"n": 0, "c": 4, "e": 3}[k] for k in kinds]),
-        plain=len({(a.dtype, a.strides) for a in arrays}) == 1 and all(m is None for m in masks),
+        step=0,
     )
 
 
@@ -117,12 +117,15 @@ def random_words(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @pytest.mark.parametrize("kinds", ["nnnnn", "ncncn", "nenec"])
 @pytest.mark.parametrize("n_sampled", [1, 3, 5])
-def test_blocks_equal_the_specification(kinds: str, n_sampled: int) -> None:
+@pytest.mark.parametrize("layout", ["columns", "matrix"])
+def test_blocks_equal_the_specification(kinds: str, n_sampled: int, layout: str) -> None:
     n = 300
     rng = np.random.default_rng(3)
     indices = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 1e300, np.nan]
     records = np.array([rng.choice(BAD if kind == "n" else indices, n) for kind in kinds]).T
     plan, columns = plan_of(kinds, n_sampled), columns_of(kinds, list(records.T))
+    if layout == "matrix":
+        columns = columns._replace(step=records.strides[1])
     halves, words, spare = random_words(4, n * len(kinds) * 3)
     scratch, cursor, sampled = bitmap(5), 0, []
     drawn = np.empty(len(spare), np.uint16)

@@ -59,7 +59,7 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
         lut=np.arange(max(1, sizes.max()), dtype=np.uint32),  # category indices stand for themselves
         lut_start=np.zeros(d, np.int64),
         lut_size=sizes,
-        plain=True,
+        step=values.strides[1],
     )
     return Source(columns, n, [values])
 
@@ -91,8 +91,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
             valid[j], valid_offset[j] = mask.address, array.offset
         owners.append(array)
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
-    plain = bool((dtype == dtype[0]).all() and not valid.any())
-    columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, plain)
+    columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, owners)
 
 

@@ -38,7 +38,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
     for i in range(rows * m):
         dims[i] = i % m
-    address, stride = columns.address, columns.stride
+    address, stride, step = columns.address, columns.stride, columns.step
     drawn, cursor = _draw(spare, d), 0
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
@@ -48,7 +48,7 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
                 cursor = subset(d, m, drawn, cursor, scratch, dims, r * m)
                 if cursor < 0:
                     return first
-            ask(address, stride, dims, r * m, m, first + r)
+            ask(address, stride, step, dims, r * m, m, first + r)
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m
         part = cells[:n]

@@ -57,8 +57,9 @@ class Columns(NamedTuple):
     """Where each dimension's data lies: element r of type DTYPES[dtype] at address + r * stride.
 
     `valid` is the address of an Arrow validity bitmap, or 0. A categorical dimension has lut_size > 0: its value v
-    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. `plain` says that all columns have one
-    type and stride and no bitmap. Whoever makes a `Columns` keeps the memory it points to alive.
+    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. `step` is the distance between
+    neighbouring columns in a matrix, of one type, without bitmaps; 0 for columns that lie anywhere. Whoever makes a
+    `Columns` keeps the memory it points to alive.
     """
 
     address: NDArray[np.uint64]
@@ -69,7 +70,7 @@ class Columns(NamedTuple):
     lut: NDArray[np.uint32]
     lut_start: NDArray[np.int64]
     lut_size: NDArray[np.int64]
-    plain: bool
+    step: int
 
 
 def perturb(

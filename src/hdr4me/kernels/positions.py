@@ -1,7 +1,7 @@
 """Values of sampled dimensions, wherever their columns lie and of whatever type, to positions in 16.16 fixed point.
 
-Memory is asked for the values of a record as soon as it is known which they are; a group of records later they are read
-and placed. Both have a short way for what is common: columns of one type, dimensions of one range.
+Memory is asked for the values of a record as soon as it is known which they are; a group of records later they are
+read and placed. There are short ways for what is common: a matrix, dimensions of one range.
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
 
 
 @kernel()
-def ask(address, stride, dims, at, m, record):  # type: ignore[no-untyped-def]
+def ask(address, stride, step, dims, at, m, record):  # type: ignore[no-untyped-def]
     """Ask memory for a record's values of the dimensions at dims[at:at+m]."""
-    for s in range(at, at + m):
-        j = np.uint64(dims[s])
-        prefetch(address[j] + np.uint64(record * stride[j]))
+    if step:
+        row = address[0] + np.uint64(record * stride[0])
+        for s in range(at, at + m):
+            prefetch(row + np.uint64(dims[s]) * np.uint64(step))
+    else:
+        for s in range(at, at + m):
+            j = np.uint64(dims[s])
+            prefetch(address[j] + np.uint64(record * stride[j]))
 
 
 @kernel()
@@ -46,8 +51,9 @@ def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no
     """
     m = plan.n_sampled
     n = (stop - start) * m
-    if columns.plain:
-        _read_plain(columns.address, columns.stride[0], columns.dtype[0], dims, m, start, stop, values)
+    if columns.step:
+        first = columns.address[0]
+        _read_matrix(first, columns.stride[0], columns.step, columns.dtype[0], dims, m, start, stop, values)
     else:
         _read(columns, dims, m, start, stop, values)
     if plan.alike:
@@ -57,13 +63,13 @@ def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no
 
 
 @kernel()
-def _read_plain(address, stride, dtype, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
-    """Columns of one type."""
+def _read_matrix(address, stride, step, dtype, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
+    """Columns of one type at equal distances."""
     s = 0
     for r in range(start, stop):
-        record = np.uint64(r * stride)
+        row = address + np.uint64(r * stride)
         for _ in range(m):
-            values[s] = load(address[np.uint64(dims[s])] + record, dtype)
+            values[s] = load(row + np.uint64(dims[s]) * np.uint64(step), dtype)
             s += 1
 
 
