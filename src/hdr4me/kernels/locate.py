@@ -22,7 +22,9 @@ _ALL = 0xFFFFFFFF
 
 def within(n_slots: int, n_sampled: int) -> NDArray[np.uint32]:
     """For each slot, all bits set where a report begins and none where dimensions must have increased."""
-    return np.where(np.arange(n_slots) % n_sampled, 0, _ALL).astype(np.uint32)
+    pattern = np.zeros(n_slots, np.uint32)
+    pattern[::n_sampled] = _ALL
+    return pattern
 
 
 def _walk(typingctx: Any, slots: Any, n: Any, d: Any, stride: Any, inner: Any, at: Any) -> Any:

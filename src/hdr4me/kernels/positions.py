@@ -7,6 +7,7 @@ read and placed. There are short ways for what is common: a matrix, dimensions o
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.kernels.jit import kernel
@@ -29,7 +30,7 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
     return lines
 
 
-@kernel()
+@njit(inline="always")
 def ask(address, stride, step, dims, at, m, record):  # type: ignore[no-untyped-def]
     """Ask memory for a record's values of the dimensions at dims[at:at+m]."""
     if step:

@@ -65,7 +65,7 @@ def below(words, bound, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel()
+@kernel(inline="always")
 def _mark(d, m, drawn, cursor, scratch):  # type: ignore[no-untyped-def]
     """Mark m different integers; the cursor after those taken, or -1 and nothing marked if there are too few."""
     n_words = np.uint64((d + 63) >> 6)
@@ -105,7 +105,7 @@ def unsorted_subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-u
     return np.int64(taken) if have == wanted else -1
 
 
-@kernel()
+@kernel(inline="always")
 def subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
     """Write a uniform m-subset of range(d), sorted, to out[at:at+m], from integers `drawn` below d.
 

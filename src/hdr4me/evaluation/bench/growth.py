@@ -10,50 +10,63 @@ from typing import Any
 import numpy as np
 
 from hdr4me.engines.columns import from_matrix
+from hdr4me.engines.local import Local
 from hdr4me.engines.plan import plan_of
 from hdr4me.evaluation.bench.clock import Task, cpu, interleave, slope
 from hdr4me.evaluation.bench.suites import Suite
 from hdr4me.kernels.exact import perturb
+from hdr4me.reports import write_reports
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
 __all__ = ["memory", "time_growth"]
 
 
-def time_growth(rounds: int) -> Suite:
-    """Slopes of perturbing and tallying with n, m and d, each alone; 1 is linear, 0 is no growth."""
+def time_growth(rounds: int, folder: Path) -> Suite:
+    """Exponents of time in n, m and d, each alone; 1 is linear, 0 is no growth."""
     suite = Suite("Growth of time (exponents)", "")
     plans = {
-        "n": [(n, 64, 8) for n in (50_000, 100_000, 200_000, 400_000, 800_000)],
-        "m": [(40_000, 2048, m) for m in (16, 32, 64, 128, 256)],
+        "n": [(n, 64, 8) for n in (500_000, 1_000_000, 2_000_000, 4_000_000)],
+        "m": [(300_000, 2048, m) for m in (16, 32, 64, 128)],
         "d": [(200_000, d, 8) for d in (128, 256, 512, 1024, 2048)],
     }
+    exponents: dict[str, dict[str, float]] = {"perturb": {}, "tally of a file": {}, "counting in memory": {}}
     for axis, sizes in plans.items():
         tasks: dict[str, Task] = {}
-        for n, d, m in sizes:
-            tasks[f"perturb {n} {d} {m}"], tasks[f"tally {n} {d} {m}"] = _pair(n, d, m)
+        for size in sizes:
+            tasks |= {f"{what} {size}": task for what, task in _tasks(*size, folder).items()}
         best = interleave(tasks, rounds)
         at = [float({"n": n, "d": d, "m": m}[axis]) for n, d, m in sizes]
-        for what in ("perturb", "tally"):
-            seconds = [best[f"{what} {n} {d} {m}"] for n, d, m in sizes]
-            suite.rates[f"{what}, exponent in {axis}"] = slope(at, seconds)
+        for what, found in exponents.items():
+            found[axis] = slope(at, [best[f"{what} {size}"] for size in sizes])
+    for what, found in exponents.items():
+        for axis, exponent in found.items():
+            suite.rates[f"{what}, exponent in {axis}"] = exponent
     return suite
 
 
-def _pair(n: int, d: int, m: int) -> tuple[Task, Task]:
+def _tasks(n: int, d: int, m: int, folder: Path) -> dict[str, Task]:
     survey = Survey(Schema(Numeric(f"x{j}", -1, 1) for j in range(d)), epsilon=float(m), n_sampled=m)
     # One record read again and again: the kernel's own work, not the size of the caches its input falls out of.
     values = np.broadcast_to(np.zeros(d, np.float32), (n, d))
     source, plan = from_matrix(values, survey), plan_of(survey)
     reports = perturb(source.columns, plan, n)
+    path = folder / f"{n}-{d}-{m}.parquet"
+    with write_reports(path, survey) as writer:
+        writer.write(reports)
     out = np.empty_like(reports)
-    counted = Tally(survey)
-    return cpu(lambda: perturb(source.columns, plan, n, out=out)), cpu(lambda: counted.add_block(reports))
+    counted, engine = Tally(survey), Local(threads=1)
+    return {
+        "perturb": cpu(lambda: perturb(source.columns, plan, n, out=out)),
+        "tally of a file": cpu(lambda: engine.tally(path, survey)),
+        "counting in memory": cpu(lambda: counted.add_block(reports)),
+    }
 
 
 _SCRIPT = """
 import sys, threading, time
 from pathlib import Path
+from hdr4me.reports import write_reports
 from hdr4me.survey import Survey
 what, survey_path, source, target = sys.argv[1:]
 survey = Survey.load(survey_path)

@@ -33,7 +33,7 @@ def run(
             ("secure reports", lambda: exact(rounds, peers)),
             ("sampling", lambda: sampled(rounds)),
             ("tally", lambda: tally(rounds, peers, folder)),
-            ("growth of time", lambda: time_growth(rounds)),
+            ("growth of time", lambda: time_growth(rounds, folder)),
         ]
         for text, step in steps:
             note(f"measuring {text}")
