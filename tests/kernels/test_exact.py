@@ -12,7 +12,7 @@ from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.exact import Columns, Plan, matrix_layout, perturb, perturb_matrix
 from hdr4me.kernels.machine import DTYPES
 from hdr4me.kernels.positions import LOW, SCALE, range_lines
-from hdr4me.kernels.subset import SLACK, below, bitmap, subset
+from hdr4me.kernels.subset import SLACK, below, bitmap, subsets
 
 LEVELS, CELLS, BITS = 5, 6, 3
 
@@ -133,7 +133,7 @@ def test_blocks_equal_the_specification(kinds: str, n_sampled: int, layout: str)
     for _ in range(n):
         dims = np.arange(n_sampled + SLACK, dtype=np.uint16)
         if n_sampled < 5:
-            cursor = subset(5, n_sampled, drawn, cursor, scratch, dims, 0)
+            _, cursor = subsets(5, n_sampled, drawn, cursor, scratch, dims, 0, 1)
         sampled.append(dims[:n_sampled].tolist())
     out = np.full((n, plan.report_size), 255, np.uint8)
     block = wide_block if "e" in kinds else column_block

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from hdr4me.kernels.jit import kernel, sources_stamp
-from hdr4me.kernels.subset import subset
+from hdr4me.kernels.subset import subsets
 
 
 def test_the_version_covers_the_room() -> None:
     """The private names of numba that are used; if this fails after an upgrade, stale code can survive."""
-    assert subset._cache._cache_file._version.endswith(sources_stamp())
+    assert subsets._cache._cache_file._version.endswith(sources_stamp())
 
 
 def test_a_cache_of_other_sources_is_not_even_unpickled(tmp_path: Path) -> None:
     """It may name a class that is gone."""
-    index = subset._cache._cache_file
+    index = subsets._cache._cache_file
     other = type(index)(str(tmp_path), "subset", index._source_stamp)
     (tmp_path / "subset.nbi").write_bytes(pickle.dumps(other._version + " older") + b"no pickle")
     assert other._load_index() == {}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.subset import SLACK, below, bitmap, subset, unsorted_subset, words_needed
+from hdr4me.kernels.subset import SLACK, below, bitmap, subsets, unsorted_subsets, words_needed
 
 
 def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
@@ -16,15 +18,15 @@ def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:
     scratch = bitmap(d)
     drawn = np.empty(len(words), np.uint16)
     drawn = drawn[: below(words, d, drawn)]
-    cursor = subset(d, m, drawn, 0, scratch, out, 2)
+    done, cursor = subsets(d, m, drawn, 0, scratch, out, 2, 1)
     assert not scratch.any(), "the scratch is left clean for the next subset"
     assert (out[:2] == 9999).all()
     assert (out[-2:] == 9999).all()
-    assert unsorted_subset(d, m, drawn, 0, scratch, loose, 1) == cursor
+    assert unsorted_subsets(d, m, drawn, 0, scratch, loose, 1, 1) == (done, cursor)
     assert not scratch.any()
-    if cursor >= 0:
+    if done:
         assert sorted(loose[1 : 1 + m].tolist()) == out[2 : 2 + m].tolist()
-    return out[2 : 2 + m].tolist(), cursor
+    return out[2 : 2 + m].tolist(), cursor if done else -1
 
 
 def specification(d: int, m: int, words: list[int]) -> tuple[list[int], int]:
@@ -106,9 +108,21 @@ def test_subsets_are_uniform(m: int) -> None:
     words = np.random.default_rng(1).integers(0, 2**32, words_needed(10, m, 30_000), dtype=np.uint32)
     drawn = np.empty(len(words), np.uint16)
     drawn = drawn[: below(words, 10, drawn)]
+    out = np.zeros(30_000 * m + SLACK, np.uint16)
+    assert subsets(10, m, drawn, 0, bitmap(10), out, 0, 30_000)[0] == 30_000
     counts = np.zeros(len(index), int)
-    out, scratch, cursor = np.zeros(m + SLACK, np.uint16), bitmap(10), 0
-    for _ in range(30_000):
-        cursor = subset(10, m, drawn, cursor, scratch, out, 0)
-        counts[index[tuple(out[:m].tolist())]] += 1
+    for chosen in out[: 30_000 * m].reshape(-1, m).tolist():
+        counts[index[tuple(chosen)]] += 1
     assert stats.chisquare(counts).pvalue > 1e-6
+    loose = np.zeros_like(out)
+    assert unsorted_subsets(10, m, drawn, 0, bitmap(10), loose, 0, 30_000)[0] == 30_000
+    assert (np.sort(loose[: 30_000 * m].reshape(-1, m)).ravel() == out[: 30_000 * m]).all()
+
+
+@pytest.mark.parametrize("draw_many", [subsets, unsorted_subsets])
+@pytest.mark.parametrize("m", [3, 7])
+def test_says_how_many_there_are_before_the_integers_run_out(draw_many: Callable[..., Any], m: int) -> None:
+    drawn = np.arange(8, dtype=np.uint16)  # two whole subsets of three drawn or left out, and two integers
+    out, scratch = np.zeros(3 * m + SLACK, np.uint16), bitmap(10)
+    assert draw_many(10, m, drawn, 0, scratch, out, 0, 3)[0] == 2
+    assert not scratch.any()

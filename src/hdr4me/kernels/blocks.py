@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from hdr4me.kernels.jit import kernel
-from hdr4me.kernels.positions import BOTTOM, ask, positions
+from hdr4me.kernels.positions import BOTTOM, TOGETHER, ask, positions
 from hdr4me.kernels.stages import finish, point
-from hdr4me.kernels.subset import SLACK, below, subset
+from hdr4me.kernels.subset import SLACK, below, subsets
 
 __all__ = ["GROUP", "column_block", "wide_block"]
 
@@ -26,6 +26,21 @@ def _draw(spare, d):  # type: ignore[no-untyped-def]
 
 
 @kernel()
+def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: ignore[no-untyped-def]
+    """Sample the dimensions of records [start, stop) and ask for their values; the cursor, or -1 if words ran out."""
+    rows = max(1, TOGETHER // m)
+    address, stride, step = columns.address, columns.stride, columns.step
+    for first in range(start, stop, rows):
+        last, at = min(first + rows, stop), (first - start) * m
+        if m < d:
+            done, cursor = subsets(d, m, drawn, cursor, scratch, dims, at, last - first)
+            if done < last - first:
+                return -1
+        ask(address, stride, step, dims, at, m, first, last)
+    return cursor
+
+
+@kernel()
 def column_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
     """Reports of one code per slot for records [start, stop): sample, read, and take the stages group by group.
 
@@ -38,17 +53,13 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
     for i in range(rows * m):
         dims[i] = i % m
-    address, stride, step = columns.address, columns.stride, columns.step
     drawn, cursor = _draw(spare, d), 0
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
         n = (last - first) * m
-        for r in range(last - first):
-            if m < d:
-                cursor = subset(d, m, drawn, cursor, scratch, dims, r * m)
-                if cursor < 0:
-                    return first
-            ask(address, stride, step, dims, r * m, m, first + r)
+        cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, last)
+        if cursor < 0:
+            return first
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m
         part = cells[:n]
@@ -77,8 +88,8 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     used = 0
     for r in range(start, stop):
         if m < d:
-            cursor = subset(d, m, drawn, cursor, scratch, dims, 0)
-            if cursor < 0:
+            done, cursor = subsets(d, m, drawn, cursor, scratch, dims, 0, 1)
+            if done == 0:
                 return r
         if used + m * width > words.size:
             return r

@@ -14,9 +14,9 @@ from hdr4me.kernels.accumulate import column_sums, scatter_sums
 from hdr4me.kernels.draws import STEPS, TWO_INTERVALS, draw
 from hdr4me.kernels.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.jit import kernel
-from hdr4me.kernels.machine import prefetch
 from hdr4me.kernels.mixture import WIDTH, sum_two_intervals, unfold
-from hdr4me.kernels.subset import SLACK, below, bitmap, unsorted_subset, words_needed
+from hdr4me.kernels.positions import TOGETHER, ask
+from hdr4me.kernels.subset import SLACK, below, bitmap, unsorted_subsets, words_needed
 from hdr4me.kernels.threads import share
 
 __all__ = ["accumulate", "perturb_values"]
@@ -89,32 +89,32 @@ def _sampled(values, m, family, law, seed, rows_per_chunk, first, last, partial)
     # Two 32-bit words to one of 64.
     spare = np.empty((words_needed(d, m, rows) // 2 + LANES) // LANES * LANES, np.uint64)
     halves = spare.view(np.uint32)
-    drawn, n_drawn = np.empty(halves.size, np.uint16), 0
+    drawn = np.empty(halves.size, np.uint16)
     scratch = bitmap(d)
     dims = np.empty(rows * m + SLACK, np.uint16)
     t = np.empty(rows * m)
     x = np.empty(rows * m)
-    first_row = np.uint64(values.ctypes.data)
+    address, stride = np.empty(1, np.uint64), np.empty(1, np.int64)
+    address[0], stride[0] = values.ctypes.data, d * values.itemsize
+    few = max(1, TOGETHER // m)
     for chunk in range(first, last):
         seed_lanes(seed, chunk, state)
         into = partial[chunk - first]
         stop = min((chunk + 1) * rows_per_chunk, n)
+        n_drawn = cursor = 0
         for start in range(chunk * rows_per_chunk, stop, rows):
             end = min(start + rows, stop)
             size = (end - start) * m
             fill(state, words)
-            cursor = -1
-            for r in range(end - start):
-                if cursor >= 0:
-                    cursor = unsorted_subset(d, m, drawn[:n_drawn], cursor, scratch, dims, r * m)
-                while cursor < 0:
+            r = start
+            while r < end:
+                wanted, at = min(few, end - r), (r - start) * m
+                done, cursor = unsorted_subsets(d, m, drawn[:n_drawn], cursor, scratch, dims, at, wanted)
+                ask(address, stride, values.itemsize, dims, at, m, r, r + done)
+                r += done
+                if done < wanted:
                     fill(state, spare)
-                    n_drawn = below(halves, d, drawn)
-                    cursor = unsorted_subset(d, m, drawn[:n_drawn], 0, scratch, dims, r * m)
-            for r in range(end - start):
-                row = first_row + np.uint64((start + r) * d * values.itemsize)
-                for s in range(r * m, (r + 1) * m):
-                    prefetch(row + np.uint64(dims[s]) * np.uint64(values.itemsize))
+                    n_drawn, cursor = below(halves, d, drawn), 0
             for r in range(end - start):
                 for s in range(r * m, (r + 1) * m):
                     t[s] = values[start + r, np.uint64(dims[s])]

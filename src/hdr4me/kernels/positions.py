@@ -7,15 +7,17 @@ read and placed. There are short ways for what is common: a matrix, dimensions o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import load, prefetch
 
-__all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOP", "ask", "positions", "range_lines"]
+__all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOGETHER", "TOP", "ask", "positions", "range_lines"]
 
 LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
+
+TOGETHER = 128
+"""Values to ask for together: memory works on them while the next are sampled."""
 
 
 def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
@@ -30,17 +32,22 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
     return lines
 
 
-@njit(inline="always")
-def ask(address, stride, step, dims, at, m, record):  # type: ignore[no-untyped-def]
-    """Ask memory for a record's values of the dimensions at dims[at:at+m]."""
-    if step:
-        row = address[0] + np.uint64(record * stride[0])
-        for s in range(at, at + m):
-            prefetch(row + np.uint64(dims[s]) * np.uint64(step))
-    else:
-        for s in range(at, at + m):
-            j = np.uint64(dims[s])
-            prefetch(address[j] + np.uint64(record * stride[j]))
+@kernel()
+def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
+    """Ask memory for the values of records [start, stop), the dimensions of the first at dims[at:at+m]."""
+    s = np.uint64(at)
+    for r in range(start, stop):
+        last = s + np.uint64(m)
+        if step:
+            row = address[0] + np.uint64(r * stride[0])
+            while s < last:
+                prefetch(row + np.uint64(dims[s]) * np.uint64(step))
+                s += np.uint64(1)
+        else:
+            while s < last:
+                j = np.uint64(dims[s])
+                prefetch(address[j] + np.uint64(r * stride[j]))
+                s += np.uint64(1)
 
 
 @kernel()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.machine import ones, trailing_zeros
 
-__all__ = ["SLACK", "below", "bitmap", "subset", "unsorted_subset", "words_needed"]
+__all__ = ["SLACK", "below", "bitmap", "subsets", "unsorted_subsets", "words_needed"]
 
 SLACK = 1
 """Elements after the last that a subset may overwrite."""
@@ -65,81 +65,77 @@ def below(words, bound, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel(inline="always")
-def _mark(d, m, drawn, cursor, scratch):  # type: ignore[no-untyped-def]
-    """Mark m different integers; the cursor after those taken, or -1 and nothing marked if there are too few."""
-    n_words = np.uint64((d + 63) >> 6)
-    at, end = np.uint64(cursor), np.uint64(drawn.size)
-    have, wanted = np.uint64(0), np.uint64(m)
-    while have < wanted and at < end:
-        chosen = np.uint64(drawn[at])
-        at += _1
-        word, bit = chosen >> _6, _1 << (chosen & _63)
-        before = scratch[word]
-        scratch[word] = before | bit
-        scratch[n_words + (word >> _6)] |= _1 << (word & _63)
-        have += np.uint64(before & bit == 0)
-    if have < wanted:
-        scratch[:] = np.uint64(0)
-        return -1
-    return np.int64(at)
+@kernel()
+def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
+    """As `subsets`, each in no order that matters."""
+    if 2 * m > d:
+        return subsets(d, m, drawn, cursor, scratch, out, at, count)
+    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    have = np.uint64(at)
+    for done in range(count):
+        first, wanted = have, have + np.uint64(m)
+        while have < wanted and taken < end:
+            chosen = np.uint64(drawn[taken])
+            taken += _1
+            word, bit = chosen >> _6, _1 << (chosen & _63)
+            before = scratch[word]
+            scratch[word] = before | bit
+            out[have] = np.uint16(chosen)
+            have += np.uint64(before & bit == 0)
+        for i in range(first, have):
+            scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
+        if have < wanted:
+            return done, np.int64(taken)
+    return count, np.int64(taken)
 
 
 @kernel()
-def unsorted_subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
-    """A uniform m-subset of range(d) at out[at:at+m], in no order that matters; see `subset`."""
-    if 2 * m > d:
-        return subset(d, m, drawn, cursor, scratch, out, at)
-    taken, end = np.uint64(cursor), np.uint64(drawn.size)
-    have, wanted = np.uint64(at), np.uint64(at + m)
-    while have < wanted and taken < end:
-        chosen = np.uint64(drawn[taken])
-        taken += _1
-        word, bit = chosen >> _6, _1 << (chosen & _63)
-        before = scratch[word]
-        scratch[word] = before | bit
-        out[have] = np.uint16(chosen)
-        have += np.uint64(before & bit == 0)
-    for i in range(np.uint64(at), have):
-        scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
-    return np.int64(taken) if have == wanted else -1
+def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
+    """Write uniform m-subsets of range(d), each sorted, one after the other to out[at:], from integers `drawn` below d.
 
-
-@kernel(inline="always")
-def subset(d, m, drawn, cursor, scratch, out, at):  # type: ignore[no-untyped-def]
-    """Write a uniform m-subset of range(d), sorted, to out[at:at+m], from integers `drawn` below d.
-
-    Returns the cursor after those taken, or -1 if there are too few. How many are taken tells nothing of the
-    subset, so starting again with fresh ones after -1 leaves it uniform. Up to SLACK elements after the last are
-    overwritten: two bits of a word are read back without asking whether they are there, which no branch
-    predictor could guess.
+    Returns how many there are, `count` or those before the integers ran out, and the cursor after the integers taken.
+    How many are taken tells nothing of the subset, so going on with fresh ones leaves it uniform. Up to SLACK elements
+    after the last are overwritten: two bits of a word are read back without asking whether they are there, which no
+    branch predictor could guess.
     """
     n_words = np.uint64((d + 63) >> 6)
+    taken, end = np.uint64(cursor), np.uint64(drawn.size)
     complement = 2 * m > d
-    cursor = _mark(d, d - m if complement else m, drawn, cursor, scratch)
-    if cursor < 0:
-        return cursor
-    if complement:
-        _complement(d, n_words, scratch)
+    wanted = np.uint64(d - m if complement else m)
     position = np.uint64(at)
-    for summary in range(n_words, np.uint64(scratch.size)):
-        storey = scratch[summary]
-        scratch[summary] = np.uint64(0)
-        while storey:
-            word = (summary - n_words) << _6 | trailing_zeros(storey)
-            storey &= storey - _1
-            bits = scratch[word]
-            scratch[word] = np.uint64(0)
-            end = position + ones(bits)
-            while True:
-                for k in range(1 + SLACK):
-                    out[position + np.uint64(k)] = np.uint16(word << _6 | trailing_zeros(bits))
-                    bits &= bits - _1
-                if bits == 0:
-                    break
-                position += np.uint64(1 + SLACK)
-            position = end
-    return cursor
+    for done in range(count):
+        have = np.uint64(0)
+        while have < wanted and taken < end:
+            chosen = np.uint64(drawn[taken])
+            taken += _1
+            word, bit = chosen >> _6, _1 << (chosen & _63)
+            before = scratch[word]
+            scratch[word] = before | bit
+            scratch[n_words + (word >> _6)] |= _1 << (word & _63)
+            have += np.uint64(before & bit == 0)
+        if have < wanted:
+            scratch[:] = np.uint64(0)
+            return done, np.int64(taken)
+        if complement:
+            _complement(d, n_words, scratch)
+        for summary in range(n_words, np.uint64(scratch.size)):
+            storey = scratch[summary]
+            scratch[summary] = np.uint64(0)
+            while storey:
+                word = (summary - n_words) << _6 | trailing_zeros(storey)
+                storey &= storey - _1
+                bits = scratch[word]
+                scratch[word] = np.uint64(0)
+                following = position + ones(bits)
+                while True:
+                    for k in range(1 + SLACK):
+                        out[position + np.uint64(k)] = np.uint16(word << _6 | trailing_zeros(bits))
+                        bits &= bits - _1
+                    if bits == 0:
+                        break
+                    position += np.uint64(1 + SLACK)
+                position = following
+    return count, np.int64(taken)
 
 
 @kernel()
