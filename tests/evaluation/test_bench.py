@@ -86,10 +86,10 @@ def test_suites_run_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(made[2].ratios) == 2
 
 
-def test_time_of_perturbing_one_size() -> None:
-    perturb, tally = growth._pair(500, 20, 2)
-    assert perturb() >= 0
-    assert tally() >= 0
+def test_the_tasks_whose_growth_is_measured(tmp_path: Path) -> None:
+    tasks = growth._tasks(500, 20, 2, tmp_path)
+    assert set(tasks) == {"perturb", "tally of a file", "counting in memory"}
+    assert all(task() >= 0 for task in tasks.values())
 
 
 def test_document_tables_and_plot(tmp_path: Path) -> None:
