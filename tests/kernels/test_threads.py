@@ -57,7 +57,7 @@ def test_many_callers_at_once() -> None:
     def call(k: int) -> None:
         done: list[int] = []
         for _ in range(20):
-            share(lambda a, b: done.append(a), 0, 10, threads=4)
+            share(lambda a, b: done.extend(range(a, b)), 0, 10, threads=4)
         totals[k] = len(done)
 
     callers = [threading.Thread(target=call, args=(k,)) for k in range(8)]

@@ -1,7 +1,7 @@
 """Threads that stay: work of a few milliseconds would spend a tenth of them on starting new ones.
 
 The caller works too and pieces are taken as they come, so a thread that comes late, or never, only leaves
-more to the others.
+more to the others. They are taken in runs, long ones first: few calls, and at the end short ones to even things out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
 
 __all__ = ["share"]
 
@@ -28,22 +29,25 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
-    """work(i, i + 1) for every i in [first, last), each once, in any order; work(first, last) for one thread.
+    """work(a, b) for runs [a, b) that make up [first, last), in any order; work(first, last) for one thread.
 
     >>> done = []
-    >>> share(lambda a, b: done.append((a, b)), 0, 3, threads=2)
-    >>> sorted(done)
-    [(0, 1), (1, 2), (2, 3)]
+    >>> share(lambda a, b: done.append((a, b)), 0, 12, threads=2)
+    >>> sorted(done)[:4]
+    [(0, 3), (3, 5), (5, 6), (6, 7)]
     """
     helpers = min(threads, last - first, _MOST) - 1
     if helpers < 1:
         work(first, last)
         return
-    pieces = iter(range(first, last))
+    cuts = [first]
+    while cuts[-1] < last:
+        cuts.append(cuts[-1] + max(1, (last - cuts[-1]) // (2 * threads)))
+    runs = iter(list(pairwise(cuts)))  # of a list: threads may share it
 
     def take() -> None:
-        for piece in pieces:
-            work(piece, piece + 1)
+        for start, stop in runs:
+            work(start, stop)
 
     global _pool
     if _pool is None:
