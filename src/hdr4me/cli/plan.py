@@ -47,9 +47,12 @@ def plan(
     categories: Annotated[
         int | None, typer.Option(help="With --dims: each has this many categories.")
     ] = None,
-    mechanism: Annotated[list[str] | None, typer.Option(help="Only these mechanisms (repeat).")] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(metavar="<str>", help="Only these mechanisms (repeat).")
+    ] = None,
     categorical: Annotated[
-        list[str] | None, typer.Option(help="Only these for categories: grr, oue, histogram.")
+        list[str] | None,
+        typer.Option(metavar="<str>", help="Only these for categories: grr, oue, histogram (repeat)."),
     ] = None,
     prior: Annotated[
         str, typer.Option(help="Whose values: uniform, or worst (whatever they are).")

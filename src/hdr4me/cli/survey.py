@@ -30,10 +30,12 @@ def survey(
     categorical: Annotated[str, typer.Option(help="For categories: auto, grr, oue or histogram.")] = "auto",
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
-        list[str] | None, typer.Option("--range", help="For a data file: column=low:high (repeat).")
+        list[str] | None,
+        typer.Option("--range", metavar="<column=low:high>", help="For a data file (repeat)."),
     ] = None,
     categories: Annotated[
-        list[str] | None, typer.Option("--categories", help="For a data file: column=a,b,c (repeat).")
+        list[str] | None,
+        typer.Option("--categories", metavar="<column=a,b,c>", help="For a data file (repeat)."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
