@@ -189,8 +189,15 @@ def test_blocks_stop_where_words_run_out() -> None:
     plan, columns = plan_of("nnnn", 2), columns_of("nnnn", [np.zeros(2000)] * 4)
     halves, words, spare = random_words(8, 4000)
     out = np.zeros(2000 * plan.report_size, np.uint8)
-    # Groups of 512 records: 600 records' words finish one group.
-    assert column_block(columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out) == 512
+    drawn = np.empty(1200, np.uint16)
+    enough = drawn[: below(spare[:1200], 4, drawn)]
+    n_done, _ = subsets(4, 2, enough, 0, bitmap(4), np.empty(4000 + SLACK, np.uint16), 0, 2000)
+    assert 480 < n_done < 560
+    assert column_block(columns, plan, 0, 2000, halves, words, spare[:1200], bitmap(4), out) == n_done
+    assert not out[n_done * plan.report_size :].any()
+    whole = np.zeros_like(out)
+    assert column_block(columns, plan, 0, n_done, halves, words, spare, bitmap(4), whole) == n_done
+    assert (out == whole).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

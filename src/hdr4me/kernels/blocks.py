@@ -27,17 +27,21 @@ def _draw(spare, d):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: ignore[no-untyped-def]
-    """Sample the dimensions of records [start, stop) and ask for their values; the cursor, or -1 if words ran out."""
+    """Sample the dimensions of records [start, stop) and ask for their values.
+
+    Returns the first record not done, earlier than stop if the integers drawn ran out, and the cursor after them.
+    """
     rows = max(1, TOGETHER // m)
     address, stride, step = columns.address, columns.stride, columns.step
     for first in range(start, stop, rows):
-        last, at = min(first + rows, stop), (first - start) * m
+        wanted = min(rows, stop - first)
+        at, done = (first - start) * m, wanted
         if m < d:
-            done, cursor = subsets(d, m, drawn, cursor, scratch, dims, at, last - first)
-            if done < last - first:
-                return -1
-        ask(address, stride, step, dims, at, m, first, last)
-    return cursor
+            done, cursor = subsets(d, m, drawn, cursor, scratch, dims, at, wanted)
+        ask(address, stride, step, dims, at, m, first, first + done)
+        if done < wanted:
+            return first + done, cursor
+    return stop, cursor
 
 
 @kernel()
@@ -46,25 +50,21 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
 
     `spare` holds the words that sampling draws from; returns the first record not done when they run out.
     """
-    d = plan.entries.size
-    m = plan.n_sampled
+    d, m = plan.entries.size, plan.n_sampled
     rows = max(1, GROUP // m)
-    dims = np.zeros(rows * m + SLACK, np.uint16)
+    dims = (np.arange(rows * m + SLACK) % m).astype(np.uint16)
     values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
-    for i in range(rows * m):
-        dims[i] = i % m
     drawn, cursor = _draw(spare, d), 0
     for first in range(start, stop, rows):
-        last = min(first + rows, stop)
-        n = (last - first) * m
-        cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, last)
-        if cursor < 0:
-            return first
+        wanted = min(first + rows, stop)
+        last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, wanted)
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m
-        part = cells[:n]
+        part = cells[: b - a]
         point(part, words[a:b], halves[a:b], plan.bits)
-        finish(part, dims[:n], words[a:b], plan.table, plan.bits, out[3 * first * m : 3 * last * m])
+        finish(part, dims[: b - a], words[a:b], plan.table, plan.bits, out[3 * first * m : 3 * last * m])
+        if last < wanted:
+            return last
     return stop
 
 
@@ -75,39 +75,47 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     Such a dimension has two rows, absent and present; entry e is present when the category is e. Returns the first
     record not done when words run out.
     """
-    d = plan.entries.size
-    m = plan.n_sampled
-    slot = 2 + plan.width
-    mask = np.uint32((1 << plan.bits) - 1)
-    bits = np.uint32(plan.bits)
-    dims = np.arange(m + SLACK).astype(np.uint16)
-    values, cells = np.empty(m), np.empty(m, np.uint32)
-    ranges, entries, entry_row, table = plan.ranges, plan.entries, plan.entry_row, plan.table
-    width = plan.width
-    drawn, cursor = _draw(spare, d), 0
-    used = 0
-    for r in range(start, stop):
-        if m < d:
-            done, cursor = subsets(d, m, drawn, cursor, scratch, dims, 0, 1)
-            if done == 0:
-                return r
-        if used + m * width > words.size:
-            return r
-        positions(columns, plan, dims, r, r + 1, values, cells)
-        for s in range(m):
-            j = dims[s]
-            at = (r * m + s) * slot
-            out[at] = np.uint8(j)
-            out[at + 1] = np.uint8(j >> np.uint16(8))
-            row = (cells[s] + np.uint32(halves[(r - start) * m + s])) >> np.uint32(16)
-            category = np.int64(row) - (np.int64(ranges[j, BOTTOM]) >> 16)
-            for e in range(width):
-                code = np.uint32(0)
-                if e < max(entries[j], 1):
-                    here = row if entries[j] == 0 else np.uint32(entry_row[j] + np.int64(category == e))
-                    word = words[used]
-                    used += 1
-                    entry = table[np.uint64((here << bits) | (word & mask))]
-                    code = (word if word < (entry & ~mask) else entry) & mask
-                out[at + 2 + e] = np.uint8(code)
+    d, m, width = plan.entries.size, plan.n_sampled, plan.width
+    rows, size = max(1, GROUP // (m * width)), m * (2 + width)
+    dims = (np.arange(rows * m + SLACK) % m).astype(np.uint16)
+    values, cells = np.empty(rows * m), np.empty(rows * m, np.uint32)
+    drawn, cursor, used = _draw(spare, d), 0, 0
+    for first in range(start, stop, rows):
+        wanted = min(first + rows, stop)
+        last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, wanted)
+        # As many as there are words for if all were the widest: which dimensions a record sampled must not matter.
+        last = min(last, first + (words.size - used) // (m * width))
+        positions(columns, plan, dims, first, last, values, cells)
+        a, b = (first - start) * m, (last - start) * m
+        into = out[first * size : last * size]
+        used = _widen(plan, dims[: b - a], cells, halves[a:b], words, used, into)
+        if last < wanted:
+            return last
     return stop
+
+
+@kernel()
+def _widen(plan, dims, cells, halves, words, used, out):  # type: ignore[no-untyped-def]
+    """Slots of several codes from positions; the number of words used so far."""
+    ranges, entries, entry_row, table = plan.ranges, plan.entries, plan.entry_row, plan.table
+    mask, bits = np.uint32((1 << plan.bits) - 1), np.uint32(plan.bits)
+    at = np.uint64(0)
+    used = np.uint64(used)
+    for s in range(dims.size):
+        j = np.uint64(dims[s])
+        out[at] = np.uint8(j)
+        out[at + np.uint64(1)] = np.uint8(j >> np.uint64(8))
+        row = (cells[s] + np.uint32(halves[s])) >> np.uint32(16)
+        category = np.int64(row) - (np.int64(ranges[j, BOTTOM]) >> 16)
+        n_codes = max(entries[j], 1)
+        for e in range(plan.width):
+            code = np.uint32(0)
+            if e < n_codes:
+                here = row if entries[j] == 0 else np.uint32(entry_row[j] + np.int64(category == e))
+                word = words[used]
+                used += np.uint64(1)
+                entry = table[np.uint64((here << bits) | (word & mask))]
+                code = (word if word < (entry & ~mask) else entry) & mask
+            out[at + np.uint64(2 + e)] = np.uint8(code)
+        at += np.uint64(2 + plan.width)
+    return np.int64(used)
