@@ -14,7 +14,7 @@ from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.reports import Quarantine, refuse, write_reports
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
 
@@ -134,3 +134,17 @@ def test_the_wrong_way_round_is_named(mixed_survey: Survey) -> None:
         Local(1).tally(mixed_survey, [])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="records of type dict"):
         list(Local(1).reports({"age": [1]}, mixed_survey))
+
+
+def test_a_wide_dimension_is_sampled_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks have words for two average records: when they run out, it must not be for the wide dimension's sake.
+
+    A binomial count within six standard deviations, unseeded by design: a false alarm in 500 million.
+    """
+    monkeypatch.setattr("hdr4me.kernels.exact.BLOCK", 400)
+    wide = Categorical("c", [str(k) for k in range(200)])
+    schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(4)), wide])
+    survey = Survey(schema, epsilon=1.0, n_sampled=1, mechanism="duchi", categorical="oue")
+    n = 40_000
+    reports = np.concatenate(list(Local(1).reports(np.zeros((n, 5)), survey)))
+    assert abs((reports[:, 0] == 4).sum() - n / 5) < 6 * np.sqrt(n * 0.2 * 0.8)

