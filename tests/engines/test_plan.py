@@ -7,7 +7,7 @@ import numpy as np
 from hdr4me.engines.plan import plan_of
 from hdr4me.kernels.alias import alias_weights
 from hdr4me.kernels.positions import BOTTOM, DEFAULT, TOP
-from hdr4me.survey import Survey
+from hdr4me.survey import Numeric, Schema, Survey
 
 
 def test_stacked_tables_reconstruct_every_weight(mixed_survey: Survey) -> None:
@@ -30,3 +30,10 @@ def test_dimensions_point_to_their_rows(mixed_survey: Survey) -> None:
     assert np.allclose(plan.ranges[:, DEFAULT] / 65536, [30 / 120, 3, 1], rtol=0, atol=1e-12)
     assert plan.entries.tolist() == [0, 0, 4]
     assert plan.report_size == mixed_survey.report_size
+
+
+def test_dimensions_are_alike_only_with_one_default() -> None:
+    """A missing value must become its own dimension's default."""
+    numbers = [Numeric(f"x{j}", 0, 1, default=default) for j, default in enumerate([0.25, 0.25, 0.75])]
+    assert plan_of(Survey(Schema(numbers[:2]), mechanism="duchi")).alike
+    assert not plan_of(Survey(Schema(numbers), mechanism="duchi")).alike

@@ -55,11 +55,10 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n_sampled", [3, 40])
 def test_bits_do_not_depend_on_threads(name: str, n_sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        fused, "_CHUNK", 5_000
-    )  # several chunks and waves, some ending in the middle of a group
+    # Chunks of 12 or 166 users, some ending in the middle of a group, in waves of 32 and 96.
+    monkeypatch.setattr(fused, "_CHUNK", 500)
     mech = mechanism(name, epsilon=1.0)
-    values = np.random.default_rng(2).uniform(0, 1, (3_001, 40))
+    values = np.random.default_rng(2).uniform(0, 1, (16_001 if n_sampled == 3 else 3_001, 40))
     one, three = (simulate(mech, values, seed=9, n_sampled=n_sampled, threads=k) for k in (1, 3))
     for a, b in zip(one, three, strict=True):
         assert a.tobytes() == b.tobytes()
@@ -93,11 +92,20 @@ def test_sampled_users_spread_evenly() -> None:
     assert np.abs(z).max() < 6
 
 
-def test_many_rejections_refill_the_words() -> None:
-    """65,536 dimensions and few users: sampling still ends and counts every report."""
+def test_the_most_dimensions_and_few_users() -> None:
     found = simulate(mechanism("duchi", epsilon=1.0), np.zeros((3, 65536), np.float32), seed=1, n_sampled=5)
     assert found.n_reports.sum() == 15
     assert np.isnan(found.mean).sum() >= 65521
+
+
+def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of users needs more words than are drawn at once: each is still sampled once, m of d."""
+    values = np.tile(np.arange(4.0), (2_000, 1))
+    found = simulate(mechanism("piecewise", epsilon=4.0), values / 3, seed=3, n_sampled=2)
+    assert found.n_reports.sum() == 4_000
+    # Chi-square at 1e-6, counts of a sample without replacement varying by 1 - m/d less.
+    statistic = ((found.n_reports - 1_000) ** 2 / 1_000).sum() / 0.5 * 3 / 4
+    assert stats.chi2(3).sf(statistic) > 1e-6
 
 
 def test_single_precision_and_other_layouts_are_taken() -> None:

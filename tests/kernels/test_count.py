@@ -15,6 +15,8 @@ from hdr4me.kernels.count import (
     count_reports,
 )
 
+from .memory import at_the_end_of_memory
+
 # Three dimensions: 4 cells; 2 cells; 3 entries of 2 cells each.
 ENTRIES, CELLS = np.array([1, 1, 3]), np.array([4, 2, 2])
 OFFSETS = np.array([0, 4, 6])
@@ -125,39 +127,51 @@ def test_a_count_beyond_sixteen_bits_and_bad_reports_among_many_leave_no_trace(m
     assert counts.reshape(d, 3).tolist() == [[0, 0, 100_000 if j < m else 0] for j in range(d)]
 
 
+@pytest.mark.parametrize("m", [1, 3])
+def test_more_good_reports_than_sixteen_bits_can_count(m: int) -> None:
+    n, d = 70_000, 4
+    reports = np.tile(np.array([[s, 0, 2] for s in range(m)], np.uint8).reshape(-1), (n, 1))
+    counts = np.zeros(3 * d, np.int64)
+    count_reports(reports, m, 3, np.ones(d, np.int64), np.full(d, 3), 3 * np.arange(d), counts)
+    assert counts.reshape(d, 3).tolist() == [[0, 0, n if j < m else 0] for j in range(d)]
+
+
 @pytest.mark.parametrize("m", [1, 3, 5, 16, 40])
 @pytest.mark.parametrize("cells", [np.full(50, 7), np.arange(50) % 6 + 2], ids=["alike", "unlike"])
 def test_one_bad_report_among_good_ones_is_found_wherever_it_stands(m: int, cells: NDArray[np.int64]) -> None:
-    """Whole vectors of slots are checked at once: every kind of fault, at every place in a vector."""
+    """Whole vectors of slots are checked at once: every kind of fault in every slot, at every place in a vector."""
     rng = np.random.default_rng(m)
-    d, n = 50, 4_000
-    dims = np.sort(rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)[:, :m], axis=1)
+    d, n = 50, 400
+    dims = np.sort(rng.permuted(np.tile(np.arange(1, d), (n, 1)), axis=1)[:, :m], axis=1)
     slots = np.zeros((n, m, 3), np.uint8)
     slots[:, :, 0], slots[:, :, 2] = dims, rng.integers(0, cells[dims])
     one, offsets = np.ones(d, np.int64), np.cumsum(cells) - cells
-    for slot in range(m):
-        for number, (reason, change) in enumerate(
-            [
-                (BAD_DIMENSION, (0, d)),
-                (BAD_DIMENSION, (1, 128)),
-                (BAD_CODE, (2, 255)),
-                (NOT_INCREASING, (0, 0)),
-            ]
-        ):
-            if reason == NOT_INCREASING and slot == 0:
-                continue
-            if reason == BAD_DIMENSION and slot < m - 1:
-                continue  # the next dimension would no longer be greater: two faults at once
-            bad = 1_000 + 37 * slot + number
+    where = offsets[dims] + slots[:, :, 2]
+    total = np.bincount(where.reshape(-1), minlength=int(cells.sum()))
+    for bad in range(200, 216):
+        faults = [(m - 1, 0, d, BAD_DIMENSION), (m - 1, 1, 128, BAD_DIMENSION)]
+        for slot in range(m):
+            faults.append((slot, 2, int(cells[dims[bad, slot]]), BAD_CODE))
+            if slot:
+                before = int(dims[bad, slot - 1])
+                faults += [(slot, 0, wrong, NOT_INCREASING) for wrong in (0, before - 1, before)]
+        for slot, byte, value, reason in faults:
             changed = slots.copy()
-            byte, value = change
             changed[bad, slot, byte] = value
-            if reason == BAD_CODE:
-                changed[bad, slot, 2] = cells[dims[bad, slot]]  # the first code that is not its dimension's
-            counts = np.zeros(int(cells.sum()), np.int64)
+            counts = np.zeros_like(total)
             status = count_reports(changed.reshape(n, 3 * m), m, 3, one, cells, offsets, counts)
             assert np.flatnonzero(status).tolist() == [bad]
             assert status[bad] == reason
-            good = np.delete(np.arange(n), bad)
-            where = offsets[dims[good]] + changed[good, :, 2]
-            assert (counts == np.bincount(where.reshape(-1), minlength=counts.size)).all()
+            assert (counts == total - np.bincount(where[bad], minlength=total.size)).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 16])
+def test_nothing_is_read_beyond_the_reports(m: int) -> None:
+    """Reports that end where memory ends: reading on would be the end of this process."""
+    d = 20
+    for n in (1, 15, 16, 17, 33, 1000):
+        row = np.array([[s, 0, 1] for s in range(m)], np.uint8).reshape(-1)
+        reports = at_the_end_of_memory(np.tile(row, (n, 1)))
+        counts = np.zeros(2 * d, np.int64)
+        count_reports(reports, m, 3, np.ones(d, np.int64), np.full(d, 2), 2 * np.arange(d), counts)
+        assert counts.sum() == n * m

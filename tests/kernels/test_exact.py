@@ -12,7 +12,10 @@ from hdr4me.kernels.encode import encode_rows
 from hdr4me.kernels.exact import Columns, Plan, matrix_layout, perturb, perturb_matrix
 from hdr4me.kernels.machine import DTYPES
 from hdr4me.kernels.positions import LOW, SCALE, range_lines
+from hdr4me.kernels.stages import finish
 from hdr4me.kernels.subset import SLACK, below, bitmap, subsets
+
+from .memory import at_the_end_of_memory
 
 LEVELS, CELLS, BITS = 5, 6, 3
 
@@ -156,6 +159,31 @@ def test_encoding_rows_equals_the_specification(dtype: type, d: int, n: int) -> 
     expected = specification(kinds, records.tolist(), [list(range(d))] * n, halves.tolist(), words.tolist())
     assert out.reshape(n, -1).tolist() == expected
     assert (guarded[-64:] == 255).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [16, 37, 300])
+@pytest.mark.parametrize("alike", [True, False])
+def test_encoding_stays_within_its_arrays(dtype: type, d: int, alike: bool) -> None:
+    """Values, words, halves and reports that end where memory ends, and the layout too."""
+    plan = plan_of("n" * d, d)._replace(alike=alike)
+    for n in (1, 2, 7):
+        halves, words, _ = map(at_the_end_of_memory, random_words(13, n * d))
+        values = at_the_end_of_memory(np.zeros((n, d), dtype))
+        ranges, dims = map(at_the_end_of_memory, matrix_layout(plan))
+        out = at_the_end_of_memory(np.zeros(n * plan.report_size, np.uint8))
+        encode_rows(values, ranges, dims, words, halves, at_the_end_of_memory(TABLE), BITS, out)
+        assert out.reshape(n, d, 3)[:, :, 0].tolist() == [[j % 256 for j in range(d)]] * n
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 40])
+def test_finishing_stays_within_its_arrays(n: int) -> None:
+    _, words, _ = random_words(14, n)
+    arrays = [np.zeros(n, np.uint32), np.arange(n, dtype=np.uint16), words, TABLE]
+    cells, dims, words, table = map(at_the_end_of_memory, arrays)
+    out = at_the_end_of_memory(np.zeros(3 * n, np.uint8))
+    finish(cells, dims, words, table, BITS, out)
+    assert out[::3].tolist() == list(range(n))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

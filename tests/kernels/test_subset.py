@@ -85,15 +85,19 @@ def test_rejects_the_words_that_would_bias() -> None:
     assert draw(3, 1, words) == ([2], 1)
 
 
-@pytest.mark.parametrize("bound", [3, 640, 5000, 65_535, 65_536])
+@pytest.mark.parametrize("bound", [1, 3, 640, 5000, 40_000, 65_535, 65_536])
 def test_every_integer_stands_for_as_many_words(bound: int) -> None:
-    """Where integers change, by the words around those places: each has floor(2^32 / bound) words left."""
-    edges = [-(-k * 2**32 // bound) for k in sorted({0, 1, 2, bound // 2, bound - 2, bound - 1})]
-    for edge in edges:  # the first word of an integer k: below it is k - 1, and k's first few may be rejected
-        words = np.array([w for w in range(edge - 3, edge + 4) if 0 <= w < 2**32], np.uint32)
-        kept = [int(w) * bound >> 32 for w in words if int(w) * bound % 2**32 >= 2**32 % bound]
-        drawn = np.zeros(len(words), np.uint16)
-        assert drawn[: below(words, bound, drawn)].tolist() == kept
+    """An integer's words lie together; the first few of them may stand for none, and as many are left for each."""
+    for k in sorted({0, 1 % bound, bound // 2, bound - 1}):
+        first, after = -(-k * 2**32 // bound), -(-(k + 1) * 2**32 // bound)
+        few = np.arange(first, min(first + 4, after), dtype=np.uint64).astype(np.uint32)
+        ends = np.array([first, after - 1], np.uint64).astype(np.uint32)
+        drawn = np.zeros(4, np.uint16)
+        kept = below(few, bound, drawn)
+        assert (drawn[:kept] == k % 2**16).all()
+        assert after - first - (len(few) - kept) == 2**32 // bound
+        n = below(ends, bound, drawn)
+        assert drawn[n - 1] == k % 2**16
 
 
 def test_says_when_words_run_out() -> None:

@@ -81,9 +81,10 @@ def perturb(
     flat = out.reshape(-1)
     m, d = plan.n_sampled, plan.entries.size
     codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
-    rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes + 4 * (m < d)))), n))
-    # Sampling may need more words, and wide reports vary in length. Room for the average block and for
-    # the widest record, so that every call finishes one; what is left undone starts the next block.
+    sampling = words_needed(d, m, 1024) / 1024 if m < d else 0
+    rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes) + 4 * sampling)), n))
+    # Wide reports vary in length, and so does what sampling needs. Room for the average block and for the widest
+    # record; what is left undone, seldom all, starts the next block.
     n_spare = words_needed(d, m, rows) if m < d else 0
     n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
     block = wide_block if plan.width > 1 else column_block

@@ -39,10 +39,10 @@ def bitmap(d: int) -> NDArray[np.uint64]:
 
 @kernel()
 def words_needed(d: int, m: int, times: int) -> int:
-    """Words that draw so many subsets but for bad luck: the average, four standard deviations and a few."""
+    """Words that draw so many subsets but for bad luck: a bound of the average, four standard deviations and a few."""
     drawn = min(m, d - m)
-    average = times * d * math.log(d / (d - drawn)) if drawn else 0.0
-    return int(average + 4.0 * math.sqrt(average)) + 16
+    at_most = times * d * math.log(d / (d - drawn)) if drawn else 0.0
+    return int(at_most + 4.0 * math.sqrt(at_most)) + 16
 
 
 @kernel()

@@ -1,6 +1,6 @@
 """LLVM's vector types for the few loops that no compiler vectorises by itself: sixteen elements at once.
 
-Any processor runs them, with the widest registers it has.
+Any processor runs them, with the widest registers it has, if its numbers begin with their lowest byte.
 """
 
 from __future__ import annotations

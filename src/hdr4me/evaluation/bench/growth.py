@@ -39,6 +39,8 @@ def time_growth(rounds: int, folder: Path) -> Suite:
         at = [float({"n": n, "d": d, "m": m}[axis]) for n, d, m in sizes]
         for what, found in exponents.items():
             found[axis] = slope(at, [best[f"{what} {size}"] for size in sizes])
+        for path in folder.glob("*-*-*.parquet"):
+            path.unlink()
     for what, found in exponents.items():
         for axis, exponent in found.items():
             suite.rates[f"{what}, exponent in {axis}"] = exponent
@@ -66,7 +68,6 @@ def _tasks(n: int, d: int, m: int, folder: Path) -> dict[str, Task]:
 _SCRIPT = """
 import sys, threading, time
 from pathlib import Path
-from hdr4me.reports import write_reports
 from hdr4me.survey import Survey
 what, survey_path, source, target = sys.argv[1:]
 survey = Survey.load(survey_path)
