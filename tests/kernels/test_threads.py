@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -49,6 +50,51 @@ def test_no_thread_works_on_after_the_caller_has_gone() -> None:
     with pytest.raises(RuntimeError):
         share(work, 0, 3, threads=2)
     assert working == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer here")
+def test_interrupted_it_leaves_only_when_nobody_works() -> None:
+    """Ctrl-C, twice in a row, at any moment: no thread is at work afterwards, or begins, on memory that may be gone."""
+    program = """
+import signal, time
+from hdr4me.kernels.threads import share
+left, interrupted, late = False, 0, []
+def work(a, b):
+    for _ in range(b - a):
+        time.sleep(0.0002)
+        if left:
+            late.append(a)
+rings = 0
+def ring(*_):
+    global rings
+    rings += 1
+    if rings == 2:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if not left:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, ring)
+share(work, 0, 8, threads=4)
+for attempt in range(200):
+    left, rings = False, 0
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 1e-5 * (attempt + 1), 0.0003)
+            share(work, 0, 40, threads=4)
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            left = True
+    except KeyboardInterrupt:
+        left = True
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    time.sleep(0.002)
+assert interrupted > 150, interrupted
+assert not late, late
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], timeout=120, check=False, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
 
 
 def test_many_callers_at_once() -> None:

@@ -5,7 +5,6 @@ Groups of good reports are checked and counted sixteen slots at a time, a group 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from math import gcd
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
 from hdr4me.kernels.locate import BEYOND, locate, within
+from hdr4me.kernels.threads import share
 from hdr4me.kernels.vectors import WIDTH
 
 __all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "count_reports"]
@@ -148,10 +148,8 @@ def count_reports(
         work(0, n, counts)
         return status
     cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
-    partial = [np.zeros_like(counts) for _ in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b, c) for a, b, c in zip(cuts, cuts[1:], partial, strict=False)]:
-            done.result()
+    partial = np.zeros((threads, counts.size), np.int64)
+    share(lambda i, j: work(cuts[i], cuts[j], partial[i]), 0, threads, threads)
     for piece in partial:
         counts += piece
     return status

@@ -11,8 +11,6 @@ A report is n_sampled slots in increasing dimension; a slot is the dimension (tw
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +21,7 @@ from hdr4me.kernels.encode import GROUP, WIDTH, encode_rows
 from hdr4me.kernels.keystream import BLOCK, Keystream
 from hdr4me.kernels.positions import BOTTOM, DEFAULT
 from hdr4me.kernels.subset import bitmap, words_needed
+from hdr4me.kernels.threads import share
 
 __all__ = ["Columns", "Plan", "in_threads", "matrix_layout", "perturb", "perturb_matrix"]
 
@@ -143,6 +142,4 @@ def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:
         work(0, n)
         return
     cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b) for a, b in pairwise(cuts)]:
-            done.result()
+    share(lambda i, j: work(cuts[i], cuts[j]), 0, threads, threads)

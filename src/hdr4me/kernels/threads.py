@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
+from threading import Lock
 
 __all__ = ["share"]
 
@@ -44,21 +46,52 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
     while cuts[-1] < last:
         cuts.append(cuts[-1] + max(1, (last - cuts[-1]) // (2 * threads)))
     runs = iter(list(pairwise(cuts)))  # of a list: threads may share it
+    errors: list[BaseException] = []
+    at_work: list[object] = []
+    bell = Lock()
+    bell.acquire()
+    leaving = False
 
     def take() -> None:
         for start, stop in runs:
+            if errors:
+                return
             work(start, stop)
+
+    def help_out() -> None:
+        me = object()
+        at_work.append(
+            me
+        )  # before looking whether the caller is leaving, which looks at this after saying so
+        try:
+            if not leaving:
+                take()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            at_work.remove(me)
+            with suppress(RuntimeError):  # rung already
+                bell.release()
 
     global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(_MOST, "hdr4me")
-    others = [_pool.submit(take) for _ in range(helpers)]
     try:
+        for _ in range(helpers):
+            _pool.submit(help_out)
         take()
+    except BaseException as error:
+        errors.append(error)
     finally:
-        wait(
-            [other for other in others if not other.cancel()]
-        )  # their memory is the caller's: never leave early
-    for other in others:
-        if not other.cancelled():
-            other.result()
+        # What they work on is the caller's memory: never leave while they do, however often interrupted.
+        waiting = True
+        while waiting:
+            try:
+                leaving = True
+                while at_work:
+                    bell.acquire(timeout=0.1)
+                waiting = False
+            except KeyboardInterrupt as error:
+                errors.append(error)
+    if errors:
+        raise errors[0]
