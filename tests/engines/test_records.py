@@ -96,9 +96,20 @@ def test_a_file_cut_short(mixed_survey: Survey, tmp_path: Path, suffix: str, kee
 
 def test_a_csv_with_a_ragged_row(mixed_survey: Survey, tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
-    path.write_text("age,colour,rooms\n1,red,2\n1,red\n")
-    with pytest.raises(FormatError, match="is not a whole CSV file"):
+    path.write_text('age,colour,rooms\n1,red,2\n1,"red\n"\n')
+    with pytest.raises(
+        FormatError, match="is not a whole CSV file: line 4 has 2 columns, the header has 3"
+    ) as caught:
         list(read_records(path, mixed_survey))
+    assert caught.value.__suppress_context__, "Arrow's own message quotes the record"
+
+
+def test_a_csv_with_an_open_quote_is_not_quoted(mixed_survey: Survey, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text('age,colour,rooms\n1,red,2\n1,"secret,3\n')
+    with pytest.raises(FormatError, match="is not a whole CSV file") as caught:
+        list(read_records(path, mixed_survey))
+    assert "secret" not in str(caught.value)
 
 
 def test_an_empty_file_and_a_wrong_suffix(mixed_survey: Survey, tmp_path: Path) -> None:

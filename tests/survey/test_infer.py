@@ -77,13 +77,34 @@ def test_types_that_cannot_be_asked(tmp_path) -> None:
 def test_broken_files(tmp_path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(FormatError, match="neither Parquet nor CSV"):
+    with pytest.raises(FormatError, match="not a whole file of Parquet, Arrow IPC or CSV"):
         Schema.infer(path)
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="neither Parquet nor CSV"):
+    with pytest.raises(FormatError, match="not a whole file of Parquet, Arrow IPC or CSV"):
         Schema.infer(path)
     path.write_bytes(b"a,a\n1,2\n")
     with pytest.raises(FormatError, match="same name"):
         Schema.infer(path)
     with pytest.raises(FileNotFoundError):
         Schema.infer(tmp_path / "none.csv")
+
+
+def test_an_error_does_not_quote_the_data(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("name,age\nBob Jones,31\nBob Jones, HIV positive,31\n")
+    with pytest.raises(FormatError) as caught:
+        Schema.infer(path)
+    assert "Bob" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_an_arrow_file(tmp_path) -> None:
+    path = tmp_path / "x.arrow"
+    table = pa.table({"age": [1.0], "colour": ["red"]})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert Schema.infer(path, ranges={"age": (0, 1)}, categories={"colour": ["red", "blue"]}).names == (
+        "age",
+        "colour",
+    )

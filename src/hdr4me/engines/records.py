@@ -53,8 +53,9 @@ def read_records(path: str | os.PathLike[str], survey: Survey) -> Iterator[pa.Re
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
+        # Arrow quotes the line of a CSV file that it could not read: a record, which no message may hold.
+        reason = _odd_line(path) if kind == "CSV" else str(error).partition("\n")[0] or type(error).__name__
+        raise FormatError(f"{path} is not a whole {kind} file: {reason}") from None
 
 
 def count_records(path: str | os.PathLike[str]) -> int | None:
@@ -84,11 +85,26 @@ def _kind(path: str | os.PathLike[str]) -> str:
     return {"parquet": "Parquet", "arrow": "Arrow IPC", None: "CSV"}[binary_format(path)]
 
 
+def _odd_line(path: str | os.PathLike[str]) -> str:
+    """Which line of a CSV file is unlike its header, in numbers alone."""
+    with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            width = len(next(reader))
+            for row in reader:
+                if row and len(row) != width:
+                    return f"line {reader.line_num:,} has {len(row)} columns, the header has {width}"
+        except csv.Error:
+            return f"line {reader.line_num:,} cannot be read"
+    return "a record is too long, or a quote is left open"
+
+
 def _check_names(what: str | os.PathLike[str], found: list[str], survey: Survey) -> None:
     missing = [name for name in survey.schema.names if name not in set(found)]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise FormatError(f"{what} has no column {shown}")
+        there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
+        raise FormatError(f"{what} has no column {shown}: its columns are {there}")
     if len(set(found)) < len(found):
         raise FormatError(f"{what} has two columns of the same name")
 

@@ -62,27 +62,35 @@ def _dimension(
 def _column_types(path: str | os.PathLike[str]) -> dict[str, str]:
     import pyarrow as pa
 
+    with Path(path).open("rb") as file:
+        start = file.read(6)
+    read = _parquet if start[:4] == b"PAR1" else _arrow if start == b"ARROW1" else _csv
     try:
-        with Path(path).open("rb") as file:
-            schema = _parquet(file) if file.read(4) == b"PAR1" else _csv(path)
-    except pa.ArrowException as error:
-        raise FormatError(f"{path} is neither Parquet nor CSV: {error}".replace("\n", " ")) from error
+        schema = read(str(path))
+    except pa.ArrowException:  # its message may hold a line of the data: it goes no further
+        raise FormatError(f"{path} is not a whole file of Parquet, Arrow IPC or CSV") from None
     if len(set(schema.names)) < len(schema.names):
         raise FormatError(f"{path} has two columns of the same name")
     return {field.name: _kind(field.type) for field in schema}
 
 
-def _parquet(file: Any) -> Any:
+def _parquet(path: str) -> Any:
     import pyarrow.parquet as pq
 
-    file.seek(0)
-    return pq.read_schema(file)
+    return pq.read_schema(path)
 
 
-def _csv(path: str | os.PathLike[str]) -> Any:
+def _arrow(path: str) -> Any:
+    import pyarrow as pa
+
+    with pa.memory_map(path) as source:
+        return pa.ipc.open_file(source).schema
+
+
+def _csv(path: str) -> Any:
     import pyarrow.csv as pv
 
-    with pv.open_csv(str(path)) as reader:  # types from the first block only: nothing else is read
+    with pv.open_csv(path) as reader:  # types from the first block only: nothing else is read
         return reader.schema
 
 
