@@ -237,5 +237,41 @@ def test_options_that_do_not_apply_are_refused(plain, run, collected, folder: Pa
     assert "column=a,b,c" in plain("survey", collected.records, "--categories", "smoker=")
     assert "--draws 1000000000000" in plain("audit", collected.survey, "--draws", 10**12)
     assert "--seed -1" in plain("demo", "--users", 1000, "--seed", -1, "-o", folder / "demo")
-    assert "epsilon = nan" in plain("demo", "--users", 1000, "--epsilon", "nan", "-o", folder / "demo")
+    assert "--epsilon nan" in plain("demo", "--users", 1000, "--epsilon", "nan", "-o", folder / "demo")
     assert "more than once" in run("merge", collected.tally, collected.tally, "-o", tmp_path / "two").err
+
+
+def test_intervals_for_all_rows_and_recalibration_do_not_go_together(plain, run, collected) -> None:
+    text = plain("estimate", collected.tally, "--simultaneous", "--recalibrate", "auto")
+    assert "--simultaneous and --recalibrate do not go together" in text
+    assert '"simultaneous": true' in run("estimate", collected.tally, "--simultaneous", "--json").out
+
+
+def test_options_are_called_by_their_own_names(plain, collected, tmp_path: Path) -> None:
+    make = ("survey", collected.schema, "-o", tmp_path / "s.json")
+    assert "--sampled 9 " in plain(*make, "--sampled", 9)
+    assert "--epsilon 0" in plain(*make, "--epsilon", 0)
+    assert "--mechanism 'foo'" in plain(*make, "--mechanism", "foo")
+    assert "--categorical 'foo'" in plain(*make, "--categorical", "foo")
+    assert "--level 95" in plain("estimate", collected.tally, "--level", 95)
+    assert "--recalibrate 'foo'" in plain("estimate", collected.tally, "--recalibrate", "foo")
+    assert "is a schema" in plain(*make, "--range", "age=0:1")
+
+
+def test_another_survey_is_not_replaced_unasked(plain, run, collected, tmp_path: Path) -> None:
+    """Without it the reports collected under it are lost."""
+    path = tmp_path / "s.json"
+    make = ("survey", collected.schema, "-o", path)
+    assert run(*make).code == 0
+    before = path.read_bytes()
+    assert run(*make).code == 0  # the same survey again
+    assert "holds another survey" in plain(*make, "--epsilon", 3)
+    assert path.read_bytes() == before
+    assert run(*make, "--epsilon", 3, "--force").code == 0
+    assert path.read_bytes() != before
+
+
+def test_reports_written_over_are_told(run, collected, tmp_path: Path) -> None:
+    call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
+    assert "replaced" not in run(*call).err
+    assert "what stood there is replaced" in run(*call).err

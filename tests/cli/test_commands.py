@@ -10,7 +10,7 @@ import pytest
 
 from hdr4me import __version__
 from hdr4me.cli.app import COMMANDS
-from hdr4me.cli.output import progress
+from hdr4me.cli.output import print_table, progress
 
 
 def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
@@ -187,3 +187,40 @@ def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]
     with progress("working", 10) as advance:
         advance(10)
     assert "10/10" in capsys.readouterr().err
+
+
+def test_recalibration_by_no_method_named_before_a_file(run, collected) -> None:
+    assert run("estimate", "--recalibrate", collected.tally) == run(
+        "estimate", "--recalibrate", "auto", collected.tally
+    )
+
+
+def test_a_narrow_terminal_cuts_no_number(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for width in (20, 40, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "dumb")
+        print_table(
+            "T", ["name of it", "a number", "other"], [["x" * 30, 0.123456, 1234567], ["y", -1e-9, None]]
+        )
+        out = capsys.readouterr().out
+        assert "0.12346" in out
+        assert "1234567" in out
+        assert "-1e-09" in out
+        assert max(map(len, out.splitlines())) <= max(width, 34)
+
+
+def test_an_interruption_is_told(monkeypatch, run, collected) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hdr4me.survey.Survey.load", interrupted)
+    code, out, err = run("audit", collected.survey)
+    assert (code, out) == (130, "")
+    assert err == "hdr4me: interrupted; no unfinished file was left\n"
+
+
+def test_a_reader_that_leaves_is_no_error(collected) -> None:
+    command = f"{sys.executable} -m hdr4me estimate {collected.tally} --csv - | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

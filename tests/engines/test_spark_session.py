@@ -23,7 +23,7 @@ def test_nothing_loads_pyspark_unasked() -> None:
 def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     for call in (require_pyspark, open_session):
-        with pytest.raises(MissingDependency, match=r"pip install 'hdr4me\[spark\]'"):
+        with pytest.raises(MissingDependency, match=r"pip install -e '\.\[spark\]'"):
             call()
 
 

@@ -53,11 +53,11 @@ def test_the_command_in_the_report_has_no_paths(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["fig9"], "target = 'fig9' is not allowed"),
-        (["fig3", "--scale", "huge"], "scale = 'huge' is not allowed"),
-        (["fig3", "--reading", "z9"], "reading = 'z9' is not allowed"),
-        (["fig3", "--normalise", "none"], "normalise = 'none' is not allowed"),
-        (["fig3", "--workers", "-1"], "workers = -1 is not allowed"),
-        (["fig3", "--seed", "-1"], "seed = -1 is not allowed"),
+        (["fig3", "--scale", "huge"], "--scale 'huge' is not allowed"),
+        (["fig3", "--reading", "z9"], "--reading 'z9' is not allowed"),
+        (["fig3", "--normalise", "none"], "--normalise 'none' is not allowed"),
+        (["fig3", "--workers", "-1"], "--workers -1 is not allowed"),
+        (["fig3", "--seed", "-1"], "--seed -1 is not allowed"),
         (["fig3", "--cov19", "no-such-file"], "there is no such file"),
     ],
 )

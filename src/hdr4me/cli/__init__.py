@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from hdr4me.errors import HDR4MEError
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,8 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from hdr4me.cli.app import app
 
         result = app(args=_spelt_out(arguments), prog_name="hdr4me", standalone_mode=False)
-    except KeyboardInterrupt:
-        return _complain("interrupted; no unfinished file was left", 130)
+    except KeyboardInterrupt:  # before the command began; from within, typer returns its code
+        result = _INTERRUPTED
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            return 0  # whoever read our output has gone; nothing is wrong
+        raise
     except HDR4MEError as error:
         return _complain(str(error), 2)
     except BrokenPipeError:
@@ -37,18 +44,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{where}{error.strerror or error}", 2)
     except TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
+    if result == _INTERRUPTED:
+        return _complain("interrupted; no unfinished file was left", _INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
 def _spelt_out(arguments: Sequence[str] | None) -> list[str]:
     """The arguments with `--recalibrate auto` for a bare `--recalibrate`: typer has no options with an optional value.
 
+    It is bare at the end, before another option, and before a file.
+
     >>> _spelt_out(["estimate", "a.tally", "--recalibrate", "--json"])
     ['estimate', 'a.tally', '--recalibrate', 'auto', '--json']
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     for i in reversed(range(len(given))):
-        if given[i] == "--recalibrate" and (i + 1 == len(given) or given[i + 1].startswith("-")):
+        following = given[i + 1 : i + 2]
+        bare = not following or following[0].startswith("-") or Path(following[0]).is_file()
+        if given[i] == "--recalibrate" and bare:
             given.insert(i + 1, "auto")
     return given
 

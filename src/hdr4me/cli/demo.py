@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
@@ -30,7 +31,8 @@ def demo(
         raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
     from hdr4me.evaluation.demo import run_demo
 
-    made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)
+    with named_options({"epsilon": "--epsilon"}):
+        made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:

@@ -13,6 +13,7 @@ import typer
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import load_sum, say_rejected
@@ -56,6 +57,11 @@ def estimate(
     to_stdout = str(csv) == "-"
     if to_stdout and json:
         raise InvalidInput("--csv - and --json both write to standard output: give one of them")
+    if simultaneous and recalibrate is not None:
+        raise InvalidInput(
+            "--simultaneous and --recalibrate do not go together: "
+            "re-calibrated intervals hold on average over dimensions, not for all at once"
+        )
     check_outputs([None if to_stdout else csv], [*source, survey])
     check_twice(source)
     tally = _tally(source, survey, engine, master)
@@ -63,13 +69,12 @@ def estimate(
         say_rejected(tally)
     found = tally.estimate()
     advice: list[str] = []
-    if recalibrate is not None:
-        from hdr4me.recalibrate import recalibrate_estimate
-
-        better = recalibrate_estimate(found, recalibrate)
-        rows, advice = better.table(level=level), list(better.advice)
-    else:
-        rows = found.table(level, simultaneous=simultaneous)
+    with named_options({"level": "--level", "method": "--recalibrate"}):
+        if recalibrate is not None:
+            better = found.recalibrate(recalibrate)
+            rows, advice = better.table(level=level), list(better.advice)
+        else:
+            rows = found.table(level, simultaneous=simultaneous)
     if csv is not None:
         text = _csv(rows)
         if to_stdout:
@@ -84,16 +89,18 @@ def estimate(
                 "users": tally.n_reports,
                 "rejected": tally.rejected,
                 "level": level,
+                "simultaneous": simultaneous,
                 "advice": advice,
                 "rows": rows,
             }
         )
     elif csv is None:
+        told = [c for c in COLUMNS if any(row[c] not in (None, "ok") for row in rows)]
         print_table(
             f"{tally.n_reports:,} users, {100 * level:g} % intervals"
             + (" for all rows at once" if simultaneous else ""),
-            COLUMNS,
-            [[row.get(column) for column in COLUMNS] for row in rows],
+            ["s.e." if column == "standard_error" else column for column in told],
+            [[row[column] for column in told] for row in rows],
         )
     if advice and not json:
         print_note(advice[0])

@@ -12,6 +12,10 @@ from typing import Any
 __all__ = ["as_json", "print_json", "print_note", "print_table", "progress"]
 
 
+_NAME = 16
+"""Names in a first column are folded only beyond this."""
+
+
 def as_json(value: Any) -> Any:
     """`value` with arrays, tuples and fractions turned into what JSON has; nan and infinities become null."""
     if isinstance(value, Mapping):
@@ -38,16 +42,40 @@ def print_note(text: str) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on standard output; the first column is text, the others are aligned right."""
+    """A table on standard output; the first column is text, the others are aligned right.
+
+    Where it is too wide, texts are folded and headings broken between words; numbers stay whole.
+    """
     from rich.console import Console
+    from rich.measure import Measurement
+
+    width = Console().width if sys.stdout.isatty() else 120
+    endless = Console(width=10_000)
+    foldable = max(0, max((len(str(row[0])) for row in rows), default=0) - _NAME)
+    for gap in (2, 1, 0):
+        table = _table(columns, rows, gap, keep_names=not foldable)
+        least = Measurement.get(endless, endless.options, table).minimum - foldable
+        if least <= width:
+            break
+    # Lines that are too long for the terminal are better than numbers cut off.
+    console = Console(width=max(width, least), highlight=False)
+    console.print(title, style="italic", markup=False)
+    console.print(table)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int, *, keep_names: bool) -> Any:
+    from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0))
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+        texts = any(isinstance(row[index], str) for row in rows)
+        whole = " " not in column and (keep_names if index == 0 else not texts)
+        side: Any = "left" if index == 0 else "right"
+        table.add_column(column, justify=side, overflow="fold", no_wrap=whole)
     for row in rows:
         table.add_row(*(_cell(item) for item in row))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return table
 
 
 def _cell(item: object) -> str:

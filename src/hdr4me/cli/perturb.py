@@ -32,9 +32,12 @@ def perturb(
 
     check_outputs([output], [survey, records])
     document = Survey.load(survey)
+    again = output.exists()
     with open_engine(engine, master) as worker:
         n = worker.perturb(document, records, output)
     if json:
         print_json({"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size})
     else:
         print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")
+    if again:
+        print_note("note: what stood there is replaced; if it was published, these must not be")

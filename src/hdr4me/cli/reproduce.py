@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -51,21 +52,27 @@ def reproduce(
     from hdr4me.evaluation.runner import Settings, cost_of, finished_cells, run_cells
     from hdr4me.evaluation.studies import cells_for, scale_named
 
-    cells = cells_for(target, scale_named(scale))
-    chosen = DEFAULT if reading is None else reading_named(reading)
+    with named_options({"scale": "--scale", "reading": "--reading", "normalise": "--normalise"}):
+        cells = cells_for(target, scale_named(scale))
+        chosen = DEFAULT if reading is None else reading_named(reading)
+        normalisation = check_normalisation(normalise)
     if workers < 0:
-        raise InvalidInput(f"workers = {workers} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--workers {workers} is not allowed: a whole number >= 0")
     if seed < 0:
-        raise InvalidInput(f"seed = {seed} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--seed {seed} is not allowed: a whole number >= 0")
     if cov19 is not None and not cov19.is_file():
-        raise InvalidInput(f"cov19 = '{cov19}' is not allowed: there is no such file")
-    settings = Settings(seed, check_normalisation(normalise), None if cov19 is None else str(cov19.resolve()))
+        raise InvalidInput(f"--cov19 {cov19} is not allowed: there is no such file")
+    settings = Settings(seed, normalisation, None if cov19 is None else str(cov19.resolve()))
     workers = workers or os.cpu_count() or 1
 
     start = time.perf_counter()
     kept = finished_cells(cells, settings, output / "work")
-    with progress(f"reproduce {target}", sum(map(cost_of, cells)) or None) as advance:
-        finished = run_cells(cells, settings, output / "work", workers=workers, advance=advance)
+    try:
+        with progress(f"reproduce {target}", sum(map(cost_of, cells)) or None) as advance:
+            finished = run_cells(cells, settings, output / "work", workers=workers, advance=advance)
+    except KeyboardInterrupt:
+        print_note(f"finished cells are kept in {output / 'work'}: the same command goes on from there")
+        raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
     about = About(

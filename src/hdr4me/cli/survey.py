@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
 from hdr4me.errors import InvalidInput
@@ -14,12 +15,22 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.survey import Survey
 
+_DATA = (".parquet", ".csv", ".arrow", ".feather")
+_OPTIONS = {
+    "n_sampled": "--sampled",
+    "epsilon": "--epsilon",
+    "mechanism": "--mechanism",
+    "categorical": "--categorical",
+}
+
 
 def survey(
     context: typer.Context,
     source: Annotated[
         Path,
-        typer.Argument(help="A schema (.json, .toml), a data file (.parquet, .csv), or a survey to show."),
+        typer.Argument(
+            help="A schema (.json, .toml), a data file (.parquet, .arrow, .csv), or a survey to show."
+        ),
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the survey.")] = None,
     epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 1.0,
@@ -37,6 +48,7 @@ def survey(
         list[str] | None,
         typer.Option("--categories", metavar="<column=a,b,c>", help="For a data file (repeat)."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that holds another survey.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Design a survey from a schema: pick the tables, prove them private, write the document.
@@ -49,7 +61,7 @@ def survey(
     from hdr4me.survey import Schema, Survey
 
     check_outputs([output], [source])
-    if source.suffix in (".parquet", ".csv", ".arrow"):
+    if source.suffix in _DATA:
         numeric = {
             column: _range(column, text) for column, text in _pairs("--range", ranges, "column=low:high")
         }
@@ -68,10 +80,23 @@ def survey(
         return
     else:
         schema = Schema.load(source)
-    made = Survey(
-        schema, epsilon=epsilon, mechanism=mechanism, n_sampled=sampled, categorical=categorical, name=name
-    )
+    if source.suffix not in _DATA and (ranges or categories):
+        raise InvalidInput(f"--range and --categories go with a data file: {source} is a schema")
+    with named_options(_OPTIONS):
+        made = Survey(
+            schema,
+            epsilon=epsilon,
+            mechanism=mechanism,
+            n_sampled=sampled,
+            categorical=categorical,
+            name=name,
+        )
     if output is not None:
+        if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
+            raise InvalidInput(
+                f"{output} holds another survey, which the reports collected under it need: "
+                "choose another name, or --force to replace it"
+            )
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_session", "require_pyspark"]
 
-_INSTALL = "the Spark engine needs pyspark: pip install 'hdr4me[spark]'"
+_INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
 _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"
 
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Callable, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -83,16 +87,18 @@ def _run_in_pool(
 ) -> None:
     """Data sets are prepared side by side; a data set's cells follow as soon as it is there."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(waiting)), mp_context=context) as pool:
+    size = min(workers, len(waiting))
+    with ProcessPoolExecutor(size, mp_context=context, initializer=_end_quietly) as pool:
         running: dict[Future[Any], AnyCell | None] = {}
         later: dict[str, list[Cell]] = {}
-        for cell in waiting:
-            if isinstance(cell, Cell):
-                later.setdefault(_data_key(cell, settings), []).append(cell)
-            else:
-                running[pool.submit(_finish, cell, settings, work)] = cell
-        for group in later.values():
-            running[pool.submit(_prepare, group[0], settings, work)] = None
+        with _uninterrupted():
+            for cell in waiting:
+                if isinstance(cell, Cell):
+                    later.setdefault(_data_key(cell, settings), []).append(cell)
+                else:
+                    running[pool.submit(_finish, cell, settings, work)] = cell
+            for group in later.values():
+                running[pool.submit(_prepare, group[0], settings, work)] = None
         try:
             while running:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -107,6 +113,24 @@ def _run_in_pool(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Within, Ctrl-C does nothing, nor to the processes started: one that is still importing would complain."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_quietly() -> None:
+    """In a worker: Ctrl-C ends what it does, cleans up and says nothing; the parent speaks."""
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
 
 def cost_of(cell: AnyCell) -> int:
