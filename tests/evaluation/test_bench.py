@@ -82,7 +82,7 @@ def test_suites_run_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for suite in made:
         assert all(rate >= 0 for rate in suite.rates.values())
         assert any(rate > 0 for rate in suite.rates.values())
-    assert len(made[1].ratios) == 6
+    assert len(made[1].ratios) == 5
     assert len(made[2].ratios) == 2
 
 

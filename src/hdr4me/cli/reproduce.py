@@ -16,7 +16,9 @@ from hdr4me.errors import InvalidInput
 
 def reproduce(
     target: Annotated[str, typer.Argument(help="all, case-study, fig2, fig3, table2, fig4 or fig5.")] = "all",
-    scale: Annotated[str, typer.Option(help="quick (a minute) or full (the paper's own sizes).")] = "quick",
+    scale: Annotated[
+        str, typer.Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
+    ] = "quick",
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the report.")] = Path(
         "reproduction"
     ),

@@ -107,11 +107,9 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     tasks |= _stages(values, family, law)
     tasks["one thread (wall)"] = wall(_bound(values, family, law, 1))
     tasks["two threads (wall)"] = wall(_bound(values, family, law, 2))
-    tasks["two threads (processor)"] = cpu(_bound(values, family, law, 2))
     best = interleave(tasks, rounds)
     stages = sum(best.pop(name) for name in list(best) if name.startswith("stage"))
     one, two = best.pop("one thread (wall)"), best.pop("two threads (wall)")
-    both = best.pop("two threads (processor)")
     suite.rates = {name: values.size / seconds / 1e6 for name, seconds in best.items()}
     suite.rates["hdr4me piecewise, two threads"] = values.size / two / 1e6
     few = values[:500]
@@ -126,8 +124,6 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     suite.ratio("laplace over the best chunked NumPy", laplace / best["hdr4me laplace"], 6)
     suite.ratio("piecewise, share of the bound 1/Σ stages", stages / best["hdr4me piecewise"], 0.9)
     suite.ratio("two threads over one, on the wall clock", one / two, 1.7)
-    # On a busy machine the wall says little; the processor time of both threads says what idle cores would give.
-    suite.ratio("two threads over one, if both cores were idle", 2 * best["hdr4me piecewise"] / both, 1.7)
     return suite
 
 
