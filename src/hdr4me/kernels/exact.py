@@ -109,7 +109,7 @@ def perturb_matrix(
     n, d = values.shape
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
-    rows = max(1, min(BLOCK // (6 * d), n))
+    rows = max(1, min(2 * BLOCK // (6 * d), n))
     ranges, dims = matrix_layout(plan)
 
     def work(first: int, last: int) -> None:
