@@ -51,7 +51,8 @@ class Demo:
             for found in (self.estimate.scaled_mean, self.better.scaled_mean)
         )
         said = self.better.recalibration.advice if self.better.recalibration else ""
-        return f"{said} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after."
+        chance = " (so small a difference is chance)" if abs(after - before) < 0.1 * before else ""
+        return f"{said} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
 
 
 def run_demo(
