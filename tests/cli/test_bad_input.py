@@ -275,3 +275,7 @@ def test_reports_written_over_are_told(run, collected, tmp_path: Path) -> None:
     call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
     assert "replaced" not in run(*call).err
     assert "what stood there is replaced" in run(*call).err
+
+
+def test_reports_instead_of_a_tally_are_told(plain, collected) -> None:
+    assert "give their --survey" in plain("estimate", collected.reports)

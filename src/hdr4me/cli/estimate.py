@@ -116,6 +116,12 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
             return worker.tally(Survey.load(survey), source, None, False)
     if engine != "local":
         raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
+    for path in source:
+        with path.open("rb") as file:
+            if file.read(4) in (b"PAR1", b"ARRO"):
+                raise InvalidInput(
+                    f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
+                )
     return load_sum(source)
 
 

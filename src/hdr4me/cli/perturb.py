@@ -38,6 +38,6 @@ def perturb(
     if json:
         print_json({"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size})
     else:
-        print_note(f"wrote {n:,} reports of {document.report_size} bytes each to {output}")
+        print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
     if again:
         print_note("note: what stood there is replaced; if it was published, these must not be")

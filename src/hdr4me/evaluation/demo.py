@@ -52,7 +52,9 @@ class Demo:
         )
         said = self.better.recalibration.advice if self.better.recalibration else ""
         chance = " (so small a difference is chance)" if abs(after - before) < 0.1 * before else ""
-        return f"{said} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
+        return (
+            f"{said} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
+        )
 
 
 def run_demo(
