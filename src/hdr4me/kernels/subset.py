@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.jit import kernel
@@ -65,6 +66,15 @@ def below(words, bound, out):  # type: ignore[no-untyped-def]
     return count
 
 
+@njit
+def _mark(scratch, chosen):  # type: ignore[no-untyped-def]
+    """Set a bit of the bitmap; 1 if it was not set before, else 0."""
+    word, bit = chosen >> _6, _1 << (chosen & _63)
+    before = scratch[word]
+    scratch[word] = before | bit
+    return np.uint64(before & bit == 0)
+
+
 @kernel()
 def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
     """As `subsets`, each in no order that matters."""
@@ -77,11 +87,8 @@ def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ign
         while have < wanted and taken < end:
             chosen = np.uint64(drawn[taken])
             taken += _1
-            word, bit = chosen >> _6, _1 << (chosen & _63)
-            before = scratch[word]
-            scratch[word] = before | bit
             out[have] = np.uint16(chosen)
-            have += np.uint64(before & bit == 0)
+            have += _mark(scratch, chosen)
         for i in range(first, have):
             scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
         if have < wanted:
@@ -108,11 +115,8 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
         while have < wanted and taken < end:
             chosen = np.uint64(drawn[taken])
             taken += _1
-            word, bit = chosen >> _6, _1 << (chosen & _63)
-            before = scratch[word]
-            scratch[word] = before | bit
-            scratch[n_words + (word >> _6)] |= _1 << (word & _63)
-            have += np.uint64(before & bit == 0)
+            have += _mark(scratch, chosen)
+            _mark(scratch, (n_words << _6) + (chosen >> _6))
         if have < wanted:
             scratch[:] = np.uint64(0)
             return done, np.int64(taken)
