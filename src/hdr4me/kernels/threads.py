@@ -7,27 +7,36 @@ more to the others. They are taken in runs, long ones first: few calls, and at t
 from __future__ import annotations
 
 import os
+
+# Not threading.Thread, nor a pool of them: an interruption inside of their locks would leave these locked for ever.
+from _thread import start_new_thread
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
+from queue import SimpleQueue
 from threading import Lock
 
 __all__ = ["share"]
 
 _MOST = 256
-"""Threads at most, started only when none is idle."""
+"""Threads at most."""
 
-_pool: ThreadPoolExecutor | None = None
+_jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+_n_threads = 0
 
 
 def _after_fork() -> None:
     """A forked child has none of its parent's threads."""
-    global _pool
-    _pool = None
+    global _jobs, _n_threads
+    _jobs, _n_threads = SimpleQueue(), 0
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        jobs.get()()
 
 
 def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
@@ -73,12 +82,13 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
             with suppress(RuntimeError):  # rung already
                 bell.release()
 
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(_MOST, "hdr4me")
+    global _n_threads
     try:
+        while _n_threads < helpers:
+            _n_threads += 1
+            start_new_thread(_serve, (_jobs,))
         for _ in range(helpers):
-            _pool.submit(help_out)
+            _jobs.put(help_out)
         take()
     except BaseException as error:
         errors.append(error)
