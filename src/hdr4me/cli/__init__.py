@@ -36,9 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     except HDR4MEError as error:
         return _complain(str(error), 2)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; nothing is wrong
-        return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}", 2)

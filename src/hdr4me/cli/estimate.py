@@ -109,6 +109,7 @@ def estimate(
 
 
 def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:
+    from hdr4me.reports.arrow import binary_format
     from hdr4me.survey import Survey
 
     if survey is not None:
@@ -117,11 +118,10 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
     if engine != "local":
         raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
     for path in source:
-        with path.open("rb") as file:
-            if file.read(4) in (b"PAR1", b"ARRO"):
-                raise InvalidInput(
-                    f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
-                )
+        if binary_format(path) is not None:
+            raise InvalidInput(
+                f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
+            )
     return load_sum(source)
 
 

@@ -50,8 +50,7 @@ def _pointer(single: bool, alike: bool) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             values, n, ranges, stride, words, halves, bits, out, cells = args
             b, e = builder, Emitter(builder)
-            one = ir.Constant(I64, 1)
-            mask = e.splat(b.sub(b.shl(one, bits), one))
+            mask = e.low_bits(bits)
             rest, shift = b.not_(mask), e.splat(b.sub(ir.Constant(I64, 16), bits))
             places = [b.add(ranges, b.mul(stride, ir.Constant(I64, 8 * k))) for k in range(5)]
             held = [e.load(place, _DOUBLES) for place in places] if alike else []

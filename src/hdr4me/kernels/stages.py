@@ -57,8 +57,7 @@ def _finish(
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         n, cells, dims, words, table, bits, out = args
         b, e = builder, Emitter(builder)
-        one = ir.Constant(I64, 1)
-        mask = e.splat(b.sub(b.shl(one, bits), one))
+        mask = e.low_bits(bits)
         rest, above = b.not_(mask), ir.Constant(WORDS, [16] * WIDTH)
 
         def step(index: Any) -> None:

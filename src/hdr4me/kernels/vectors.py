@@ -42,6 +42,11 @@ class Emitter:
         first = self.b.insert_element(undefined, self.b.trunc(value, I32), ir.Constant(I32, 0))
         return self.b.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * WIDTH))
 
+    def low_bits(self, bits: Any) -> Any:
+        """Sixteen words with as many of their low bits set."""
+        one = ir.Constant(I64, 1)
+        return self.splat(self.b.sub(self.b.shl(one, bits), one))
+
     def shuffle(self, a: Any, b: Any, order: list[int]) -> Any:
         """Elements of two vectors, those of the second counted on from the first's."""
         return self.b.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(order)), order))
