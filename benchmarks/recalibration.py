@@ -20,12 +20,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from hdr4me.framework.supremum import tolerance_for
-from hdr4me.recalibrate import recalibrate
-from hdr4me.recalibrate.inputs import check_inputs
-from hdr4me.recalibrate.james_stein import james_stein
-from hdr4me.recalibrate.l1 import soft_threshold
-from hdr4me.recalibrate.l2 import l2_weights, shrink
-from hdr4me.recalibrate.sure import sure_threshold
+from hdr4me.recalibration import recalibrate
+from hdr4me.recalibration.inputs import check_inputs
+from hdr4me.recalibration.james_stein import james_stein
+from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.l2 import l2_weights, shrink
+from hdr4me.recalibration.sure import sure_threshold
 from recalibration_cells import Cell, Floats, all_cells
 from recalibration_extra import frequency_table, harm_figure, speed_table
 
@@ -108,10 +108,10 @@ def summary(rows: list[dict[str, float | str]]) -> str:
     """The numbers that the requirements ask for, as Markdown."""
 
     def column(name: str, where: np.ndarray) -> Floats:
-        return np.array([float(r[name]) for r in rows])[where]
+        return np.asarray(np.array([float(r[name]) for r in rows])[where], np.float64)
 
     def least(names: tuple[str, ...], where: np.ndarray) -> Floats:
-        return np.min([column(n, where) for n in names], axis=0)
+        return np.asarray(np.min([column(n, where) for n in names], axis=0))
 
     regime = np.array([r["regime"] for r in rows])
     unbiased = np.array([r["mechanism"] != "square_wave" for r in rows])

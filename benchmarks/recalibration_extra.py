@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.mechanisms import mechanism
-from hdr4me.recalibrate import recalibrate, recalibrate_frequencies
+from hdr4me.recalibration import recalibrate, recalibrate_frequencies
 
 Floats = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from hdr4me import engines as engines
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
-    from hdr4me.estimate import Estimate as Estimate
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import mechanism as mechanism
     from hdr4me.planner import plan as plan
-    from hdr4me.recalibrate import recalibrate as recalibrate
+    from hdr4me.recalibration import recalibrate as recalibrate
+    from hdr4me.statistics import Estimate as Estimate
     from hdr4me.survey import Categorical as Categorical
     from hdr4me.survey import Numeric as Numeric
     from hdr4me.survey import Schema as Schema
@@ -31,7 +31,7 @@ _HOMES = {
     "Categorical": "survey",
     "Client": "client",
     "Deviation": "framework",
-    "Estimate": "estimate",
+    "Estimate": "statistics",
     "Ledger": "client",
     "Numeric": "survey",
     "Schema": "survey",
@@ -40,7 +40,7 @@ _HOMES = {
     "deviation": "framework",
     "mechanism": "mechanisms",
     "plan": "planner",
-    "recalibrate": "recalibrate",
+    "recalibrate": "recalibration",
 }
 
 __all__ = [
@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'hdr4me' has no attribute {name!r}")
     value = getattr(import_module(f"hdr4me.{_HOMES[name]}"), name)
-    globals()[name] = value  # so that a submodule of the same name (recalibrate) does not hide it
+    globals()[name] = value
     return value
 
 

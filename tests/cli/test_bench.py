@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hdr4me.evaluation.bench import run as module
+from bench import run as module
 
 DOCUMENT = {
     "date": "2026-01-01",

@@ -13,7 +13,7 @@ from hdr4me.client.values import category, position
 from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.positions import BOTTOM, positions
+from hdr4me.kernels.exact.positions import BOTTOM, positions
 from hdr4me.survey import Numeric, Survey
 
 

@@ -141,7 +141,7 @@ def test_a_wide_dimension_is_sampled_as_often_as_the_others(monkeypatch: pytest.
 
     A binomial count within six standard deviations, unseeded by design: a false alarm in 500 million.
     """
-    monkeypatch.setattr("hdr4me.kernels.exact.BLOCK", 400)
+    monkeypatch.setattr("hdr4me.kernels.exact.perturb.BLOCK", 400)
     wide = Categorical("c", [str(k) for k in range(200)])
     schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(4)), wide])
     survey = Survey(schema, epsilon=1.0, n_sampled=1, mechanism="duchi", categorical="oue")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels import aggregate
-from hdr4me.kernels.aggregate import band_sums, laplace_noise_sums, uniform_sums
+from hdr4me.kernels.simulate import aggregate
+from hdr4me.kernels.simulate.aggregate import band_sums, laplace_noise_sums, uniform_sums
 
 ALARM = 1e-4
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hdr4me.kernels.count import (
+from hdr4me.kernels.exact.count import (
     BAD_CODE,
     BAD_DIMENSION,
     BAD_PADDING,

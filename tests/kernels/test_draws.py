@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdr4me.kernels.accumulate import column_sums, scatter_sums
-from hdr4me.kernels.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS, draw, words_per_value
+from hdr4me.kernels.simulate.accumulate import column_sums, scatter_sums
+from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS, draw, words_per_value
 
 N = 5003
 RNG = np.random.default_rng(2)

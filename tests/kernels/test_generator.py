@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from hdr4me.kernels.generator import LANES, fill, seed_lanes
+from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 
 MASK = 2**64 - 1
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hdr4me.kernels.jit import kernel, sources_stamp
-from hdr4me.kernels.subset import subsets
+from hdr4me.kernels.exact.subset import subsets
+from hdr4me.kernels.machine.jit import kernel, sources_stamp
 
 
 def test_the_version_covers_the_room() -> None:

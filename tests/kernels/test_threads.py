@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from hdr4me.kernels.threads import share
+from hdr4me.kernels.machine.threads import share
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 1000])
@@ -57,7 +57,7 @@ def test_interrupted_it_leaves_only_when_nobody_works() -> None:
     """Ctrl-C, twice in a row, at any moment: no thread is at work afterwards, or begins, on memory that may be gone."""
     program = """
 import signal, time
-from hdr4me.kernels.threads import share
+from hdr4me.kernels.machine.threads import share
 left, interrupted, late = False, 0, []
 def work(a, b):
     for _ in range(b - a):
@@ -119,7 +119,7 @@ def test_a_forked_child_starts_threads_of_its_own() -> None:
     """With its parent's pool the child would wait for threads that it does not have."""
     program = """
 import os, threading, time
-from hdr4me.kernels.threads import share
+from hdr4me.kernels.machine.threads import share
 def names():
     seen = set()
     def work(a, b):

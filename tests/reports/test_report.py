@@ -82,7 +82,7 @@ def test_every_reason_has_words() -> None:
 
 
 def test_the_numbers_are_the_kernels() -> None:
-    from hdr4me.kernels import count
+    from hdr4me.kernels.exact import count
 
     assert Reason.DIMENSION == count.BAD_DIMENSION
     assert Reason.ORDER == count.NOT_INCREASING

@@ -31,7 +31,7 @@ def audit(
     if not 1000 <= draws <= 20_000_000:
         raise InvalidInput(f"--draws {draws} is not allowed: 1000 to 20,000,000")
     document = Survey.load(survey)
-    from hdr4me.evaluation.audit import audit as run
+    from hdr4me.auditing.auditor import audit as run
 
     found = run(document, n_draws=draws)
     if json:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +37,7 @@ def bench(
         raise InvalidInput(f"--rounds {rounds} is not allowed: at least 1 is needed")
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidInput(f"--output {output} is a file: a folder is expected")
-    from hdr4me.evaluation.bench.run import markdown, plot, run
+    markdown, plot, run = _benchmarks()
 
     folder = None if no_peers or peers is None else peers.expanduser()
     document = run(rounds=rounds, peers_folder=folder, note=print_note)
@@ -56,3 +59,14 @@ def bench(
     print_table("Ratios in this run", ("ratio", "found", "target"), ratios)
     for name, reason in document["absent"].items():
         print_note(f"{name} is absent: {reason}")
+
+
+def _benchmarks() -> tuple[Callable[..., Any], ...]:
+    """`markdown`, `plot` and `run` of benchmarks/bench, which only a clone of the project has."""
+    folder = Path(__file__).parents[3] / "benchmarks"
+    if not (folder / "bench" / "run.py").is_file():
+        raise InvalidInput("hdr4me bench runs from a clone of the project, where benchmarks/bench lives")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    found = import_module("bench.run")
+    return found.markdown, found.plot, found.run

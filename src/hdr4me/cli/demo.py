@@ -29,7 +29,7 @@ def demo(
         raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
     if seed < 0:
         raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
-    from hdr4me.evaluation.demo import run_demo
+    from hdr4me.demo.demo import run_demo
 
     with named_options({"epsilon": "--epsilon"}):
         made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)

@@ -123,7 +123,7 @@ def _probability(p: float) -> str:
 
 def write_html(plan: Plan, path: Path) -> None:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
-    from hdr4me.evaluation import html
+    from hdr4me.pages import html
 
     options = [
         [o.mechanism, o.n_sampled, f"{o.mse:.4g}", f"{o.tolerance_each:.3g}", f"{o.tolerance_joint:.3g}",

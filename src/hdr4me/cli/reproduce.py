@@ -43,16 +43,16 @@ def reproduce(
 
     Example: hdr4me reproduce all --scale quick --output reproduction
     """
-    from hdr4me.evaluation.claims import CLAIMS, judge
-    from hdr4me.evaluation.datasets import check_normalisation
-    from hdr4me.evaluation.figures.table2 import COLUMNS, table2
-    from hdr4me.evaluation.machine import machine
-    from hdr4me.evaluation.publish import as_first_run, publish
-    from hdr4me.evaluation.readings import DEFAULT, reading_named
-    from hdr4me.evaluation.report import About, lead_of
-    from hdr4me.evaluation.results import gather
-    from hdr4me.evaluation.runner import Settings, cost_of, finished_cells, run_cells
-    from hdr4me.evaluation.studies import cells_for, scale_named
+    from hdr4me.pages.machine import machine
+    from hdr4me.paper.claims import CLAIMS, judge
+    from hdr4me.paper.datasets import check_normalisation
+    from hdr4me.paper.figures.table2 import COLUMNS, table2
+    from hdr4me.paper.publish import as_first_run, publish
+    from hdr4me.paper.readings import DEFAULT, reading_named
+    from hdr4me.paper.report import About, lead_of
+    from hdr4me.paper.results import gather
+    from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
+    from hdr4me.paper.studies import cells_for, scale_named
 
     with named_options({"scale": "--scale", "reading": "--reading", "normalise": "--normalise"}):
         cells = cells_for(target, scale_named(scale))

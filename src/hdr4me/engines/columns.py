@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hdr4me.client.values import category, number
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.exact import Columns
-from hdr4me.kernels.machine import DTYPES
+from hdr4me.kernels.exact.perturb import Columns
+from hdr4me.kernels.machine.intrinsics import DTYPES
 from hdr4me.survey import Categorical, Numeric, Survey
 
 __all__ = ["Source", "check_matrix", "from_batch", "from_matrix"]

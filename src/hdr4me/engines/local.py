@@ -16,8 +16,8 @@ from hdr4me.engines.columns import check_matrix, from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.engines.records import batch_rows, check_survey, read_records, table_batches
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.encode import WIDTH
-from hdr4me.kernels.exact import perturb, perturb_matrix
+from hdr4me.kernels.exact.encode import WIDTH
+from hdr4me.kernels.exact.perturb import perturb, perturb_matrix
 from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
 from hdr4me.survey import Numeric, Survey
 from hdr4me.tally import Tally

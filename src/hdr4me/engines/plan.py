@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from hdr4me.kernels.alias import alias_table, columns_bits
-from hdr4me.kernels.exact import Plan
-from hdr4me.kernels.positions import range_lines
+from hdr4me.kernels.exact.alias import alias_table, columns_bits
+from hdr4me.kernels.exact.perturb import Plan
+from hdr4me.kernels.exact.positions import range_lines
 from hdr4me.survey import Numeric, Survey
 
 __all__ = ["plan_of"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdr4me.engines.columns import from_batch
 from hdr4me.engines.plan import plan_of
-from hdr4me.kernels.exact import perturb
+from hdr4me.kernels.exact.perturb import perturb
 from hdr4me.reports import ReportWriter, write_reports
 from hdr4me.survey import Survey
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, InvalidInput
-from hdr4me.kernels.count import OK, count_reports
+from hdr4me.kernels.exact.count import OK, count_reports
 from hdr4me.reports.files import read_reports
 from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
 from hdr4me.tally.layout import Layout
 
 if TYPE_CHECKING:
-    from hdr4me.estimate import Estimate
+    from hdr4me.statistics import Estimate
 
 __all__ = ["Tally"]
 
@@ -196,6 +196,6 @@ class Tally:
     def estimate(self) -> Estimate:
         """Calibrated means and frequencies with their standard errors."""
         # The one import upwards, so that an answer is one call away; at run time it is loaded only here.
-        from hdr4me.estimate import estimate
+        from hdr4me.statistics import estimate
 
         return estimate(self)

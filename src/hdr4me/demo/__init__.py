@@ -1,0 +1,1 @@
+"""The demonstration: a simulated panel, collected, answered and drawn."""

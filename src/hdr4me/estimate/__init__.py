@@ -1,8 +1,0 @@
-"""Estimates: what the tally says, with its error."""
-
-from __future__ import annotations
-
-from hdr4me.estimate.estimate import Estimate, Frequencies, estimate
-from hdr4me.estimate.intervals import quantile
-
-__all__ = ["Estimate", "Frequencies", "estimate", "quantile"]

@@ -1,0 +1,155 @@
+"""Report bytes to counts: every byte checked, every valid report added, threads merged exactly.
+
+Groups of good reports are checked and counted sixteen slots at a time, a group with a bad one report by report.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.kernels.exact.locate import BEYOND, locate, within
+from hdr4me.kernels.machine.jit import kernel
+from hdr4me.kernels.machine.threads import share
+from hdr4me.kernels.machine.vectors import WIDTH
+
+__all__ = ["BAD_CODE", "BAD_DIMENSION", "BAD_PADDING", "NOT_INCREASING", "OK", "count_reports"]
+
+OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
+"""Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
+
+_FULL = (1 << 16) - WIDTH
+"""Reports that counters of 16 bits can take: a good one adds 1 to each at most. Whole vectors of them."""
+
+_GROUP = 1024
+"""Slots located and then counted together."""
+
+
+@kernel()
+def _check(row, n_sampled, slot_size, entries, cells):  # type: ignore[no-untyped-def]
+    """The status of one report, without adding anything."""
+    d = entries.size
+    previous = np.int64(-1)
+    for s in range(n_sampled):
+        at = s * slot_size
+        j = np.int64(row[at]) | np.int64(row[at + 1]) << 8
+        if j >= d:
+            return BAD_DIMENSION
+        if j <= previous:
+            return NOT_INCREASING
+        previous = j
+        used = entries[j]
+        for e in range(used):
+            if row[at + 2 + e] >= cells[j]:
+                return BAD_CODE
+        for e in range(used, slot_size - 2):
+            if row[at + 2 + e] != 0:
+                return BAD_PADDING
+    return OK
+
+
+@kernel()
+def _count_carefully(reports, n_sampled, slot_size, entries, cells, offsets, counts, status):  # type: ignore[no-untyped-def]
+    """Any layout and any bytes: check each report whole, then add it."""
+    for i in range(reports.shape[0]):
+        row = reports[i]
+        status[i] = _check(row, n_sampled, slot_size, entries, cells)
+        if status[i] == OK:
+            for s in range(n_sampled):
+                at = s * slot_size
+                j = np.int64(row[at]) | np.int64(row[at + 1]) << 8
+                for e in range(entries[j]):
+                    counts[offsets[j] + e * cells[j] + np.int64(row[at + 2 + e])] += 1
+
+
+@kernel()
+def _count_quickly(reports, n_sampled, stride, entries, cells, inner, at, small, status):  # type: ignore[no-untyped-def]
+    """Count reports of one code per slot, at dimension * stride + code, in groups; a bad group report by report.
+
+    Counting is in 16 bits, which fit the nearest caches better. A code may be beyond its dimension's cells as long as
+    it is below the stride: `_move` finds those.
+    """
+    rows = at.size // n_sampled
+    for first in range(0, reports.shape[0], rows):
+        last = min(first + rows, reports.shape[0])
+        if locate(reports[first:], (last - first) * n_sampled, cells.size, stride, inner, at):
+            for i in range((last - first) * n_sampled):
+                small[np.uint64(at[i])] += np.uint16(1)
+        else:
+            for r in range(first, last):
+                status[r] = _check(reports[r], n_sampled, 3, entries, cells)
+                if status[r] == OK:
+                    for i in range((r - first) * n_sampled, (r - first + 1) * n_sampled):
+                        small[np.uint64(at[i])] += np.uint16(1)
+
+
+@kernel()
+def _move(small, stride, cells, offsets, counts):  # type: ignore[no-untyped-def]
+    """Move what was counted to the counts; if a code was beyond its dimension's own cells, False and nothing moved."""
+    for j in range(cells.size):
+        for c in range(cells[j], stride):
+            if small[j * stride + c]:
+                return False
+    for j in range(cells.size):
+        row, into = small[j * stride :][: cells[j]], counts[offsets[j] :][: cells[j]]
+        for c in range(cells[j]):
+            into[c] += np.int64(row[c])
+    return True
+
+
+def count_reports(
+    reports: NDArray[np.uint8],
+    n_sampled: int,
+    slot_size: int,
+    entries: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    *,
+    threads: int = 1,
+) -> NDArray[np.uint8]:
+    """Add every valid report to counts, in place; the status of each row (`OK` or why it was left out).
+
+    Dimension j's code c in entry e is counted at offsets[j] + e * cells[j] + c. Integers, so any split gives the
+    same counts.
+
+    >>> counts = np.zeros(4, np.int64)
+    >>> reports = np.array([[1, 0, 1], [0, 0, 2], [7, 0, 0]], np.uint8)
+    >>> shape = [np.array(x) for x in ([1, 1], [2, 2], [0, 2])]
+    >>> count_reports(reports, 1, 3, *shape, counts).tolist(), counts.tolist()
+    ([0, 3, 1], [0, 0, 0, 1])
+    """
+    n, d = len(reports), cells.size
+    status = np.zeros(n, np.uint8)
+    reports = np.ascontiguousarray(reports)
+    stride = int(cells.max())
+    unit = WIDTH // gcd(n_sampled, WIDTH)  # reports of a whole number of vectors
+    beyond = -(-BEYOND // reports.shape[1])  # the last ones, whose slots cannot be read sixteen at a time
+
+    def work(first: int, last: int, into: NDArray[np.int64]) -> None:
+        part, marks = reports[first:last], status[first:last]
+        quick = max(0, len(part) - beyond) // unit * unit if slot_size == 3 else 0
+        if 8 * quick * n_sampled < d * stride:
+            quick = 0  # clearing and moving the small counters would not pay
+        group = max(_GROUP // (unit * n_sampled), 1) * unit * n_sampled if quick else 0
+        inner, at = within(group, n_sampled), np.empty(group, np.uint32)
+        small = np.zeros(d * stride if quick else 0, np.uint16)
+        for start in range(0, quick, _FULL):
+            block = slice(start, min(start + _FULL, quick))
+            _count_quickly(part[block], n_sampled, stride, entries, cells, inner, at, small, marks[block])
+            if not _move(small, stride, cells, offsets, into):
+                _count_carefully(part[block], n_sampled, 3, entries, cells, offsets, into, marks[block])
+            small[:] = 0
+        _count_carefully(part[quick:], n_sampled, slot_size, entries, cells, offsets, into, marks[quick:])
+
+    if threads <= 1 or n < 10_000:
+        work(0, n, counts)
+        return status
+    cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
+    partial = np.zeros((threads, counts.size), np.int64)
+    share(lambda i, j: work(cuts[i], cuts[j], partial[i]), 0, threads, threads)
+    for piece in partial:
+        counts += piece
+    return status

@@ -1,0 +1,145 @@
+"""Exact, secure perturbation: records in, report bytes out, through integer tables and an AES keystream.
+
+`perturb` reads columns through their addresses and touches only the sampled dimensions; `perturb_matrix` is the
+same for a plain matrix of numbers when every dimension is reported. Both split the records among threads, each
+with its own keystream.
+
+A report is n_sampled slots in increasing dimension; a slot is the dimension (two bytes, little-endian) and
+`width` code bytes, the unused ones zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.kernels.exact.blocks import column_block, wide_block
+from hdr4me.kernels.exact.encode import GROUP, WIDTH, encode_rows
+from hdr4me.kernels.exact.keystream import BLOCK, Keystream
+from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT
+from hdr4me.kernels.exact.subset import bitmap, words_needed
+from hdr4me.kernels.machine.threads import share
+
+__all__ = ["Columns", "Plan", "in_threads", "matrix_layout", "perturb", "perturb_matrix"]
+
+
+class Plan(NamedTuple):
+    """A survey as arrays; per-dimension arrays have length d.
+
+    All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to
+    [bottom, top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position
+    bottom + c * 2^16. The default is a position. These five are the columns of `ranges`; `alike` says that all
+    dimensions are numbers of one range. For "entries" dimensions `entries` is the number of categories (0 for the
+    others), `entry_row` the row of an absent entry, the present one's follows; bottom is then only where categories
+    are counted from.
+    """
+
+    n_sampled: int
+    width: int
+    bits: int
+    table: NDArray[np.uint32]
+    ranges: NDArray[np.float64]
+    alike: bool
+    entries: NDArray[np.int64]
+    entry_row: NDArray[np.int64]
+
+    @property
+    def report_size(self) -> int:
+        """Bytes of one report."""
+        return self.n_sampled * (2 + self.width)
+
+
+class Columns(NamedTuple):
+    """Where each dimension's data lies: element r of type DTYPES[dtype] at address + r * stride.
+
+    `valid` is the address of an Arrow validity bitmap, or 0. A categorical dimension has lut_size > 0: its value v
+    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. `step` is the distance between
+    neighbouring columns in a matrix, of one type, without bitmaps; 0 for columns that lie anywhere. Whoever makes a
+    `Columns` keeps the memory it points to alive.
+    """
+
+    address: NDArray[np.uint64]
+    stride: NDArray[np.int64]
+    dtype: NDArray[np.uint8]
+    valid: NDArray[np.uint64]
+    valid_offset: NDArray[np.int64]
+    lut: NDArray[np.uint32]
+    lut_start: NDArray[np.int64]
+    lut_size: NDArray[np.int64]
+    step: int
+
+
+def perturb(
+    columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """Reports uint8 [n, report_size] of n records, each of n_sampled dimensions sampled by the system's randomness."""
+    out = np.empty((n, plan.report_size), np.uint8) if out is None else out
+    flat = out.reshape(-1)
+    m, d = plan.n_sampled, plan.entries.size
+    codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
+    sampling = words_needed(d, m, 1024) / 1024 if m < d else 0
+    rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes) + 4 * sampling)), n))
+    # Wide reports vary in length, and so does what sampling needs. Room for the average block and for the widest
+    # record; what is left undone, seldom all, starts the next block.
+    n_spare = words_needed(d, m, rows) if m < d else 0
+    n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
+    block = wide_block if plan.width > 1 else column_block
+
+    def work(first: int, last: int) -> None:
+        stream, scratch = Keystream(), bitmap(d)
+        buffer = np.empty(4 * (n_words + n_spare) + 2 * rows * m, np.uint8)
+        both, halves = buffer[: -2 * rows * m].view(np.uint32), buffer[-2 * rows * m :].view(np.uint16)
+        words, spare = both[:n_words], both[n_words:]
+        while first < last:
+            stream.fill(buffer)
+            stop = min(first + rows, last)
+            first = block(columns, plan, first, stop, halves, words, spare, scratch, flat)
+
+    in_threads(work, n, threads)
+    return out
+
+
+def perturb_matrix(
+    values: NDArray[np.floating], plan: Plan, *, threads: int = 1, out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """As `perturb` for a C-ordered float matrix [n, d], d >= 16, when every dimension is numeric and reported."""
+    n, d = values.shape
+    out = np.empty((n, plan.report_size), np.uint8) if out is None else out
+    flat = out.reshape(-1)
+    rows = max(1, min(2 * BLOCK // (6 * d), n))
+    ranges, dims = matrix_layout(plan)
+
+    def work(first: int, last: int) -> None:
+        stream = Keystream()
+        buffer = np.empty(6 * rows * d, np.uint8)
+        words, halves = buffer[: 4 * rows * d].view(np.uint32), buffer[4 * rows * d :].view(np.uint16)
+        while first < last:
+            stream.fill(buffer)
+            stop = min(first + rows, last)
+            part = flat[first * plan.report_size : stop * plan.report_size]
+            encode_rows(values[first:stop], ranges, dims, words, halves, plan.table, plan.bits, part)
+            first = stop
+
+    in_threads(work, n, threads)
+    return out
+
+
+def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
+    """Ranges and dimensions as `encode_rows` takes them."""
+    d = plan.entries.size
+    dims = np.arange(d + GROUP + WIDTH) % d
+    ranges = plan.ranges[dims[:WIDTH] if plan.alike else dims, : DEFAULT + 1].T.copy()
+    ranges[BOTTOM:] += 0.5
+    return ranges, dims.astype(np.uint16)
+
+
+def in_threads(work: Callable[[int, int], None], n: int, threads: int) -> None:
+    """Run work(first, last) over equal ranges of n rows, one thread each; the kernels release the GIL."""
+    if threads <= 1 or n < 2 * threads:
+        work(0, n)
+        return
+    cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
+    share(lambda i, j: work(cuts[i], cuts[j]), 0, threads, threads)

@@ -1,0 +1,133 @@
+"""Values of sampled dimensions, wherever their columns lie and of whatever type, to positions in 16.16 fixed point.
+
+Memory is asked for the values of a record as soon as it is known which they are; a group of records later they are
+read and placed. There are short ways for what is common: a matrix, dimensions of one range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.kernels.machine.intrinsics import load, prefetch
+from hdr4me.kernels.machine.jit import kernel
+
+__all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOGETHER", "TOP", "ask", "positions", "range_lines"]
+
+LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
+
+TOGETHER = 128
+"""Values to ask for together: memory works on them while the next are sampled."""
+
+
+def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
+    """Low, scale, bottom, top and default of each dimension as the rows of [d, 8].
+
+    A row is a cache line: dimensions are met in no order that a cache could guess.
+    """
+    numbers = np.stack(np.broadcast_arrays(*five), axis=1)
+    room = np.zeros(8 * len(numbers) + 8)
+    lines: NDArray[np.float64] = room[(-room.ctypes.data // 8) % 8 :][: 8 * len(numbers)].reshape(-1, 8)
+    lines[:, : numbers.shape[1]] = numbers
+    return lines
+
+
+@kernel()
+def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
+    """Ask memory for the values of records [start, stop), the dimensions of the first at dims[at:at+m]."""
+    s = np.uint64(at)
+    for r in range(start, stop):
+        last = s + np.uint64(m)
+        if step:
+            row = address[0] + np.uint64(r * stride[0])
+            while s < last:
+                prefetch(row + np.uint64(dims[s]) * np.uint64(step))
+                s += np.uint64(1)
+        else:
+            while s < last:
+                j = np.uint64(dims[s])
+                prefetch(address[j] + np.uint64(r * stride[j]))
+                s += np.uint64(1)
+
+
+@kernel()
+def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no-untyped-def]
+    """Positions of the sampled dimensions of records [start, stop); `values` is scratch. Missing gives the default.
+
+    Arrays are taken out of their tuples first: inside a loop each access through a tuple would count references, at
+    ten times the cost of the work.
+    """
+    m = plan.n_sampled
+    n = (stop - start) * m
+    if columns.step:
+        first = columns.address[0]
+        _read_matrix(first, columns.stride[0], columns.step, columns.dtype[0], dims, m, start, stop, values)
+    else:
+        _read(columns, dims, m, start, stop, values)
+    if plan.alike:
+        _place_alike(plan.ranges[0], values[:n], out[:n])
+    else:
+        _place(plan.ranges, columns, dims, values[:n], out[:n])
+
+
+@kernel()
+def _read_matrix(address, stride, step, dtype, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
+    """Columns of one type at equal distances."""
+    s = 0
+    for r in range(start, stop):
+        row = address + np.uint64(r * stride)
+        for _ in range(m):
+            values[s] = load(row + np.uint64(dims[s]) * np.uint64(step), dtype)
+            s += 1
+
+
+@kernel()
+def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
+    """Columns of any types; a missing value is NaN."""
+    address, stride, dtype = columns.address, columns.stride, columns.dtype
+    valid, valid_offset = columns.valid, columns.valid_offset
+    s = 0
+    for r in range(start, stop):
+        for _ in range(m):
+            j = np.uint64(dims[s])
+            value = load(address[j] + np.uint64(r * stride[j]), dtype[j])
+            if valid[j]:
+                bit = r + valid_offset[j]
+                byte = np.int64(load(valid[j] + np.uint64(bit >> 3), 9))
+                value = value if (byte >> (bit & 7)) & 1 else np.nan
+            values[s] = value
+            s += 1
+
+
+@kernel()
+def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
+    """Numbers of one range, in vectors."""
+    low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
+    for s in range(values.size):
+        value = values[s]
+        x = (value - low) * scale + bottom
+        x = x if value == value else default
+        x = x if x > bottom else bottom
+        x = x if x < top else top
+        out[s] = np.uint32(x + 0.5)
+
+
+@kernel()
+def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
+    """Numbers of any ranges, and categories."""
+    lut, lut_start, lut_size = columns.lut, columns.lut_start, columns.lut_size
+    for s in range(values.size):
+        j = np.uint64(dims[s])
+        value = values[s]
+        bottom, top = ranges[j, BOTTOM], ranges[j, TOP]
+        if lut_size[j] > 0:
+            known = value >= 0.0 and value < lut_size[j]
+            at = np.uint64(lut_start[j] + (np.int64(value) if known else 0))
+            x = bottom + lut[at] * 65536.0
+            x = x if known else ranges[j, DEFAULT]
+        else:
+            x = (value - ranges[j, LOW]) * ranges[j, SCALE] + bottom
+            x = x if value == value else ranges[j, DEFAULT]
+        x = x if x > bottom else bottom
+        x = x if x < top else top
+        out[s] = np.uint32(x + 0.5)

@@ -1,0 +1,1 @@
+"""Compilation, threads, and the instructions that numba does not offer."""

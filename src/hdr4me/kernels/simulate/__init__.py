@@ -1,0 +1,1 @@
+"""Seeded draws of continuous mechanisms, summed while they are drawn."""

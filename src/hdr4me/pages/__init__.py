@@ -1,0 +1,1 @@
+"""Pages: one renderer for HTML and Markdown documents."""

@@ -1,0 +1,101 @@
+"""A document as a list of blocks, written out as one HTML page or as Markdown with pictures beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from hdr4me.pages import html
+
+__all__ = ["Block", "Heading", "Picture", "Table", "Text", "to_html", "to_markdown"]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A section's title (level 2) or a part of one (level 3)."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; `code` between backticks, **strong** between double asterisks."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows; a verdict is coloured where it is a whole cell."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure by its name (that of its file) and a caption."""
+
+    name: str
+    caption: str
+
+
+Block = Heading | Text | Table | Picture
+
+_COLOURS = {
+    "reproduced": "#2e7d4f",
+    "depends on the reading": "#b7791f",
+    "not reproduced": "#b23a2e",
+    "right": "#2e7d4f",
+    "rounded": "#b7791f",
+    "wrong": "#b23a2e",
+}
+_STYLE = (
+    "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .45rem; } table { font-size: .8rem; } "
+    "h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; "
+    "padding: .05rem .45rem; font-size: .8rem; white-space: nowrap; }</style>"
+)
+
+
+def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, str]) -> str:
+    """One page that needs nothing beside it: figures are in it, given as SVG by their names."""
+    return html.page(title, lead, _STYLE, *(_html(block, figures) for block in blocks))
+
+
+def _html(block: Block, figures: Mapping[str, str]) -> str:
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+    if isinstance(block, Text):
+        return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html.paragraph(block.text))
+    if isinstance(block, Picture):
+        return f"<figure>{figures[block.name]}<figcaption>{escape(block.caption)}</figcaption></figure>"
+    table = html.table(block.columns, block.rows)
+    for word, colour in _COLOURS.items():
+        badge = f"<td><span class='verdict' style='background:{colour}'>{word}</span></td>"
+        table = table.replace(f"<td class='text'>{word}</td>", badge)
+    return table
+
+
+def to_markdown(title: str, lead: str, blocks: Sequence[Block]) -> str:
+    """The same blocks as Markdown; pictures are links to PNG files of the figures' names."""
+    return "\n\n".join([f"# {title}", lead, *(_markdown(block) for block in blocks)]) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {block.text}"
+    if isinstance(block, Text):
+        return block.text
+    if isinstance(block, Picture):
+        return f"![{block.caption}]({block.name}.png)\n\n{block.caption}"
+    lines = [block.columns, ["---"] * len(block.columns), *block.rows]
+    return "\n".join("| " + " | ".join(_cell(item) for item in line) + " |" for line in lines)
+
+
+def _cell(item: object) -> str:
+    if item is None:
+        return "–"
+    return f"{item:.4g}" if isinstance(item, float) else str(item).replace("|", "\\|")

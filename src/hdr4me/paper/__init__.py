@@ -1,0 +1,1 @@
+"""The paper reproduced: data sets, figures, claims, errata."""

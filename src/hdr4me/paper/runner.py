@@ -1,0 +1,225 @@
+"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on.
+
+Each cell has random streams of its own, named after it, so neither the number of workers nor the order in
+which they finish changes a digit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import current_thread, main_thread
+from typing import Any
+
+import numpy as np
+
+from hdr4me.atomic import write_text
+from hdr4me.paper import datasets
+from hdr4me.paper.cells import Cell, law_of
+from hdr4me.paper.clt import CltCell, CltResult, run_clt
+from hdr4me.paper.naive import DIRECT, GAMMA, SKIPPING, band_share, way_of
+from hdr4me.paper.outcomes import CellResult, run_cell
+
+__all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
+
+STREAMS = 2
+"""Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
+
+AnyCell = Cell | CltCell
+AnyResult = CellResult | CltResult
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What, besides the cell itself, its numbers depend on."""
+
+    seed: int = 1
+    normalise: str = "auto"
+    cov19: str | None = None
+
+
+def run_cells(
+    cells: Sequence[AnyCell],
+    settings: Settings,
+    work: Path,
+    *,
+    workers: int = 1,
+    advance: Callable[[int], None] = lambda cost: None,
+) -> list[AnyResult]:
+    """The results of `cells`, in their order; `advance` is told the cost of each as it finishes.
+
+    Finished cells are kept in `work` and taken from there the next time.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    waiting = [cell for cell in cells if not _place(cell, settings, work).is_file()]
+    for cell in cells:
+        if cell not in waiting:
+            advance(cost_of(cell))
+    waiting.sort(key=cost_of, reverse=True)
+    if workers == 1:
+        for cell in waiting:
+            _finish(cell, settings, work)
+            advance(cost_of(cell))
+    elif waiting:
+        _run_in_pool(waiting, settings, work, workers, advance)
+    for path in work.glob("*.f32"):  # half a gigabyte that the next run makes again if it needs it
+        path.unlink()
+        path.with_suffix(".json").unlink()
+    return [_read(cell, settings, work) for cell in cells]
+
+
+def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
+    """How many of `cells` an earlier run has left in `work`."""
+    return sum(_place(cell, settings, work).is_file() for cell in cells)
+
+
+def _run_in_pool(
+    waiting: list[AnyCell], settings: Settings, work: Path, workers: int, advance: Callable[[int], None]
+) -> None:
+    """Data sets are prepared side by side; a data set's cells follow as soon as it is there."""
+    context = multiprocessing.get_context("spawn")
+    size = min(workers, len(waiting))
+    with ProcessPoolExecutor(size, mp_context=context, initializer=_end_quietly) as pool:
+        running: dict[Future[Any], AnyCell | None] = {}
+        later: dict[str, list[Cell]] = {}
+        with _uninterrupted():
+            for cell in waiting:
+                if isinstance(cell, Cell):
+                    later.setdefault(_data_key(cell, settings), []).append(cell)
+                else:
+                    running[pool.submit(_finish, cell, settings, work)] = cell
+            for group in later.values():
+                running[pool.submit(_prepare, group[0], settings, work)] = None
+        try:
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    finished = running.pop(future)
+                    key = future.result()
+                    if finished is not None:
+                        advance(cost_of(finished))
+                        continue
+                    for follower in later[key]:
+                        running[pool.submit(_finish, follower, settings, work)] = follower
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Within, Ctrl-C does nothing, nor to the processes started: one that is still importing would complain."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_quietly() -> None:
+    """In a worker: Ctrl-C ends what it does, cleans up and says nothing; the parent speaks."""
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
+
+def cost_of(cell: AnyCell) -> int:
+    """About how many milliseconds a cell takes: for the order of work and the time left, nothing else."""
+    if isinstance(cell, CltCell):
+        return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 20_000)
+    law = law_of(cell)
+    share = {GAMMA: 0.0, SKIPPING: 10 * band_share(law), DIRECT: 1.0}[way_of(law)]
+    drawn = share * cell.n_users * cell.n_dims * cell.repeats / 500_000
+    return 1 + int(drawn + cell.repeats * cell.n_dims * 0.06 + cell.repeats * 25)
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps([STREAMS, *parts], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _data_key(cell: Cell, settings: Settings) -> str:
+    """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
+    dims = _columns(cell)
+    source = [
+        settings.seed,
+        settings.normalise,
+        _file_mark(settings.cov19) if cell.dataset == "cov19" else None,
+    ]
+    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, dims, source)}"
+
+
+def _columns(cell: Cell) -> int:
+    """How many columns are made: COV-19 has 750 for its 150,000 users whatever number is chosen from them."""
+    return round(750 * (cell.n_users / 150_000) ** 0.5) if cell.dataset == "cov19" else cell.n_dims
+
+
+def _file_mark(path: str | None) -> list[Any] | None:
+    if path is None:
+        return None
+    status = Path(path).stat()
+    return [Path(path).name, status.st_size, int(status.st_mtime)]
+
+
+def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
+    uses_file = isinstance(cell, Cell) and cell.dataset == "cov19"
+    source = [settings.seed, settings.normalise, _file_mark(settings.cov19) if uses_file else None]
+    return work / f"{cell.key}-{_digest(asdict(cell), source)}.json"
+
+
+def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
+    """Make sure that the cell's data set is on disk; returns its key."""
+    key = _data_key(cell, settings)
+    path = work / f"{key}.f32"
+    if not datasets.is_stored(path):
+        if cell.dataset == "cov19" and settings.cov19 is not None:
+            rows = work / f"{key}.rows"
+            data = datasets.load_cov19(
+                Path(settings.cov19), cell.n_users, _columns(cell), rows, settings.normalise
+            )
+            datasets.store(data, path)
+            rows.unlink()
+        else:
+            make = {
+                "gaussian": datasets.gaussian,
+                "poisson": datasets.poisson,
+                "uniform": datasets.uniform,
+                "cov19": datasets.cov19_stand_in,
+            }[cell.dataset]
+            datasets.store(make(cell.n_users, _columns(cell), settings.seed, settings.normalise), path)
+    return key
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path) -> datasets.Stored:
+    return datasets.open_stored(path)
+
+
+def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
+    """Run one cell and keep its result."""
+    result: AnyResult
+    if isinstance(cell, CltCell):
+        result = run_clt(cell, settings.seed)
+    else:
+        stored = _opened(work / f"{_prepare(cell, settings, work)}.f32")
+        available = stored.data.n_dims
+        dimensions = np.arange(available)
+        if cell.n_dims != available or cell.figure == "fig5":
+            dimensions = datasets.chosen_dimensions(available, cell.n_dims, settings.seed)
+        cell_here = replace(cell, n_users=stored.data.n_users)
+        result = run_cell(cell_here, stored.data, stored.moments, dimensions, settings.seed)
+    write_text(_place(cell, settings, work), json.dumps(result.to_json()))
+
+
+def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult:
+    document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
+    return CltResult.from_json(document) if isinstance(cell, CltCell) else CellResult.from_json(document)

@@ -1,0 +1,109 @@
+"""Which cells each figure is made of, at the paper's sizes and at those of a quick look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hdr4me.errors import InvalidInput
+from hdr4me.paper.cells import MECHANISMS, Cell
+from hdr4me.paper.clt import CltCell
+
+__all__ = ["BUDGETS", "DATASETS", "DIMENSIONS", "SCALES", "TARGETS", "Scale", "cells_for", "scale_named"]
+
+TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5")
+DATASETS = {
+    "gaussian": (100_000, 100),
+    "poisson": (150_000, 300),
+    "uniform": (120_000, 500),
+    "cov19": (150_000, 750),
+}
+"""Users and dimensions of section VI."""
+BUDGETS = {
+    "laplace": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+    "piecewise": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+    "square_wave": (0.1, 10.0, 100.0, 500.0, 1000.0, 5000.0),
+}
+DIMENSIONS = (50, 100, 200, 400, 800, 1600)
+"""Figure 5's, under ε = 0.8."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much smaller than the paper: the noise's variance goes with d²/n, so n shrinks by d's factor squared."""
+
+    name: str
+    fewer_dims: int
+    repeats: int
+    clt_repeats: int
+
+    def users(self, n: int) -> int:
+        """n over the square of the dimensions' factor."""
+        return n // self.fewer_dims**2
+
+    def dims(self, d: int) -> int:
+        """d over the dimensions' factor."""
+        return d // self.fewer_dims
+
+
+SCALES = {"quick": Scale("quick", 5, 12, 300), "full": Scale("full", 1, 100, 1000)}
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name.
+
+    >>> scale_named("full").repeats
+    100
+    """
+    if name not in SCALES:
+        raise InvalidInput(f"scale = {name!r} is not allowed: use one of {', '.join(SCALES)}")
+    return SCALES[name]
+
+
+def cells_for(target: str, scale: Scale) -> list[Cell | CltCell]:
+    """Every cell that a target needs.
+
+    >>> len(cells_for("fig4", SCALES["full"])), len(cells_for("fig5", SCALES["full"]))
+    (72, 12)
+    """
+    if target not in TARGETS:
+        raise InvalidInput(f"target = {target!r} is not allowed: use one of {', '.join(TARGETS)}")
+    figures = {
+        "fig2": _figure2(scale),
+        "fig3": _figure3(scale),
+        "fig4": _figure4(scale),
+        "fig5": _figure5(scale),
+    }
+    if target == "all":
+        return [cell for cells in figures.values() for cell in cells]
+    if target == "case-study":
+        return figures["fig3"]
+    return figures.get(target, [])
+
+
+def _figure2(scale: Scale) -> list[Cell | CltCell]:
+    # The share of users who report a dimension stays at 1 %: only their number shrinks.
+    n = max(scale.users(200_000), 40_000)
+    return [CltCell("fig2", name, 1.0, n, 5000, 50, scale.clt_repeats) for name in MECHANISMS]
+
+
+def _figure3(scale: Scale) -> list[Cell | CltCell]:
+    names = ("piecewise", "square_wave")
+    return [CltCell("fig3", name, 0.1, 10_000, 100, 100, scale.clt_repeats) for name in names]
+
+
+def _figure4(scale: Scale) -> list[Cell | CltCell]:
+    return [
+        Cell("fig4", data, name, epsilon, scale.users(n), scale.dims(d), scale.repeats)
+        for data, (n, d) in DATASETS.items()
+        for name in MECHANISMS
+        for epsilon in BUDGETS[name]
+    ]
+
+
+def _figure5(scale: Scale) -> list[Cell | CltCell]:
+    n = scale.users(DATASETS["cov19"][0])
+    return [
+        Cell("fig5", "cov19", name, 0.8, n, scale.dims(d), scale.repeats)
+        for name in ("laplace", "piecewise")
+        for d in DIMENSIONS
+    ]

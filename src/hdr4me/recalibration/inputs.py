@@ -1,0 +1,115 @@
+"""What `recalibrate` takes, checked once at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.recalibration.cells import Floats
+
+__all__ = ["Inputs", "check_inputs", "check_method", "check_probability", "vector"]
+
+
+class Inputs(NamedTuple):
+    """θ̂_j ~ N(slope_j·θ̄_j + bias_j, σ_j²), θ̄_j in the domain."""
+
+    means: Floats
+    standard_errors: Floats
+    bias: Floats
+    slope: Floats
+    low: float
+    high: float
+
+    @property
+    def noisy(self) -> NDArray[np.bool_]:
+        """Dimensions that are not known exactly; a billionth of the domain is as good as exact."""
+        return self.calibrated_errors > 1e-9 * (self.high - self.low)
+
+    def only(self, which: NDArray[np.bool_]) -> Inputs:
+        """The same for some of the dimensions."""
+        arrays = (a[which] for a in (self.means, self.standard_errors, self.bias, self.slope))
+        means, errors, bias, slope = arrays
+        return Inputs(means, errors, bias, slope, self.low, self.high)
+
+    @property
+    def calibrated(self) -> Floats:
+        """The unbiased estimates (θ̂ − bias)/slope."""
+        return (self.means - self.bias) / self.slope
+
+    @property
+    def calibrated_errors(self) -> Floats:
+        """Their standard errors σ/|slope|."""
+        return self.standard_errors / np.abs(self.slope)
+
+
+def vector(name: str, value: ArrayLike) -> Floats:
+    """A one-dimensional array of finite numbers, or a refusal by name."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} is not an array of numbers") from error
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(f"{name} has shape {array.shape}: a non-empty list of numbers is needed")
+    if not np.all(np.isfinite(array)):
+        j = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InvalidInput(f"{name}[{j}] = {array[j]} is not allowed: every element must be a finite number")
+    return array
+
+
+def _alongside(name: str, value: ArrayLike, n: int) -> Floats:
+    array = np.full(n, float(value)) if np.ndim(value) == 0 else np.asarray(value)  # type: ignore[arg-type]
+    checked = vector(name, array)
+    if checked.size != n:
+        raise InvalidInput(f"{name} has {checked.size} elements but means has {n}: they must match")
+    return checked
+
+
+def check_inputs(
+    means: ArrayLike,
+    standard_errors: ArrayLike,
+    bias: ArrayLike | None,
+    slope: ArrayLike,
+    domain: tuple[float, float],
+) -> Inputs:
+    """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high."""
+    x = vector("means", means)
+    s = _alongside("standard_errors", standard_errors, x.size)
+    if np.any(s < 0):
+        j = int(np.flatnonzero(s < 0)[0])
+        raise InvalidInput(f"standard_errors[{j}] = {s[j]} is not allowed: it must be ≥ 0")
+    δ = np.zeros(x.size) if bias is None else _alongside("bias", bias, x.size)
+    a = _alongside("slope", slope, x.size)
+    if np.any(a == 0):
+        raise InvalidInput(
+            f"slope[{int(np.flatnonzero(a == 0)[0])}] = 0 is not allowed: reports would say nothing"
+        )
+    try:
+        low, high = (float(end) for end in domain)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"domain = {domain!r} is not allowed: give (low, high)") from error
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
+    return Inputs(x, s, δ, a, low, high)
+
+
+def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:
+    """A known method, and only options that it takes."""
+    if method not in known:
+        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(known)}")
+    for name in options:
+        if name not in known[method]:
+            allowed = ", ".join(known[method]) or "none"
+            raise InvalidInput(
+                f"option {name!r} is not allowed for method {method!r}, which takes: {allowed}"
+            )
+
+
+def check_probability(name: str, value: float) -> float:
+    """A number strictly between 0 and 1."""
+    if not (isinstance(value, (int, float)) and 0 < value < 1):
+        raise InvalidInput(f"{name} = {value!r} is not allowed: it must lie strictly between 0 and 1")
+    return float(value)

@@ -1,0 +1,7 @@
+"""Simulated collections: seeded and fast, for analysis; never on the way to a report."""
+
+from __future__ import annotations
+
+from hdr4me.simulation.simulate import Simulated, simulate
+
+__all__ = ["Simulated", "simulate"]

@@ -1,0 +1,52 @@
+"""The errata's numbers, and the page made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hdr4me.pages.document import to_markdown
+from hdr4me.paper.errata import errata, harm_ratio
+from hdr4me.paper.report import ERRATA_LEAD, ERRATA_TITLE, errata_blocks
+
+PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return {what: value for item in errata() for what, value in item.numbers}
+
+
+def test_the_page_is_made_from_the_code():
+    assert PAGE.read_text(encoding="utf-8") == to_markdown(ERRATA_TITLE, ERRATA_LEAD, errata_blocks())
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "tolerance"),
+    [
+        ("σ² of the case study, formula as printed", 2678, 0.5),
+        ("σ² of the case study, right", 533.210352970, 1e-8),
+        ("bound at r = 1000 with 6λ³", 0.02691215, 5e-9),
+        ("bound at r = 1000 with 3λ³", 0.01565780, 5e-9),
+        ("exact/paper variance, Piecewise, ε = 1, d = 100, m = 1", 1.08, 0.005),
+        ("exact/paper variance, Piecewise, ε = 4, d = 100, m = 1", 3.4, 0.05),
+        ("exact/paper variance, Piecewise, ε = 8, d = 100, m = 1", 26.6, 0.05),
+        ("probability as printed (some)", 0.930, 0.0005),
+        ("share of 2,000 simulated collections that L1 improves", 0.0, 0.0),
+        ("calibrated Square wave over Piecewise, variance on uniform data, ε = 1", 1.04, 0.005),
+    ],
+)
+def test_numbers_are_those_checked_by_hand(numbers, what, value, tolerance):
+    """Tolerances are half a unit of the last digit known from the independent derivation."""
+    assert abs(numbers[what] - value) <= tolerance
+
+
+def test_quadrature_agrees_with_the_formula(numbers):
+    formula = numbers["Var(t*) at t = 0.3, ε/m = 0.001, right formula"]
+    assert numbers["the same by quadrature of the density"] == pytest.approx(formula, rel=1e-8)
+
+
+@pytest.mark.parametrize(("z", "ratio"), [(1.0, 1.28), (2.0, 1.05), (3.0, 1.006)])
+def test_where_l1_starts_to_harm(z, ratio):
+    assert harm_ratio(z) == pytest.approx(ratio, abs=0.005 if z < 3 else 0.0005)
