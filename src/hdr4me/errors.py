@@ -13,6 +13,7 @@ Each message names the parameter, its value and what is allowed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -31,7 +32,52 @@ class HDR4MEError(Exception):
 
 
 class InvalidInput(HDR4MEError, ValueError):
-    """A parameter, record, schema or option is not allowed."""
+    """A parameter, record, schema or option is not allowed.
+
+    Where one parameter is at fault, `parameters`, `value` and `allowed` say which, so that a caller with other names
+    for them (the command line) can say it again in its own words.
+
+    >>> error = InvalidInput.of("n_users", 0, "a whole number from 1")
+    >>> str(error), error.parameters, error.value
+    ('n_users = 0 is not allowed: a whole number from 1', ('n_users',), 0)
+    >>> str(error.renamed({"n_users": "--users"}))
+    '--users 0 is not allowed: a whole number from 1'
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.parameters: tuple[str, ...] = ()
+        self.value: Any = None
+        self.allowed = ""
+
+    @classmethod
+    def of(cls, parameter: str, value: Any, allowed: str) -> InvalidInput:
+        """The parameter's value is not allowed; `allowed` says in words what is."""
+        error = cls(f"{parameter} = {value!r} is not allowed: {allowed}")
+        error.parameters, error.value, error.allowed = (parameter,), value, allowed
+        return error
+
+    @classmethod
+    def missing(cls, *parameters: str) -> InvalidInput:
+        """Parameters that must be given were not."""
+        error = cls(_missing(parameters))
+        error.parameters = parameters
+        return error
+
+    def renamed(self, names: Mapping[str, str]) -> InvalidInput:
+        """The same error with each parameter called by its name in `names`, "name value" as it would be typed."""
+        if not any(parameter in names for parameter in self.parameters):
+            return self
+        called = tuple(names.get(parameter, parameter) for parameter in self.parameters)
+        if not self.allowed:
+            return InvalidInput.missing(*called)
+        error = InvalidInput(f"{called[0]} {self.value!r} is not allowed: {self.allowed}")
+        error.parameters, error.value, error.allowed = called, self.value, self.allowed
+        return error
+
+
+def _missing(parameters: Sequence[str]) -> str:
+    return f"{' and '.join(parameters)} {'is' if len(parameters) == 1 else 'are'} missing"
 
 
 class FormatError(HDR4MEError):

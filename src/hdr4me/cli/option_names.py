@@ -34,4 +34,6 @@ def named_options(names: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except InvalidInput as refusal:
+        if refusal.parameters:
+            raise refusal.renamed(names) from None
         raise InvalidInput(in_option_names(str(refusal), names)) from None

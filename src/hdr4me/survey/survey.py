@@ -169,6 +169,11 @@ class Survey:
         """SHA-256 of the canonical document: two surveys with the same fingerprint ask the same in the same way."""
         return fingerprint(self._body())
 
+    @cached_property
+    def series(self) -> str:
+        """The fingerprint of the same survey without its name: a renamed survey shares its budget."""
+        return fingerprint({**self._body(), "name": ""})
+
     def _body(self) -> dict[str, Any]:
         dimensions = [
             {**dimension.to_dict(), "randomizer": index}
