@@ -7,7 +7,7 @@ import pytest
 
 from hdr4me.auditing import auditor as module
 from hdr4me.auditing.auditor import ALARM, attack, audit
-from hdr4me.mechanisms.exactness import exp_lower
+from hdr4me.channels.proof import exp_lower
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 SCHEMA = Schema([Numeric("x", 0, 1), Categorical("c", ["a", "b", "d"]), Categorical("e", list("abcdefgh"))])

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.categorical import grr, histogram, oue
-from hdr4me.mechanisms.exactness import exp_lower
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])

@@ -134,7 +134,7 @@ def test_a_table_that_leaks_one_part_in_four_billion_is_refused(mixed: Survey) -
 
 
 def _leaks(epsilon: float) -> bool:
-    from hdr4me.mechanisms.exactness import exp_upper
+    from hdr4me.channels.proof import exp_upper
 
     return exp_upper(epsilon) < 3
 

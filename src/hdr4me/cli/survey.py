@@ -124,26 +124,28 @@ def _range(column: str, text: str) -> tuple[float, float]:
 
 
 def _show(made: Survey, json: bool) -> None:
-    tables = [
+    channels = [
         {
-            "mechanism": randomizer.mechanism,
-            "kind": randomizer.kind,
-            "dimensions": made.assignment.count(index),
-            "levels": randomizer.n_levels,
-            "cells": randomizer.n_cells,
-            "epsilon": randomizer.epsilon,
+            "mechanism": channel.mechanism,
+            "kind": channel.kind,
+            "dimensions": sum(len(q.dimensions) for q in made.questions if q.channel is channel),
+            "inputs": channel.n_inputs,
+            "counters": channel.n_counters,
+            "bytes": channel.wire_size,
+            "epsilon": channel.epsilon,
         }
-        for index, randomizer in enumerate(made.randomizers)
+        for channel in made.channels
     ]
     summary = {
         "fingerprint": made.fingerprint,
         "name": made.name,
         "epsilon": made.epsilon,
-        "epsilon_per_value": made.epsilon_per_value,
+        "epsilon_per_answer": made.epsilon_per_answer,
         "n_dims": len(made.schema),
+        "n_questions": len(made.questions),
         "n_sampled": made.n_sampled,
         "report_bytes": made.report_size,
-        "tables": tables,
+        "channels": channels,
     }
     if json:
         print_json(summary)
@@ -151,6 +153,6 @@ def _show(made: Survey, json: bool) -> None:
     print_table(
         f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} sent by each user, "
         f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
-        ["table", "for", "dimensions", "levels", "cells", "epsilon of a value"],
-        [[t["mechanism"], t["kind"], t["dimensions"], t["levels"], t["cells"], t["epsilon"]] for t in tables],
+        ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
+        [list(channel.values()) for channel in channels],
     )

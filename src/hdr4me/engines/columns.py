@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hdr4me.client.values import category, number
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
@@ -75,7 +74,9 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     n_lut = 1
     for j, dimension in enumerate(survey.schema):
         column: Any = batch.column(j)
-        if isinstance(dimension, Categorical):
+        if not isinstance(dimension, Numeric | Categorical):
+            array = _placed(column, j, survey)
+        elif isinstance(dimension, Categorical):
             array, lut = _indices(column, dimension)
             lut_start[j], lut_size[j] = n_lut, len(lut)
             n_lut += len(lut)
@@ -93,6 +94,14 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, owners)
+
+
+def _placed(column: Any, j: int, survey: Survey) -> Any:
+    """The positions of a dimension of another package, which alone knows how its values become inputs."""
+    question = survey.questions[survey.question_of(j)]
+    size = question.channel.takes[question.dimensions.index(j)].size
+    dimension = survey.schema.dimensions[j]
+    return pa.array([dimension.place(value, size) for value in column.to_pylist()], pa.float64())
 
 
 def _numbers(column: Any, dimension: Numeric) -> Any:
@@ -114,7 +123,7 @@ def _numbers(column: Any, dimension: Numeric) -> Any:
         try:
             return column.cast(pa.string()).cast(pa.float64())
         except pa.ArrowInvalid:  # some of it is no number: as the client reads it, one by one
-            return pa.array([number(dimension, value) for value in _texts(column)], pa.float64())
+            return pa.array([dimension.clean(value) for value in _texts(column)], pa.float64())
     raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected")
 
 
@@ -134,8 +143,7 @@ def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int]]:
         column = pc.dictionary_encode(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
     labels = column.dictionary
     lut = [
-        category(dimension, value)
-        for value in (_texts(labels) if _is_text(labels.type) else labels.to_pylist())
+        dimension.clean(value) for value in (_texts(labels) if _is_text(labels.type) else labels.to_pylist())
     ]
     return column.indices, lut or [0]
 

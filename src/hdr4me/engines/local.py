@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.engines.columns import check_matrix, from_batch, from_matrix
+from hdr4me.engines.general import perturb_source
 from hdr4me.engines.plan import plan_of
 from hdr4me.engines.records import batch_rows, check_survey, read_records, table_batches
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.encode import WIDTH
-from hdr4me.kernels.exact.perturb import perturb, perturb_matrix
+from hdr4me.kernels.exact.perturb import perturb_matrix
 from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
-from hdr4me.survey import Numeric, Survey
+from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
 __all__ = ["Local", "Progress"]
@@ -40,7 +41,7 @@ class Local:
     """Perturb and tally here; memory does not grow with the number of users.
 
     >>> import pyarrow as pa
-    >>> from hdr4me.survey import Schema
+    >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
     >>> engine = Local(threads=1)
     >>> [block.shape for block in engine.reports(pa.table({"age": [31, None, 77]}), survey)]
@@ -117,10 +118,10 @@ class Local:
 
     def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
         values = check_matrix(values, survey)
-        plan = plan_of(survey)
         plain = (
-            survey.n_sampled == len(survey.schema)
-            and all(isinstance(dimension, Numeric) for dimension in survey.schema)
+            survey.byte_wise
+            and survey.n_sampled == len(survey.questions)
+            and all(dimension.reads != "category" for dimension in survey.schema)
             and values.dtype in (np.float64, np.float32)
             and values.flags.c_contiguous
             and values.shape[1] >= WIDTH
@@ -129,16 +130,13 @@ class Local:
         for start in range(0, len(values), rows):
             part = values[start : start + rows]
             if plain:
-                yield perturb_matrix(part, plan, threads=self.threads)
+                yield perturb_matrix(part, plan_of(survey), threads=self.threads)
             else:
-                source = from_matrix(part, survey)
-                yield perturb(source.columns, plan, source.n, threads=self.threads)
+                yield perturb_source(from_matrix(part, survey), survey, threads=self.threads)
 
     def _batch_reports(self, survey: Survey, batches: Iterable[Any]) -> Iterator[NDArray[np.uint8]]:
-        plan = plan_of(survey)
         for batch in ahead(batches):
-            source = from_batch(batch, survey)
-            yield perturb(source.columns, plan, source.n, threads=self.threads)
+            yield perturb_source(from_batch(batch, survey), survey, threads=self.threads)
 
     def _tally_file(
         self, survey: Survey, source: Path, on_rejected: OnRejected | None, progress: Progress

@@ -17,8 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.engines.columns import from_batch
-from hdr4me.engines.plan import plan_of
-from hdr4me.kernels.exact.perturb import perturb
+from hdr4me.engines.general import perturb_source
 from hdr4me.reports import ReportWriter, write_reports
 from hdr4me.survey import Survey
 
@@ -30,10 +29,8 @@ PART_SCHEMA = "name string, n_reports long"
 
 def reports_of(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[NDArray[np.uint8]]:
     """Blocks of reports, one for each batch whose columns are the survey's dimensions in its order."""
-    plan = plan_of(survey)
     for batch in batches:
-        source = from_batch(batch, survey)
-        yield perturb(source.columns, plan, source.n)
+        yield perturb_source(from_batch(batch, survey), survey)
 
 
 def report_batches(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[pa.RecordBatch]:

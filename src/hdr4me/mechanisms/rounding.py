@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import BITS, exp_lower
 from hdr4me.mechanisms.law import Floats
 
 __all__ = ["Integers", "round_rows", "unbiased_decode"]

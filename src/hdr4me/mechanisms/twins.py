@@ -17,9 +17,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from hdr4me.channels.proof import BITS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
-from hdr4me.mechanisms.exactness import BITS
 from hdr4me.mechanisms.hybrid import Hybrid
 from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
 from hdr4me.mechanisms.piecewise import Piecewise

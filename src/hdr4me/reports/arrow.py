@@ -173,7 +173,7 @@ def parquet_sink(path: Path, survey: Survey) -> Iterator[Sink]:
     with pq.ParquetWriter(
         str(path),
         schema_of(survey),
-        compression="lz4" if survey.code_width == 1 else "zstd",
+        compression="lz4" if survey.slot_size < 16 else "zstd",
         use_dictionary=False,
         write_statistics=False,
         write_page_checksum=True,

@@ -20,12 +20,13 @@ __all__ = ["LineSink", "line_sink", "longest_line", "read_lines"]
 
 
 def longest_line(survey: Survey) -> int:
-    """No report's line is longer: a dimension takes 6 characters at most and a code 4, each with its comma.
+    """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
 
     Lines beyond it are rejected without being held in memory. White space that other writers put in is allowed for
     by a factor of two.
     """
-    return 2 * (256 + survey.n_sampled * (10 + 4 * survey.code_width))
+    widest = max(sum(1 + len(str(field.bound)) for field in channel.fields) for channel in survey.channels)
+    return 2 * (256 + survey.n_sampled * (10 + widest))
 
 
 def read_lines(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.survey.schema import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey.dimensions import Categorical, Dimension, Numeric
+from hdr4me.survey.schema import Schema
 
 __all__ = ["infer"]
 

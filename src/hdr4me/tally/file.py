@@ -85,23 +85,14 @@ def _build(header: dict[str, Any], data: bytes, survey: Survey) -> Tally:
 
 
 def _check_counts(tally: Tally) -> None:
-    """Every report counts once in every entry of each of its m dimensions."""
-    counts, layout = tally.counts, tally.layout
-    small = not len(counts) or (counts.min() >= 0 and counts.max() <= tally.n_reports)
-    if small:
-        totals = [int(x) for x in layout.totals(counts)]
-        firsts = (np.cumsum(layout.entries) - layout.entries).tolist()
-        per_dimension = [totals[first] for first in firsts]
-        small = (
-            all(
-                total == per_dimension[j]
-                for j, (first, n) in enumerate(zip(firsts, layout.entries.tolist(), strict=True))
-                for total in totals[first : first + n]
-            )
-            and max(per_dimension) <= tally.n_reports
-            and sum(per_dimension) == tally.n_reports * tally.survey.n_sampled
-        )
-    if not small:
+    """Every question's counters come from a number of reports, together m for each report."""
+    counts, layout, m = tally.counts, tally.layout, tally.survey.n_sampled
+    answers = [
+        question.channel.n_answers(layout.of_question(counts, q).tolist())
+        for q, question in enumerate(tally.survey.questions)
+    ]
+    known = [n for n in answers if n is not None and n <= tally.n_reports]
+    if len(known) < len(answers) or sum(known) != tally.n_reports * m:
         raise FormatError("the tally's counts do not add up to its number of reports")
 
 

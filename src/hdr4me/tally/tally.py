@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from hdr4me.kernels.exact.count import OK, count_reports
 from hdr4me.reports.files import read_reports
 from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
-from hdr4me.tally.layout import Layout
+from hdr4me.survey.layout import Layout
+from hdr4me.tally.counting import count_any
 
 if TYPE_CHECKING:
-    from hdr4me.statistics import Estimate
+    from hdr4me.statistics import Answer
 
 __all__ = ["Tally"]
 
@@ -26,7 +27,7 @@ _LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from 
 
 
 class Tally:
-    """A histogram of codes for each dimension; empty, it is the identity of `+`.
+    """The counters of each question; empty, it is the identity of `+`.
 
     `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
     which reason, and each is handed to `on_rejected` (`hdr4me.reports.refuse` stops at the first, a
@@ -96,16 +97,19 @@ class Tally:
                 f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
             )
         self._check_room(len(reports))
-        status = count_reports(
-            reports,
-            survey.n_sampled,
-            survey.slot_size,
-            layout.entries,
-            layout.cells,
-            layout.offsets,
-            self.counts,
-            threads=threads,
-        )
+        if survey.byte_wise:
+            status = count_reports(
+                reports,
+                survey.n_sampled,
+                survey.slot_size,
+                layout.entries,
+                layout.cells,
+                layout.offsets[:-1],
+                self.counts,
+                threads=threads,
+            )
+        else:
+            status = count_any(reports, survey, layout, self.counts)
         bad = np.flatnonzero(status != OK)
         self.n_reports += len(reports) - len(bad)
         if on_rejected is None:
@@ -178,6 +182,11 @@ class Tally:
         if self.n_reports + more > _LARGEST:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
+    def n_answers(self, question: int) -> int:
+        """How many reports answered a question."""
+        channel = self.survey.questions[question].channel
+        return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
+
     # -- files and answers -------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -193,9 +202,14 @@ class Tally:
 
         return load(path, survey)
 
-    def estimate(self) -> Estimate:
-        """Calibrated means and frequencies with their standard errors."""
-        # The one import upwards, so that an answer is one call away; at run time it is loaded only here.
+    def estimate(self) -> Answer:
+        """Means, shares and frequencies with their standard errors."""
         from hdr4me.statistics import estimate
 
         return estimate(self)
+
+    def ask(self, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any) -> Answer:
+        """One statistic of one, some or all dimensions: see `hdr4me.ask`."""
+        from hdr4me.statistics import ask
+
+        return ask(self, statistic, dimensions, **options)

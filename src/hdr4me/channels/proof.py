@@ -12,10 +12,11 @@ from fractions import Fraction
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["BITS", "column_loss", "entries_loss", "exp_lower", "exp_upper", "log_upper"]
+__all__ = ["BITS", "ONE", "check_loss", "column_loss", "entries_loss", "exp_lower", "log_upper"]
 
 BITS = 32
 """Every row of every table sums to 2**BITS."""
+ONE = 1 << BITS
 
 _PRECISION = 160
 _TERMS = 40
@@ -43,26 +44,7 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
     for k in range(1, _TERMS):
         term = term * numerator // (denominator * k)
         total += term
-    return _square_back(total, halvings, up=False)
-
-
-def exp_upper(epsilon: Fraction | float) -> Fraction:
-    """A rational number in [e^ε, e^ε·(1 + 2^-100)]: `exp_lower` with every rounding upwards.
-
-    The terms left out of the Taylor sum, x ≤ 1/2, are together at most twice the first of them.
-
-    >>> exp_lower(3.5) < exp_upper(3.5)
-    True
-    """
-    x, halvings = _reduced(epsilon)
-    if not x:
-        return Fraction(1)
-    one = 1 << _PRECISION
-    term = total = one
-    for k in range(1, _TERMS):
-        term = _ceil_div(term * x.numerator, x.denominator * k)
-        total += term
-    return _square_back(total + 2 * term, halvings, up=True)
+    return _square_back(total, halvings)
 
 
 def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
@@ -79,20 +61,16 @@ def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
     return x, halvings
 
 
-def _square_back(total: int, squarings: int, *, up: bool) -> Fraction:
-    """(total / 2^160)^(2^squarings), cut to 160 leading bits after each squaring, up or down."""
+def _square_back(total: int, squarings: int) -> Fraction:
+    """(total / 2^160)^(2^squarings), cut down to 160 leading bits after each squaring."""
     exponent = -_PRECISION
     for _ in range(squarings):
         total *= total
         exponent *= 2
         surplus = max(0, total.bit_length() - _PRECISION)
-        total = _ceil_div(total, 1 << surplus) if up else total >> surplus
+        total >>= surplus
         exponent += surplus
     return Fraction(total << exponent) if exponent >= 0 else Fraction(total, 1 << -exponent)
-
-
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def column_loss(rows: Sequence[Sequence[int]]) -> Fraction:
@@ -153,3 +131,13 @@ def log_upper(ratio: Fraction) -> float:
         x += step
         step *= 2
     return x
+
+
+def check_loss(name: str, loss: Fraction, epsilon: float) -> None:
+    """`loss` ≤ e^ε, proven by fractions; or InvalidInput that names the channel, the factor and ε."""
+    if not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
+        raise InvalidInput(f"{name}: epsilon = {epsilon} must be positive and finite")
+    if loss > exp_lower(epsilon):
+        raise InvalidInput(
+            f"{name} leaks a factor of {float(loss):.15g}, more than e^epsilon at its epsilon = {epsilon}"
+        )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdr4me.channels.proof import column_loss, entries_loss, exp_lower, exp_upper, log_upper
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import column_loss, entries_loss, exp_lower, exp_upper, log_upper
 
 EPSILONS = [0.0, 1e-300, 1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 7.5, 30.0, 709.0, 710.0, 5000.0]
 
@@ -99,7 +99,7 @@ def test_log_upper_refuses_less_than_one():
 def test_imports_nothing_but_the_standard_library():
     code = (
         "import sys; sys.modules['numpy']=None; sys.modules['scipy']=None;"
-        "import hdr4me.mechanisms.exactness as e; print(e.column_loss([[1,2],[2,1]]))"
+        "import hdr4me.channels.proof as e; print(e.column_loss([[1,2],[2,1]]))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "2"
