@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
-        "hdr4me.reports.arrow.Sink.write",
+        "hdr4me.reports.parquet.ParquetSink.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):
