@@ -212,13 +212,11 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
     for start in range(0, len(column), MOST_REJECTED):
         rows: list[bytes] = []
         bad: list[Rejected] = []
-        for number, text in enumerate(column.slice(start, MOST_REJECTED).to_pylist(), first + start + 1):
+        # As bytes: a row that is not UTF-8 is rejected, where turning it into text would stop the whole job.
+        lines = column.slice(start, MOST_REJECTED).cast(pa.binary()).to_pylist()
+        for number, line in enumerate(lines, first + start + 1):
             place = f"{where}, row {number}"
-            found = (
-                Rejected(Reason.MISSING, place, "")
-                if text is None
-                else understand(text.encode("utf-8", errors="replace"), survey, place)
-            )
+            found = Rejected(Reason.MISSING, place, "") if line is None else understand(line, survey, place)
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
             elif found is not None:

@@ -54,10 +54,13 @@ def understand(line: bytes, survey: Survey, where: str) -> Report | Rejected | N
     if not content:
         return None
     limit = longest_line(survey)
-    # Not strict: in Spark such bytes are replaced before we see them. No report holds a replacement character.
-    text = content[:limit].decode("utf-8", errors="replace")
-    found = inspect(text, survey) if len(content) <= limit else Reason.MALFORMED
-    return found if isinstance(found, Report) else Rejected(found, where, text)
+    try:
+        found = inspect(content.decode("utf-8"), survey) if len(content) <= limit else Reason.MALFORMED
+    except UnicodeDecodeError:
+        found = Reason.MALFORMED
+    if isinstance(found, Report):
+        return found
+    return Rejected(found, where, content[:limit].decode("utf-8", errors="replace"))
 
 
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
