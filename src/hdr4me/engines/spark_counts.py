@@ -21,7 +21,7 @@ from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports import Reason, Rejected, Report
 from hdr4me.reports.blocks import MOST_REJECTED, Block
 from hdr4me.reports.files import block_rows_of, read_blocks
-from hdr4me.reports.lines import understand
+from hdr4me.reports.lines import shown, understand
 from hdr4me.reports.parquet import read_parquet
 from hdr4me.reports.quarantine import QUARANTINE_BYTES, left_out_lines
 from hdr4me.reports.report import pack
@@ -215,12 +215,12 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
         # As bytes: a row that is not UTF-8 is rejected, where turning it into text would stop the whole job.
         lines = column.slice(start, MOST_REJECTED).cast(pa.binary()).to_pylist()
         for number, line in enumerate(lines, first + start + 1):
-            place = f"{where}, row {number}"
-            found = Rejected(Reason.MISSING, place, "") if line is None else understand(line, survey, place)
+            found = Reason.MISSING if line is None else understand(line, survey)
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
             elif found is not None:
-                bad.append(found)
+                content = "" if line is None else shown(line, survey)
+                bad.append(Rejected(found, f"{where}, row {number}", content))
         packed = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
         yield Block(packed, range(len(rows)), bad)  # checked already: the counting rejects none of them
 

@@ -68,11 +68,12 @@ def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Bloc
 
 def with_nulls(path: FilePath, rows: Bytes, missing: NDArray[np.bool_], first: int) -> Iterator[Block]:
     """Rows of which some are missing, as small blocks, so that few rejected reports are held at once."""
+    name = str(path)
     for start in range(0, len(rows), MOST_REJECTED):
         gone = missing[start : start + MOST_REJECTED]
         before = first + start + 1
         bad = [
-            Rejected(Reason.MISSING, f"{path}, row {before + row}", "")
+            Rejected(Reason.MISSING, f"{name}, row {before + row}", "")
             for row in np.flatnonzero(gone).tolist()
         ]
         there = np.flatnonzero(~gone)

@@ -22,7 +22,7 @@ from hdr4me.reports.json import encode, inspect, survey_of
 from hdr4me.reports.report import Reason, Rejected, Report, pack, unpack
 from hdr4me.survey import Survey
 
-__all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "understand"]
+__all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "understand"]
 
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
@@ -37,30 +37,29 @@ def longest_line(survey: Survey) -> int:
     return 2 * (256 + survey.n_sampled * (10 + 4 * survey.code_width))
 
 
-def understand(line: bytes, survey: Survey, where: str) -> Report | Rejected | None:
-    """What a line is: a report, a rejected one, or None for a blank line.
+def understand(line: bytes, survey: Survey) -> Report | Reason | None:
+    """What a line is: a report, the reason why it is none, or None for a blank line.
 
-    Parameters
-    ----------
-    line
-        The line's bytes; of a line longer than any report its first `longest_line` + 4 bytes after the leading blanks
-        are enough.
-    survey
-        The survey that the report must answer.
-    where
-        Where the line stands, for a rejected report.
+    Of a line longer than any report its first `longest_line` + 4 bytes after the leading blanks are enough.
     """
-    content = line.strip(_BLANKS).removeprefix(_MARK)
+    content = _content(line)
     if not content:
         return None
-    limit = longest_line(survey)
+    if len(content) > longest_line(survey) or content[:1] != b"{":
+        return Reason.MALFORMED
     try:
-        found = inspect(content.decode("utf-8"), survey) if len(content) <= limit else Reason.MALFORMED
+        return inspect(content.decode("utf-8"), survey)
     except UnicodeDecodeError:
-        found = Reason.MALFORMED
-    if isinstance(found, Report):
-        return found
-    return Rejected(found, where, content[:limit].decode("utf-8", errors="replace"))
+        return Reason.MALFORMED
+
+
+def shown(line: bytes, survey: Survey) -> str:
+    """What a quarantine keeps of a line."""
+    return _content(line)[: longest_line(survey)].decode("utf-8", errors="replace")
+
+
+def _content(line: bytes) -> bytes:
+    return line.strip(_BLANKS).removeprefix(_MARK)
 
 
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
@@ -70,17 +69,18 @@ def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) ->
     bad: list[Rejected] = []
     n_good = n_other = 0
     foreign: str | None = None
+    name = str(path)
     with Path(path).open("rb") as file:
         for number, line in enumerate(_lines(file, longest_line(survey) + len(_MARK) + 1), start=1):
-            found = understand(line, survey, f"{path}, line {number}")
+            found = understand(line, survey)
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
                 numbers.append(number)
                 n_good += 1
             elif found is not None:
-                bad.append(found)
-                if found.reason is Reason.FOREIGN:
-                    foreign = foreign or survey_of(found.content)
+                bad.append(Rejected(found, f"{name}, line {number}", shown(line, survey)))
+                if found is Reason.FOREIGN:
+                    foreign = foreign or survey_of(bad[-1].content)
                 else:
                     n_other += 1
             if len(rows) == block_rows or len(bad) == MOST_REJECTED:
