@@ -13,7 +13,7 @@ import pytest
 
 from hdr4me.client import Client, Ledger
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
-from hdr4me.survey import Survey
+from hdr4me.survey import Question, Survey
 
 
 @pytest.fixture
@@ -41,12 +41,11 @@ def test_more_reports_if_asked_for(mixed: Survey, path: Path) -> None:
 
 def test_the_limit_is_exact(mixed: Survey, path: Path) -> None:
     """Ten times 0.1 is a little more than 1 as exact fractions: the tenth is refused at a limit of 1."""
-    survey = Survey.from_tables(
+    survey = Survey.from_questions(
         mixed.schema.__class__([mixed.schema["debt"]]),
         epsilon=1.1,
         n_sampled=1,
-        randomizers=(mixed.randomizers[1],),
-        assignment=(0,),
+        questions=[Question((0,), mixed.questions[1].channel)],
     )
     ledger = Ledger(path, limit=11.0, reports_per_survey=100)
     for _ in range(9):
@@ -117,7 +116,7 @@ def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
 SPEND = """
 import sys
 from hdr4me.client import Ledger
-from hdr4me.survey import Survey
+from hdr4me.survey import Question, Survey
 ledger, survey = Ledger(sys.argv[1], reports_per_survey=1000), Survey.load(sys.argv[2])
 for _ in range(15):
     ledger.spend(survey)

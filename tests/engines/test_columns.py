@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.client.values import category, position
 from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.positions import BOTTOM, positions
-from hdr4me.survey import Numeric, Survey
+from hdr4me.survey import Survey
 
 
 def kernel_positions(survey: Survey, source: Any) -> np.ndarray:
@@ -31,12 +30,7 @@ def client_positions(survey: Survey, rows: list[list[Any]]) -> np.ndarray:
     return np.array(
         [
             [
-                bottom[j]
-                + (
-                    position(dimension, value, survey.randomizer(j).n_levels)
-                    if isinstance(dimension, Numeric)
-                    else category(dimension, value) << 16
-                )
+                bottom[j] + dimension.place(value, survey.questions[j].channel.takes[0].size)
                 for j, (dimension, value) in enumerate(zip(survey.schema, row, strict=True))
             ]
             for row in rows

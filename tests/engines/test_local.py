@@ -40,14 +40,13 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
 
 
 def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = Survey.from_tables(
+    everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,
         n_sampled=20,
-        randomizers=numeric_survey.randomizers,
-        assignment=(0,) * 20,
+        questions=[Question((j,), numeric_survey.channels[0]) for j in range(20)],
     )
-    monkeypatch.delattr(module, "perturb")
+    monkeypatch.delattr(module, "perturb_source")
     monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
     blocks = list(Local(1).reports(np.zeros((100, 20), np.float32), everything))
     assert [len(block) for block in blocks] == [40, 40, 20]
@@ -69,7 +68,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
-        "hdr4me.reports.arrow.Sink.write",
+        "hdr4me.reports.parquet.ParquetSink.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):

@@ -132,7 +132,7 @@ def test_the_longest_report_fits(all_sent: Survey) -> None:
     from hdr4me.reports.json import encode
     from hdr4me.reports.report import Report
 
-    longest = Report(all_sent.fingerprint, tuple((65535, *[255] * all_sent.code_width) for _ in range(4)))
+    longest = Report(all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4)))
     assert 2 * len(encode(longest)) <= longest_line(all_sent)
 
 

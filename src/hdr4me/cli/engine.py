@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from hdr4me.cli.output import progress
+from hdr4me.cli.output import print_note, progress
 from hdr4me.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hdr4me.reports import OnRejected, Quarantine
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
@@ -65,15 +66,17 @@ class _Local:
     def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
         from hdr4me.engines import Local, count_records
         from hdr4me.reports import Quarantine, refuse
+        from hdr4me.reports.files import files_of
 
-        reports = _files(reports)
+        reports = [file for path in reports for file in files_of(path)]
         sizes = [count_records(path) for path in reports]
         with ExitStack() as stack:
-            handler = None
+            handler: OnRejected | None = None
             if strict:
                 handler = refuse
             elif quarantine is not None:
                 handler = stack.enter_context(Quarantine(quarantine))
+                stack.callback(_say_left_out, handler)
             total = None if None in sizes else sum(size or 0 for size in sizes)
             advance = stack.enter_context(progress("tallying", total))
             return Local().tally(reports, survey, on_rejected=handler, progress=advance)
@@ -96,16 +99,11 @@ class _Spark:
         return counted
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    """The paths, each folder (as Spark writes them) replaced by its files of reports."""
-    from hdr4me.reports.files import SUFFIXES
+def _say_left_out(quarantine: Quarantine) -> None:
+    from hdr4me.reports.quarantine import QUARANTINE_BYTES
 
-    found: list[Path] = []
-    for path in paths:
-        inside = (
-            [part for part in sorted(path.iterdir()) if part.suffix in SUFFIXES] if path.is_dir() else [path]
+    if quarantine.n_left_out:
+        print_note(
+            f"note: {quarantine.path} reached its limit of {QUARANTINE_BYTES >> 20} MiB: it holds the first "
+            f"{quarantine.n_written:,} bad reports, {quarantine.n_left_out:,} more are only counted"
         )
-        if not inside:
-            raise FormatError(f"{path} is a folder without files of reports ({', '.join(SUFFIXES)})")
-        found += inside
-    return found

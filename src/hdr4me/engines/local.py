@@ -19,7 +19,8 @@ from hdr4me.engines.records import batch_rows, check_survey, read_records, table
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.encode import WIDTH
 from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
+from hdr4me.reports import OnRejected, Rejected, write_reports
+from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -89,9 +90,10 @@ class Local:
         on_rejected: OnRejected | None = None,
         progress: Progress | None = None,
     ) -> Tally:
-        """The tally of files of reports: files side by side when there are several, the same counts in any case."""
+        """The tally of files of reports, or of folders of them; the same counts in any order and on any engine."""
         check_survey(survey)
-        paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+        given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+        paths = [file for source in given for file in files_of(source)]
         lock = threading.Lock()
 
         def locked_rejected(rejected: Rejected) -> None:
@@ -142,19 +144,12 @@ class Local:
         self, survey: Survey, source: Path, on_rejected: OnRejected | None, progress: Progress
     ) -> Tally:
         tally = Tally(survey)
-        found: list[Rejected] = []  # by the reading thread; dealt with here, so that handlers see one thread
-        first = 0
-        blocks = read_reports(source, survey, on_rejected=found.append)
-        for block in (
-            ahead(blocks) if self.threads > 1 else blocks
-        ):  # one thread is one: nothing changes cores
-            tally.add_block(block, on_rejected=on_rejected, where=str(source), first_row=first)
-            first += len(block)
-            while found:
-                tally.reject(found.pop(0), on_rejected)
-            progress(len(block))
-        while found:
-            tally.reject(found.pop(0), on_rejected)
+        blocks = read_blocks(source, survey)
+        # Rejected reports come with their block, so that handlers see one thread. One thread is one: nothing changes
+        # cores.
+        for block in ahead(blocks) if self.threads > 1 else blocks:
+            tally.add_read(block, on_rejected=on_rejected, where=str(source))
+            progress(len(block.rows))
         return tally
 
 

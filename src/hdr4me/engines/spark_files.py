@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hdr4me.engines.spark_counts import Split
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import InvalidInput
+from hdr4me.reports.files import files_of
 
 __all__ = ["plan_tasks", "record_format"]
 
@@ -65,16 +66,4 @@ def _files(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"{text} is not a path that executors can open: read it with Spark and give the DataFrame, "
             "as in engine.tally(session.read.parquet(path), survey)"
         )
-    found = Path(text).absolute()
-    if not found.is_dir():
-        yield found
-        return
-    # As Spark does: what starts with a dot or an underscore, or lies in such a folder, is not data.
-    inside = sorted(
-        file
-        for file in found.rglob("*")
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(found).parts)
-    )
-    if not inside:
-        raise FormatError(f"{text} is a folder without files")
-    yield from inside
+    yield from files_of(Path(text).absolute())

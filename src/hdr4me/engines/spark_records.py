@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hdr4me.engines.columns import from_batch
 from hdr4me.engines.general import perturb_source
 from hdr4me.reports import ReportWriter, write_reports
+from hdr4me.reports.wire import to_wire
 from hdr4me.survey import Survey
 
 __all__ = ["PART_SCHEMA", "report_batches", "write_part"]
@@ -35,10 +36,9 @@ def reports_of(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[ND
 
 def report_batches(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[pa.RecordBatch]:
     """Reports as a binary column, `report`."""
-    size = survey.report_size
     for block in reports_of(batches, survey):
-        offsets = np.arange(0, size * len(block) + 1, size, dtype=np.int32)
-        buffers: list[Any] = [None, pa.py_buffer(offsets.data), pa.py_buffer(block.reshape(-1).data)]
+        data, offsets = to_wire(block, survey)
+        buffers: list[Any] = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
         column: Any = pa.Array.from_buffers(pa.binary(), len(block), buffers)
         yield pa.RecordBatch.from_arrays([column], names=["report"])
 

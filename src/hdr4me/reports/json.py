@@ -55,5 +55,6 @@ def decode(text: str | bytes, survey: Survey) -> Report:
 
 
 def survey_of(text: str | bytes) -> str:
-    """The fingerprint that a report names."""
-    return str(json.loads(text)["survey"])
+    """The fingerprint that a report names, as far as it can be one."""
+    found = json.loads(text)["survey"]
+    return found[:64] if isinstance(found, str) else f"of type {type(found).__name__}"

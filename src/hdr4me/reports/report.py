@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from hdr4me.errors import FormatError
+from hdr4me.errors import FormatError, printable
 from hdr4me.survey import Survey
 
 __all__ = ["OnRejected", "Reason", "Rejected", "Report", "fault", "pack", "refuse", "unpack"]
@@ -55,7 +55,7 @@ class Rejected:
 
     def __str__(self) -> str:
         shown = self.content if len(self.content) <= 80 else self.content[:77] + "..."
-        return f"{self.where}: {self.reason.text}: {shown}"
+        return printable(f"{self.where}: {self.reason.text}: {shown}")
 
 
 OnRejected = Callable[[Rejected], None]

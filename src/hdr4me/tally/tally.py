@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, InvalidInput
 from hdr4me.kernels.exact.count import OK, count_reports
-from hdr4me.reports.files import read_reports
+from hdr4me.reports.blocks import Block
+from hdr4me.reports.files import read_blocks
 from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
@@ -85,11 +86,12 @@ class Tally:
         on_rejected: OnRejected | None = None,
         where: str = "block",
         first_row: int = 0,
+        numbers: Sequence[int] | None = None,
         threads: int = 1,
     ) -> Tally:
         """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
 
-        `where` and `first_row` only say where a rejected report stood.
+        `where` and `first_row`, or `numbers` (each report's row number), only say where a rejected report stood.
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -116,7 +118,7 @@ class Tally:
             self._rejected.update(Reason(code).text for code in status[bad].tolist())
         else:
             for row in bad.tolist():
-                place = f"{where}, row {first_row + row + 1}"
+                place = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
                 self.reject(
                     Rejected(Reason(int(status[row])), place, reports[row].tobytes().hex()), on_rejected
                 )
@@ -126,12 +128,19 @@ class Tally:
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
         """Count a file of reports, of any format, in blocks."""
-        blocks = read_reports(path, self.survey, on_rejected=lambda bad: self.reject(bad, on_rejected))
-        first = 0
-        for block in blocks:
-            self.add_block(block, on_rejected=on_rejected, where=str(path), first_row=first, threads=threads)
-            first += len(block)
+        for block in read_blocks(path, self.survey):
+            self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
         return self
+
+    def add_read(
+        self, block: Block, *, on_rejected: OnRejected | None = None, where: str = "block", threads: int = 1
+    ) -> Tally:
+        """Count a block as a reader of files gives it, with what the reader rejected."""
+        for rejected in block.rejected:
+            self.reject(rejected, on_rejected)
+        return self.add_block(
+            block.rows, on_rejected=on_rejected, where=where, numbers=block.numbers, threads=threads
+        )
 
     def reject(self, rejected: Rejected, on_rejected: OnRejected | None = None) -> None:
         """Count a bad report and hand it on."""
