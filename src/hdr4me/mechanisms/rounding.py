@@ -81,17 +81,28 @@ def _deal(units: int, room: Integers) -> Integers:
     return shares
 
 
-def unbiased_decode(weights: Integers, decode: Floats, levels: Floats) -> Floats:
-    """`decode` with the smallest change (in the norm of the average row) that makes every row's mean its level.
+def unbiased_decode(
+    weights: Integers,
+    decode: Floats,
+    levels: Floats,
+    prior: Floats | None = None,
+    *,
+    rcond: float = 1e-14,
+) -> Floats:
+    """`decode` with the smallest change that makes every row's mean its level.
 
-    With P the rows, D the diagonal of their average and r = levels − P·decode, the change is
-    D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by the pseudo-inverse of P·D^(−1/2) and refined until the residual is at rounding level.
+    The norm of the change is the one of the average row (averaged with `prior` where it is given). With P the rows, D
+    the diagonal of their average and r = levels − P·decode, the change is D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by the
+    pseudo-inverse of P·D^(−1/2) and refined until the residual is at rounding level. From a `decode` of zeros
+    this gives the decoding of least mean square over the prior. Directions in which the rows differ by less than
+    `rcond` of the largest are left as they are.
     """
     rows = np.ldexp(weights.astype(np.float64), -BITS)
-    root = np.sqrt(np.maximum(rows.mean(axis=0), 2.0**-BITS))
+    average = rows.mean(axis=0) if prior is None else prior @ rows
+    root = np.sqrt(np.maximum(average, 2.0**-BITS))
     scaled = rows / root
     decode = decode.astype(np.float64)
-    solve = np.linalg.pinv(scaled, rcond=1e-14)
+    solve = np.linalg.pinv(scaled, rcond=rcond)
     for _ in range(3):
         decode = decode + (solve @ (levels - rows @ decode)) / root
     return np.asarray(decode, dtype=np.float64)
