@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from hdr4me.channels.proof import BITS, column_loss, exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import cache_directory
-from hdr4me.mechanisms.exactness import BITS, column_loss, exp_lower
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.rounding import Integers, round_rows, unbiased_decode
 from hdr4me.mechanisms.vectors import Channel

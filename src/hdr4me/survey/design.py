@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Channel
+from hdr4me.channels import Channel, Table, Take
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
@@ -93,14 +93,10 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
     match key:
         case ("number",):
             return _number(epsilon, mechanism)
-        case ("optional",):
-            from hdr4me.mechanisms.joint import optional_number
+        case ("optional" | "pair" as takes,):
+            from hdr4me.mechanisms.joint import number_pair, optional_number
 
-            return optional_number(epsilon)
-        case ("pair",):
-            from hdr4me.mechanisms.joint import pair_of_numbers
-
-            return pair_of_numbers(epsilon)
+            return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
         case (name, v):
             from hdr4me.mechanisms.categorical import categorical_channel
 
@@ -119,3 +115,12 @@ def _number(epsilon: float, mechanism: Any) -> Channel:
         raise InvalidInput.of("mechanism", mechanism, "a mechanism's name, or a mechanism")
     channel: Channel = mechanism.exact().channel()
     return channel
+
+
+def _joint(design: Any) -> Table:
+    """A design that answers two things, as a channel."""
+    n = len(design.levels)
+    names = {"first": "value", "second": "value 2"}
+    parts = (Take("optional", n + 1),) if design.takes == "optional" else (Take("number", n),) * 2
+    decoders = {names.get(name, name): values for name, values in design.decoders.items()}
+    return Table(design.takes, design.epsilon, decoders, design.weights, parts)
