@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
@@ -114,7 +114,7 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
 
     if survey is not None:
         with open_engine(engine, master) as worker:
-            return worker.tally(Survey.load(survey), source, None, False)
+            return tally_files(worker, Survey.load(survey), source, None, False)
     if engine != "local":
         raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
     for path in source:

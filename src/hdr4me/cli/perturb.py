@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
-from hdr4me.cli.output import print_json, print_note
+from hdr4me.cli.output import print_json, print_note, progress
 from hdr4me.cli.paths import check_outputs
 
 
@@ -28,13 +28,15 @@ def perturb(
 
     Example: hdr4me perturb survey.json records.parquet --output reports.parquet
     """
+    from hdr4me.engines import count_records
     from hdr4me.survey import Survey
 
     check_outputs([output], [survey, records])
     document = Survey.load(survey)
     again = output.exists()
-    with open_engine(engine, master) as worker:
-        n = worker.perturb(document, records, output)
+    total = count_records(records) if records.is_file() else None
+    with open_engine(engine, master) as worker, progress("perturbing", total) as advance:
+        n = worker.perturb(records, document, output, progress=advance)
     if json:
         print_json({"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size})
     else:

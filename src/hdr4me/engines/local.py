@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,20 +16,17 @@ from numpy.typing import NDArray
 from hdr4me.engines.columns import check_matrix, from_batch, from_matrix
 from hdr4me.engines.general import perturb_source
 from hdr4me.engines.plan import plan_of
+from hdr4me.engines.protocol import FilePath, Progress, paths_of
 from hdr4me.engines.records import batch_rows, check_survey, read_records, table_batches
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.encode import WIDTH
 from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.reports import OnRejected, Rejected, write_reports
+from hdr4me.reports import OnRejected, Quarantine, Rejected, refuse, write_reports
 from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
-__all__ = ["Local", "Progress"]
-
-Path = str | os.PathLike[str]
-Progress = Callable[[int], None]
-"""Called with the number of records or reports done since the last call."""
+__all__ = ["Local", "open_local"]
 
 T = TypeVar("T")
 
@@ -68,7 +66,9 @@ class Local:
         batches = read_records(records, survey) if is_path else table_batches(records, survey)
         return self._batch_reports(survey, batches)
 
-    def perturb(self, records: Any, survey: Survey, target: Path, *, progress: Progress | None = None) -> int:
+    def perturb(
+        self, records: Any, survey: Survey, target: FilePath, *, progress: Progress | None = None
+    ) -> int:
         """Write the reports of records to a file, its format by its suffix; returns how many there are.
 
         The file appears whole or not at all, whatever happens on the way.
@@ -84,39 +84,50 @@ class Local:
 
     def tally(
         self,
-        sources: Path | Sequence[Path],
+        reports: FilePath | Sequence[FilePath],
         survey: Survey,
         *,
-        on_rejected: OnRejected | None = None,
+        quarantine: FilePath | None = None,
+        strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
-        """The tally of files of reports, or of folders of them; the same counts in any order and on any engine."""
+        """The tally of files of reports, or of folders of them: see `hdr4me.engines.Engine.tally`."""
         check_survey(survey)
-        given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-        paths = [file for source in given for file in files_of(source)]
+        paths = [file for source in paths_of(reports) for file in files_of(source)]
+        with ExitStack() as stack:
+            if strict:
+                return self._tally_files(paths, survey, refuse, progress)
+            handler = None if quarantine is None else stack.enter_context(Quarantine(quarantine))
+            return self._tally_files(paths, survey, handler, progress)
+
+    # -- the work ----------------------------------------------------------------------------------------------
+
+    def _tally_files(
+        self, paths: Sequence[FilePath], survey: Survey, handler: OnRejected | None, progress: Progress | None
+    ) -> Tally:
+        """Files side by side when there are several; handlers see one thread at a time."""
         lock = threading.Lock()
 
         def locked_rejected(rejected: Rejected) -> None:
-            if on_rejected is not None:
+            if handler is not None:
                 with lock:
-                    on_rejected(rejected)
+                    handler(rejected)
 
         def locked_progress(count: int) -> None:
             if progress is not None:
                 with lock:
                     progress(count)
 
-        def one(source: Path) -> Tally:
-            handler = None if on_rejected is None else locked_rejected
-            return self._tally_file(survey, source, handler, locked_progress)
+        def one(source: FilePath) -> Tally:
+            return self._tally_file(
+                survey, source, None if handler is None else locked_rejected, locked_progress
+            )
 
         workers = min(self.threads, len(paths))
         if workers <= 1:
             return sum((one(path) for path in paths), start=Tally(survey))
         with ThreadPoolExecutor(workers) as pool:
             return sum(pool.map(one, paths), start=Tally(survey))
-
-    # -- the work ----------------------------------------------------------------------------------------------
 
     def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
         values = check_matrix(values, survey)
@@ -141,7 +152,7 @@ class Local:
             yield perturb_source(from_batch(batch, survey), survey, threads=self.threads)
 
     def _tally_file(
-        self, survey: Survey, source: Path, on_rejected: OnRejected | None, progress: Progress
+        self, survey: Survey, source: FilePath, on_rejected: OnRejected | None, progress: Progress
     ) -> Tally:
         tally = Tally(survey)
         blocks = read_blocks(source, survey)
@@ -151,6 +162,14 @@ class Local:
             tally.add_read(block, on_rejected=on_rejected, where=str(source))
             progress(len(block.rows))
         return tally
+
+
+@contextmanager
+def open_local(master: str | None = None) -> Iterator[Local]:
+    """The engine of this machine, which has no master."""
+    if master is not None:
+        raise InvalidInput.of("master", master, "nothing: this engine has no master")
+    yield Local()
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hdr4me.engines import spark_counts, spark_records
 from hdr4me.engines.columns import from_batch
+from hdr4me.engines.protocol import Progress, paths_of
 from hdr4me.engines.records import check_survey, table_batches
 from hdr4me.engines.spark_files import plan_tasks, record_format
 from hdr4me.engines.spark_session import require_pyspark
@@ -62,9 +63,13 @@ class Spark:
     @overload
     def perturb(self, records: Any, survey: Survey) -> DataFrame: ...
     @overload
-    def perturb(self, records: Any, survey: Survey, target: _Path) -> int: ...
+    def perturb(
+        self, records: Any, survey: Survey, target: _Path, *, progress: Progress | None = None
+    ) -> int: ...
 
-    def perturb(self, records: Any, survey: Survey, target: _Path | None = None) -> DataFrame | int:
+    def perturb(
+        self, records: Any, survey: Survey, target: _Path | None = None, *, progress: Progress | None = None
+    ) -> DataFrame | int:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
         Records are a DataFrame, a path that Spark reads (Parquet, CSV, JSON lines, by its suffix) or an Arrow table.
@@ -76,7 +81,10 @@ class Spark:
         check_survey(survey)
         frame = self._records(records, survey)
         if target is not None:
-            return self._perturb_to(frame, survey, Path(target))
+            n = self._perturb_to(frame, survey, Path(target))
+            if progress is not None:
+                progress(n)
+            return n
         reports = frame.mapInArrow(
             lambda batches: spark_records.report_batches(batches, survey), "report binary"
         )
@@ -140,8 +148,18 @@ class Spark:
 
     # -- reports to a tally --------------------------------------------------------------------------------------
 
-    def tally(self, reports: Any, survey: Survey, *, quarantine: _Path | None = None) -> Tally:
+    def tally(
+        self,
+        reports: Any,
+        survey: Survey,
+        *,
+        quarantine: _Path | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Tally:
         """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
+
+        Otherwise as `hdr4me.engines.Engine.tally`; with `strict`, all reports are counted before the error.
 
         Files are read by the executors themselves, with the checks of one machine: format, fingerprint, page
         checksums. A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
@@ -154,7 +172,13 @@ class Spark:
             raise InvalidInput(
                 f"quarantine = {quarantine} already exists: Spark writes a folder that is not there yet"
             )
-        return self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
+        tally = self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
+        if strict and tally.rejected:
+            reason, number = next(iter(tally.rejected.items()))
+            raise FormatError(f"{number} bad reports: {reason}")
+        if progress is not None:
+            progress(tally.n_reports)
+        return tally
 
     def _tally(
         self, reports: Any, survey: Survey, quarantine: str | None, *, mode: str = "errorifexists"
@@ -165,7 +189,7 @@ class Spark:
         if isinstance(reports, DataFrame):
             source, work, n_parts = self._frame(reports, survey, keep)
         else:
-            paths = [reports] if isinstance(reports, str | os.PathLike) else list(reports)
+            paths = paths_of(reports)
             if not paths:
                 return Tally(survey)
             source, work, n_parts = self._files(paths, survey, keep)

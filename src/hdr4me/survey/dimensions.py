@@ -306,9 +306,10 @@ def first_twice(names: Iterable[str]) -> str | None:
 def _number(value: Any) -> float:
     """The number that a value is, or NaN."""
     try:
-        return float(value)
-    except OverflowError:  # a whole number beyond every float
-        return math.inf if value > 0 else -math.inf
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond every float
+            return math.inf if value > 0 else -math.inf
     except Exception:  # a value may be an object that raises anything at all
         return math.nan
 
