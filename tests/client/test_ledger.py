@@ -116,7 +116,7 @@ def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
 SPEND = """
 import sys
 from hdr4me.client import Ledger
-from hdr4me.survey import Question, Survey
+from hdr4me.survey import Survey
 ledger, survey = Ledger(sys.argv[1], reports_per_survey=1000), Survey.load(sys.argv[2])
 for _ in range(15):
     ledger.spend(survey)

@@ -13,8 +13,8 @@ from hdr4me.engines import Local
 from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports import Quarantine, refuse, write_reports
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.reports import write_reports
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
 
@@ -103,13 +103,12 @@ def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tm
             writer.write(bad)
     lines = tmp_path / "lines.jsonl"
     lines.write_text("no report\n{}\n" + Client(mixed_survey).report({}).to_json() + "\n")
-    with Quarantine(tmp_path / "bad.jsonl") as quarantine:
-        tally = Local(3).tally([*paths, lines], mixed_survey, on_rejected=quarantine)
+    tally = Local(3).tally([*paths, lines], mixed_survey, quarantine=tmp_path / "bad.jsonl")
     assert tally.n_reports == 1
     assert sum(tally.rejected.values()) == 14
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
     with pytest.raises(FormatError):
-        Local(1).tally([lines], mixed_survey, on_rejected=refuse)
+        Local(1).tally([lines], mixed_survey, strict=True)
 
 
 def test_ahead_keeps_order_and_errors() -> None:
