@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from hdr4me.client import Ledger as Ledger
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
+    from hdr4me.mechanisms import exact as exact
     from hdr4me.mechanisms import mechanism as mechanism
+    from hdr4me.mechanisms import register_mechanism as register_mechanism
     from hdr4me.planner import plan as plan
     from hdr4me.recalibration import recalibrate as recalibrate
     from hdr4me.statistics import Estimate as Estimate
@@ -38,9 +40,11 @@ _HOMES = {
     "Survey": "survey",
     "Tally": "tally",
     "deviation": "framework",
+    "exact": "mechanisms",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
+    "register_mechanism": "mechanisms",
 }
 
 __all__ = [
@@ -55,9 +59,11 @@ __all__ = [
     "Tally",
     "deviation",
     "engines",
+    "exact",
     "mechanism",
     "plan",
     "recalibrate",
+    "register_mechanism",
 ]
 
 
