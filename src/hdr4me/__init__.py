@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdr4me import channels as channels
+    from hdr4me import checks as checks
     from hdr4me import engines as engines
     from hdr4me import errors as errors
     from hdr4me.auditing import audit as audit
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from hdr4me.client import Ledger as Ledger
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
+    from hdr4me.mechanisms import exact as exact
     from hdr4me.mechanisms import mechanism as mechanism
+    from hdr4me.mechanisms import register_mechanism as register_mechanism
     from hdr4me.mechanisms.law import Mechanism as Mechanism
     from hdr4me.planner import Plan as Plan
     from hdr4me.planner import plan as plan
@@ -69,12 +72,14 @@ _HOMES = {
     "audit": "auditing",
     "deviation": "framework",
     "estimate": "statistics",
+    "exact": "mechanisms",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
+    "register_mechanism": "mechanisms",
     "simulate": "simulation",
 }
-_ROOMS = ("channels", "engines", "errors")
+_ROOMS = ("channels", "checks", "engines", "errors")
 
 __all__ = [
     "Answer",
@@ -100,13 +105,16 @@ __all__ = [
     "ask",
     "audit",
     "channels",
+    "checks",
     "deviation",
     "engines",
     "errors",
     "estimate",
+    "exact",
     "mechanism",
     "plan",
     "recalibrate",
+    "register_mechanism",
     "simulate",
 ]
 

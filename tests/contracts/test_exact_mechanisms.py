@@ -32,6 +32,8 @@ NUMERIC = [
     ("square_wave", {"domain": (-1.0, 1.0)}),
 ]
 VALUES = [(name, options, epsilon) for name, options in NUMERIC for epsilon in BUDGETS]
+VALUES += [(name, {}, e) for name in ("pm_sub", "three_outputs") for e in (1e-3, 0.5, 2.0, 8.0)]
+VALUES += [("optimal_mean", {}, e) for e in (0.05, 1.0, 4.0, 12.0)]
 VALUES += [("optimal", {"objective": "max"}, e) for e in (1e-8, 0.05, 0.5, 1.0, 2.0, 4.0, 20.0, 5000.0)]
 VALUES += [("optimal", {"objective": "mean"}, e) for e in (0.05, 1.0, 4.0)]
 
