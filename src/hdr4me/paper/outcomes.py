@@ -19,7 +19,8 @@ from hdr4me.framework.enhancement import (
 from hdr4me.paper.cells import Cell, law_of, predicted
 from hdr4me.paper.datasets import Dataset, Moments
 from hdr4me.paper.enhance import NAIVE, Variant, enhanced
-from hdr4me.paper.naive import naive_means, way_of
+from hdr4me.paper.naive import naive_means
+from hdr4me.simulation.aggregate import way_of
 
 __all__ = ["CellResult", "Outcome", "run_cell"]
 

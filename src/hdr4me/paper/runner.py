@@ -26,8 +26,8 @@ from hdr4me.atomic import write_text
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, law_of
 from hdr4me.paper.clt import CltCell, CltResult, run_clt
-from hdr4me.paper.naive import DIRECT, GAMMA, SKIPPING, band_share, way_of
 from hdr4me.paper.outcomes import CellResult, run_cell
+from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 __all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
 
