@@ -9,7 +9,7 @@ from hdr4me.framework import Deviation
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Moments
 
-__all__ = ["MECHANISMS", "Cell", "law_of", "predicted"]
+__all__ = ["MECHANISMS", "Cell", "law_for", "law_of", "predicted"]
 
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
 """The three mechanisms of section VI, with the names its figures use."""
@@ -33,10 +33,19 @@ class Cell:
         return f"{self.figure}-{self.dataset}-{self.mechanism}-d{self.n_dims}-e{self.epsilon:g}"
 
 
+def law_for(name: str, epsilon: float) -> Mechanism:
+    """The mechanism of one value in [−1, 1]; Square wave works there by rescaling and keeps its bias.
+
+    >>> law_for("square_wave", 1.0).domain
+    (-1.0, 1.0)
+    """
+    options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
+    return hd.mechanism(name, epsilon=epsilon, **options)
+
+
 def law_of(cell: Cell) -> Mechanism:
-    """The mechanism of one value, under ε/d; Square wave works on [−1, 1] by rescaling and keeps its bias."""
-    options = {"domain": (-1.0, 1.0)} if cell.mechanism == "square_wave" else {}
-    return hd.mechanism(cell.mechanism, epsilon=cell.epsilon / cell.n_dims, **options)
+    """The mechanism of one value of a cell, under ε/d."""
+    return law_for(cell.mechanism, cell.epsilon / cell.n_dims)
 
 
 def predicted(law: Mechanism, data: Moments, n_users: int) -> Deviation:

@@ -54,7 +54,7 @@ def fused_law(mechanism: Mechanism) -> tuple[int, Floats] | None:
     return None
 
 
-def _draws_itself(mechanism: AdditiveNoise, family: type[AdditiveNoise]) -> bool:
+def _draws_itself(mechanism: AdditiveNoise, family: type) -> bool:
     """Whether the mechanism's class kept the methods of `family` that decide how a report is drawn."""
     kind = type(mechanism)
     return all(
