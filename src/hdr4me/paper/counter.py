@@ -1,7 +1,7 @@
 """Counter-examples to Theorems 3 and 4, for every reading of λ*, without simulation.
 
-Every dimension has the same θ̄ and σ. The gain of a dimension, (θ̂ − θ̄)² − (θ* − θ̄)², then has a mean μ and a variance s²,
-both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at most
+Every dimension has the same θ̄ and σ. The gain of a dimension, (θ̂ − θ̄)² − (θ* − θ̄)², then has a mean μ and a variance
+s², both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at most
 s²/(s² + dμ²) (Cantelli), while the theorem promises P(some |θ̂_j − θ̄_j| > τ).
 """
 

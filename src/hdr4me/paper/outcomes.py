@@ -88,7 +88,7 @@ def run_cell(
     start = time.process_time()
     law = law_of(cell)
     here = moments.take(dimensions)
-    foretold = predicted(law, here, cell.n_users)
+    foretold = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (foretold.bias, foretold.sd))
     means = naive_means(law, data, moments, dimensions, cell.repeats, seed, cell.key)
     errors: dict[Variant, list[float]] = {}

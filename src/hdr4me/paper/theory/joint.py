@@ -12,6 +12,7 @@ where C is the covariance of the data: zero only where the data are uncorrelated
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2, kstest
 
 import hdr4me as hd
@@ -59,7 +60,7 @@ def _all_reported(repeats: int, seed: int) -> dict[str, float]:
     """Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated."""
     columns = cov19_stand_in(_USERS, _DIMS, seed)
     values = np.stack([columns.column(j) for j in range(_DIMS)], axis=1).astype(np.float64)
-    found = {"data correlation": float(np.abs(np.corrcoef(values.T)[np.triu_indices(_DIMS, 1)]).mean())}
+    found = {"data correlation": float(_pairs(values).mean())}
     for name in MECHANISMS:
         law = law_for(name, 1.0 / _DIMS)
         rng = generator(seed, "theory", "joint", name)
@@ -67,11 +68,16 @@ def _all_reported(repeats: int, seed: int) -> dict[str, float]:
         drawn = np.array([law.sample(values, rng).mean(axis=0) for _ in range(repeats)])
         z = (drawn - values.mean(axis=0) - foretold.bias) / foretold.sd
         test = kstest((z**2).sum(axis=1), chi2(_DIMS).cdf)
-        pairs = np.abs(np.corrcoef(z.T)[np.triu_indices(_DIMS, 1)])
         found[f"all/{name}/ks p-value"] = float(test.pvalue)
-        found[f"all/{name}/largest correlation in s.e."] = float(pairs.max() * np.sqrt(repeats))
+        found[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
     found["all/pairs"] = float(_DIMS * (_DIMS - 1) // 2)
     return found
+
+
+def _pairs(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|correlation| of every pair of columns."""
+    whole = np.atleast_2d(np.corrcoef(columns.T))
+    return np.abs(whole[np.triu_indices(columns.shape[1], 1)])
 
 
 def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
@@ -88,9 +94,11 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
         both = np.all(np.abs(away) <= WITHIN * float(foretold.sd), axis=1)
         covariance = covariance_of_errors(float(t.var()), _USERS, 2, 1)
         place = f"some/{epsilon:g}"
-        found[f"{place}/correlation"] = float(np.corrcoef(away.T)[0, 1])
+        found[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
         found[f"{place}/correlation foretold"] = covariance / float(foretold.variance)
         found[f"{place}/both within"] = float(both.mean())
-        found[f"{place}/both within, product"] = float(foretold.probability_within(WITHIN * float(foretold.sd))) ** 2
+        found[f"{place}/both within, product"] = (
+            float(foretold.probability_within(WITHIN * float(foretold.sd))) ** 2
+        )
         found[f"{place}/repeats"] = float(repeats)
     return found

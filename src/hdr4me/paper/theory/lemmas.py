@@ -34,8 +34,8 @@ def width_of(width: str, n_dims: int) -> float:
 def lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
     """The share of dimensions with a deviation beyond the threshold in which each method is strictly closer.
 
-    True means are uniform on [−1, 1], deviations normal with standard deviations from 0.3 to 30, without bias. The share
-    below the threshold is given beside it.
+    True means are uniform on [−1, 1], deviations normal with standard deviations from 0.3 to 30, without bias. The
+    share below the threshold is given beside it.
     """
     rng = generator(seed, "theory", "lemmas")
     size = repeats * _PER_REPEAT

@@ -46,7 +46,9 @@ def normal_approximation(repeats: int, seed: int) -> dict[str, float]:
             means = _means(law, r, repeats * _PER_REPEAT, rng)
             sd = math.sqrt(variance / r)
             place = f"{name}/{epsilon:g}/{r}"
-            found[f"{place}/distance"] = float(kstest((means - float(law.mean(_VALUE))) / sd, "norm").statistic)
+            found[f"{place}/distance"] = float(
+                kstest((means - float(law.mean(_VALUE))) / sd, "norm").statistic
+            )
             found[f"{place}/bound"] = float(berry_esseen_bound(third, variance, r))
             found[f"{place}/printed"] = float(berry_esseen_printed(third, sd, r))
     return found
