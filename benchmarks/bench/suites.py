@@ -24,7 +24,7 @@ from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 from hdr4me.mechanisms import mechanism
 from hdr4me.reports import read_reports, write_reports
-from hdr4me.simulation.simulate import law_of
+from hdr4me.simulation.laws import law_of
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 __all__ = ["Suite", "exact", "limits", "sampled", "simulation", "tally"]
