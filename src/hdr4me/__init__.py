@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdr4me import engines as engines
+    from hdr4me.accounting import amplification as amplification
+    from hdr4me.accounting import local_epsilon as local_epsilon
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.framework import Deviation as Deviation
@@ -37,7 +39,9 @@ _HOMES = {
     "Schema": "survey",
     "Survey": "survey",
     "Tally": "tally",
+    "amplification": "accounting",
     "deviation": "framework",
+    "local_epsilon": "accounting",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
@@ -53,8 +57,10 @@ __all__ = [
     "Schema",
     "Survey",
     "Tally",
+    "amplification",
     "deviation",
     "engines",
+    "local_epsilon",
     "mechanism",
     "plan",
     "recalibrate",
