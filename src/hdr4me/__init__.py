@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hdr4me import checks as checks
     from hdr4me import engines as engines
     from hdr4me import errors as errors
+    from hdr4me.accounting import amplification as amplification
+    from hdr4me.accounting import local_epsilon as local_epsilon
     from hdr4me.auditing import audit as audit
     from hdr4me.channels import Channel as Channel
     from hdr4me.channels import Entries as Entries
@@ -68,11 +70,13 @@ _HOMES = {
     "Survey": "survey",
     "Table": "channels",
     "Tally": "tally",
+    "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
+    "local_epsilon": "accounting",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
@@ -102,6 +106,7 @@ __all__ = [
     "Survey",
     "Table",
     "Tally",
+    "amplification",
     "ask",
     "audit",
     "channels",
@@ -111,6 +116,7 @@ __all__ = [
     "errors",
     "estimate",
     "exact",
+    "local_epsilon",
     "mechanism",
     "plan",
     "recalibrate",

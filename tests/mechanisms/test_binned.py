@@ -12,7 +12,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import exact, mechanism
-from hdr4me.mechanisms.exactness import exp_lower
+from hdr4me.channels.proof import exp_lower
 
 
 @dataclass(frozen=True)
