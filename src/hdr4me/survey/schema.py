@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tomllib
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey.canonical import parse, shallow
 
 __all__ = ["MAX_DIMENSIONS", "Categorical", "Dimension", "Numeric", "Schema", "label"]
 
@@ -202,7 +202,7 @@ class Schema:
         """Read a schema from a JSON or a TOML file (by its suffix)."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
-            document = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
+            document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not a schema: {error}".replace("\n", " ")) from error
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.budget import check_budget, check_tables, split_budget
-from hdr4me.survey.canonical import fingerprint, no_twins
+from hdr4me.survey.canonical import fingerprint, parse
 from hdr4me.survey.randomizer import Randomizer
 from hdr4me.survey.schema import Schema
 
@@ -200,8 +200,8 @@ class Survey:
     def from_json(cls, text: str | bytes) -> Survey:
         """Read a document and check all of it: version, schema, tables, privacy, fingerprint."""
         try:
-            document = json.loads(text, object_pairs_hook=no_twins)
-        except (ValueError, RecursionError) as error:
+            document = parse(text)
+        except ValueError as error:
             raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise FormatError(f"not a survey: its format is not {FORMAT!r}")
