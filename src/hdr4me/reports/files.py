@@ -116,7 +116,7 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
         if not file.is_dir() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
     ]
     if not found:
-        raise FormatError(f"{path} is a folder without files")
+        raise FormatError(f"{path} is a folder without files of reports")
     return sorted(found)
 
 
