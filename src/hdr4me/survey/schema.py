@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.dimensions import Dimension, dimension_from_dict, first_twice
 
 __all__ = ["MAX_DIMENSIONS", "Schema"]
@@ -83,7 +83,7 @@ class Schema:
         """Read a schema from a JSON or a TOML file (by its suffix)."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
-            document = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
+            document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not a schema: {error}".replace("\n", " ")) from error
         try:
