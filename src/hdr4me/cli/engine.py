@@ -15,6 +15,8 @@ from hdr4me.errors import FormatError, InvalidInput
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hdr4me.records import Account, RecordFiles
+    from hdr4me.records.account import OnAccount
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
@@ -29,8 +31,11 @@ MASTER = Annotated[
 class Worker(Protocol):
     """What a command asks of an engine."""
 
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
-        """Write the reports of a file of records; how many there are."""
+    def perturb(self, survey: Survey, records: RecordFiles, output: Path, on_account: OnAccount) -> int:
+        """Write the reports of files of records; how many there are."""
+
+    def account(self, survey: Survey, records: RecordFiles) -> Account:
+        """What is in the records, without making a report."""
 
     def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
         """Count files of reports; bad ones go to the quarantine, or the first one is an error."""
@@ -56,11 +61,18 @@ def open_engine(engine: str, master: str | None) -> Iterator[Worker]:
 
 
 class _Local:
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
+    def perturb(self, survey: Survey, records: RecordFiles, output: Path, on_account: OnAccount) -> int:
         from hdr4me.engines import Local, count_records
 
-        with progress("perturbing", count_records(records)) as advance:
-            return Local().perturb(records, survey, output, progress=advance)
+        sizes = [count_records(path) for path in records.files()]
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        with progress("perturbing", total) as advance:
+            return Local().perturb(records, survey, output, progress=advance, on_account=on_account)
+
+    def account(self, survey: Survey, records: RecordFiles) -> Account:
+        from hdr4me.engines import Local
+
+        return Local().account(records, survey)
 
     def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
         from hdr4me.engines import Local, count_records
@@ -85,8 +97,11 @@ class _Spark:
 
         self._engine = spark(session)
 
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
-        return self._engine.perturb(records, survey, output)
+    def perturb(self, survey: Survey, records: RecordFiles, output: Path, on_account: OnAccount) -> int:
+        return self._engine.perturb(records, survey, output, on_account=on_account)
+
+    def account(self, survey: Survey, records: RecordFiles) -> Account:
+        return self._engine.account(records, survey)
 
     def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
         counted = self._engine.tally(list(reports), survey, quarantine=quarantine)

@@ -10,9 +10,8 @@ import math
 from typing import Any
 
 from hdr4me.survey import Categorical, Numeric
-from hdr4me.survey.schema import label
 
-__all__ = ["FRACTION_BITS", "category", "number", "position"]
+__all__ = ["FRACTION_BITS", "as_number", "category", "number", "position"]
 
 FRACTION_BITS = 16
 """A position is a level and sixteen bits of the way to the next one."""
@@ -21,22 +20,34 @@ FRACTION_BITS = 16
 def number(dimension: Numeric, value: Any) -> float:
     """The value inside [low, high]: NaN, None and what is no number become the default; the rest is clamped.
 
-    Text is read as a number if it is one, as CSV files have it; ±inf is out of range like any other large number.
+    Text is read as a number if it is one, as CSV files have it; ±inf is out of range like any other large number. The
+    texts true and false, in any case, are 1 and 0, as truth values are.
 
     >>> age = Numeric("age", 0, 120, default=40)
     >>> [number(age, x) for x in (31, "31", -5, 1e400, float("nan"), None, "?", 10**400, True)]
     [31.0, 31.0, 0.0, 120.0, 40.0, 40.0, 40.0, 120.0, 1.0]
     """
-    try:
-        found = _as_float(value)
-    except Exception:  # a value may be an object that raises anything at all
-        found = math.nan
+    found = as_number(value)
     if math.isnan(found):
         return dimension.default
     return min(max(found, dimension.low), dimension.high)
 
 
+def as_number(value: Any) -> float:
+    """The number that a value is or says, wherever it lies; NaN if it is none.
+
+    >>> [as_number(x) for x in (31, " 31 ", "TRUE", "12 min", None, -(10**400))]
+    [31.0, 31.0, 1.0, nan, nan, -inf]
+    """
+    try:
+        return _as_float(value)
+    except Exception:  # a value may be an object that raises anything at all
+        return math.nan
+
+
 def _as_float(value: Any) -> float:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
     try:
         return float(value)
     except OverflowError:  # a whole number beyond every float
@@ -60,8 +71,7 @@ def category(dimension: Categorical, value: Any) -> int:
     (1, 0)
     """
     try:
-        text = label(value)
-        found = None if text is None else dimension.index.get(text)
+        found = dimension.find(value)
     except Exception:
         found = None
     return dimension.index[dimension.default] if found is None else found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +17,15 @@ from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["MAX_DIMENSIONS", "Categorical", "Dimension", "Numeric", "Schema", "label"]
+__all__ = ["MAX_DIMENSIONS", "MISSING", "Categorical", "Dimension", "Numeric", "Schema", "label"]
 
 NARROWEST = 1e-290
 """Below this width the number of levels per unit is no longer a float."""
 MAX_DIMENSIONS = 65536
 """A report names a dimension in two bytes."""
+MISSING = "missing"
+"""The category of a missing value where a dimension is optional."""
+_WHOLE = re.compile("-?[0-9]+[.]0+")
 
 
 @dataclass(frozen=True)
@@ -66,23 +71,32 @@ class Numeric:
 class Categorical:
     """One of `categories`; `default` (the first unless given) stands for a missing or unknown one.
 
-    Categories are strings; whole numbers and truth values are taken by their `label`.
+    Categories are strings; whole numbers and truth values are taken by their `label`. With `optional` there is one
+    more category, "missing", and it is the default: how many have no (known) value is then an answer.
 
     >>> Categorical("smoker", ["no", "yes"]).default
     'no'
     >>> Categorical("rooms", [1, 2, 3]).categories
     ('1', '2', '3')
+    >>> Categorical("smoker", ["no", "yes"], optional=True)
+    Categorical(name='smoker', categories=('no', 'yes', 'missing'), default='missing')
     """
 
     name: str
     categories: tuple[str, ...]
     default: str
 
-    def __init__(self, name: str, categories: Iterable[Any], default: Any = None) -> None:
+    def __init__(
+        self, name: str, categories: Iterable[Any], default: Any = None, *, optional: bool = False
+    ) -> None:
         _check_name(name)
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
             raise InvalidInput(f"dimension {name!r}: categories = {categories!r} must be a list")
         labels = tuple(self._checked(name, category) for category in categories)
+        if not isinstance(optional, bool) or (optional and default is not None):
+            raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+        if optional:
+            labels, default = (*labels, MISSING), MISSING
         if len(labels) < 2 or len(labels) > MAX_DIMENSIONS:
             raise InvalidInput(f"dimension {name!r} has {len(labels)} categories: 2 to 65536 are allowed")
         if len(set(labels)) < len(labels):
@@ -106,6 +120,34 @@ class Categorical:
     def index(self) -> Mapping[str, int]:
         """The number of each category."""
         return {category: i for i, category in enumerate(self.categories)}
+
+    @cached_property
+    def _by_meaning(self) -> Mapping[str, int]:
+        """The number of the only category of each meaning."""
+        meanings = [_meaning(category) for category in self.categories]
+        counts = Counter(meanings)
+        return {meaning: i for i, meaning in enumerate(meanings) if counts[meaning] == 1}
+
+    @property
+    def optional(self) -> bool:
+        """Whether a missing value is a category of its own."""
+        return self.default == self.categories[-1] == MISSING
+
+    def find(self, value: Any) -> int | None:
+        """The number of the category that a value names, or None.
+
+        It is the category that is the value's label. If there is none, it is the only category with the label's
+        meaning: `True`, `TRUE` and `true` mean the same, and so do `3.0` and `3`.
+
+        >>> night = Categorical("night", ["False", "True"])
+        >>> night.find("True"), night.find("true"), night.find(True), night.find("yes")
+        (1, 1, 1, None)
+        """
+        text = label(value)
+        if text is None:
+            return None
+        found = self.index.get(text)
+        return self._by_meaning.get(_meaning(text)) if found is None else found
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -135,6 +177,18 @@ def label(value: Any) -> str | None:
     if isinstance(value, Integral):
         return str(int(value))
     return None
+
+
+def _meaning(text: str) -> str:
+    """Truth values in lower case and whole numbers without their zeros after the point; any other text as it is.
+
+    >>> [_meaning(x) for x in ("TRUE", "False", "3.0", "-7.000", "3.5", "Yes")]
+    ['true', 'false', '3', '-7', '3.5', 'Yes']
+    """
+    lower = text.lower()
+    if lower in ("true", "false"):
+        return lower
+    return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
 
 
 class Schema:
@@ -199,12 +253,16 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema from a JSON or a TOML file (by its suffix)."""
+        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
             document = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not a schema: {error}".replace("\n", " ")) from error
+        if isinstance(document, dict) and document.get("format") == "hdr4me-survey":
+            from hdr4me.survey.survey import Survey
+
+            return Survey.load(path).schema
         try:
             return cls.from_dict(document)
         except (FormatError, InvalidInput) as error:
@@ -219,12 +277,12 @@ class Schema:
         categories: Mapping[str, Sequence[Any]] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Schema:
-        """Take names and types from a Parquet or CSV file; ranges and categories come from the caller.
+        """Take names and types from a file of records; ranges and categories come from the caller.
 
         A numeric column without a range, or a text column without categories, is an error: reading them off
         the data would publish its extreme or its rarest record.
         """
-        from hdr4me.survey.infer import infer
+        from hdr4me.records.infer import infer
 
         return infer(path, ranges=ranges or {}, categories=categories or {}, columns=columns)
 
@@ -241,10 +299,10 @@ def _dimension(item: Any) -> Dimension:
     if allowed is None:
         raise FormatError(f"dimension {name!r}: type = {kind!r} must be numeric or categorical")
     needed = allowed | {"name"}
-    if not needed <= set(fields) <= needed | {"default"}:
-        raise FormatError(
-            f"dimension {name!r} has fields {sorted(fields)}, expected {sorted(needed)} and default"
-        )
+    more = {"default", "optional"} if kind == "categorical" else {"default"}
+    if not needed <= set(fields) <= needed | more:
+        expected = f"{sorted(needed)} and {' or '.join(sorted(more))}"
+        raise FormatError(f"dimension {name!r} has fields {sorted(fields)}, expected {expected}")
     return Numeric(**fields) if kind == "numeric" else Categorical(**fields)
 
 

@@ -41,12 +41,16 @@ def test_some_columns_and_other_readings(path) -> None:
 
 
 def test_every_column_without_a_range_is_named(path) -> None:
-    with pytest.raises(InvalidInput, match="'age', 'pay'"):
+    shown = (
+        "'age', 'pay'" if path.suffix == ".parquet" else "column 1, column 2"
+    )  # a first line may be a record
+    with pytest.raises(InvalidInput, match=shown):
         Schema.infer(path, categories=TOWNS)
 
 
 def test_categories_are_never_read_off_the_data(path) -> None:
-    with pytest.raises(InvalidInput, match="text columns without categories: 'town'"):
+    shown = "'town'" if path.suffix == ".parquet" else "column 3"
+    with pytest.raises(InvalidInput, match=f"text columns without categories: {shown}"):
         Schema.infer(path, ranges=RANGES)
 
 
@@ -77,11 +81,12 @@ def test_types_that_cannot_be_asked(tmp_path) -> None:
 def test_broken_files(tmp_path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(FormatError, match="not a whole file of Parquet, Arrow IPC or CSV"):
+    with pytest.raises(FormatError, match="not a whole file of Parquet, Arrow IPC or text"):
         Schema.infer(path)
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="not a whole file of Parquet, Arrow IPC or CSV"):
+    with pytest.raises(FormatError, match="is empty"):
         Schema.infer(path)
+    path = tmp_path / "x.csv"
     path.write_bytes(b"a,a\n1,2\n")
     with pytest.raises(FormatError, match="same name"):
         Schema.infer(path)
