@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hdr4me.planner import plan as plan
     from hdr4me.recalibration import Recalibration as Recalibration
     from hdr4me.recalibration import recalibrate as recalibrate
+    from hdr4me.records import infer_schema as infer_schema
     from hdr4me.reports import Report as Report
     from hdr4me.simulation import simulate as simulate
     from hdr4me.statistics import Answer as Answer
@@ -76,6 +77,7 @@ _HOMES = {
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
+    "infer_schema": "records",
     "local_epsilon": "accounting",
     "mechanism": "mechanisms",
     "plan": "planner",
@@ -116,6 +118,7 @@ __all__ = [
     "errors",
     "estimate",
     "exact",
+    "infer_schema",
     "local_epsilon",
     "mechanism",
     "plan",

@@ -53,8 +53,8 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
 
 
 def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdr4me.engines.records.batch_rows", lambda survey: 100)
-    table = pa.table({"age": range(250), "colour": ["red"] * 250, "rooms": [1] * 250})
+    monkeypatch.setattr("hdr4me.records.reading.batch_rows", lambda survey: 100)
+    table = pa.table({"age": [31] * 250, "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
     n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
     assert (n, steps) == (250, [100, 100, 50])

@@ -45,7 +45,7 @@ def tally_files(
     worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
 ) -> Tally:
     """Count files of reports with a progress bar, and say what the quarantine had no room for."""
-    from hdr4me.engines import count_records
+    from hdr4me.records import count_records
     from hdr4me.reports.files import files_of
 
     sizes = [count_records(file) for path in reports for file in files_of(path)]

@@ -86,7 +86,7 @@ def estimate(
         print_json(
             {
                 "survey": tally.survey.fingerprint,
-                "users": tally.n_reports,
+                "reports": tally.n_reports,
                 "rejected": tally.rejected,
                 "level": level,
                 "simultaneous": simultaneous,
@@ -97,7 +97,7 @@ def estimate(
     elif csv is None:
         told = [c for c in COLUMNS if any(row[c] not in (None, "ok") for row in rows)]
         print_table(
-            f"{tally.n_reports:,} users, {100 * level:g} % intervals"
+            f"{tally.n_reports:,} reports, {100 * level:g} % intervals"
             + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
             [[row[column] for column in told] for row in rows],

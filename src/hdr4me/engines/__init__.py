@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from hdr4me.engines.local import Local as Local
     from hdr4me.engines.protocol import ENGINES as ENGINES
     from hdr4me.engines.protocol import Engine as Engine
-    from hdr4me.engines.records import count_records as count_records
     from hdr4me.engines.spark_engine import Spark as Spark
     from hdr4me.engines.spark_engine import spark as spark
     from hdr4me.engines.spark_session import open_session as open_session
     from hdr4me.engines.spark_stream import committed_tally as committed_tally
+    from hdr4me.records.reading import count_records as count_records
 
 __all__ = ["ENGINES", "Engine", "Local", "Spark", "committed_tally", "count_records", "open_session", "spark"]
 
@@ -27,7 +27,7 @@ _HOMES = {
     "Local": "local",
     "Spark": "spark_engine",
     "committed_tally": "spark_stream",
-    "count_records": "records",
+    "count_records": "hdr4me.records.reading",
     "open_session": "spark_session",
     "spark": "spark_engine",
 }
@@ -36,4 +36,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'hdr4me.engines' has no attribute {name!r}")
-    return getattr(import_module(f"hdr4me.engines.{_HOMES[name]}"), name)
+    home = _HOMES[name] if "." in _HOMES[name] else f"hdr4me.engines.{_HOMES[name]}"
+    return getattr(import_module(home), name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hdr4me.records.account import Account, OnAccount, judge
 from hdr4me.registry import Registry
 
 if TYPE_CHECKING:
@@ -23,12 +24,18 @@ Progress = Callable[[int], None]
 class Engine(Protocol):
     """Where the work is done. Every engine gives the same counts for the same reports.
 
-    An engine of another package has these two methods and registers how it is opened in `ENGINES`; the command line
+    An engine of another package has these three methods and registers how it is opened in `ENGINES`; the command line
     then knows it as `--engine NAME`, and `hdr4me.checks.check_engine` says whether it keeps the contract.
     """
 
     def perturb(
-        self, records: Any, survey: Survey, target: FilePath, *, progress: Progress | None = None
+        self,
+        records: Any,
+        survey: Survey,
+        target: FilePath,
+        *,
+        progress: Progress | None = None,
+        on_account: OnAccount = judge,
     ) -> int:
         """Write the reports of records to `target`, whole or not at all; returns how many there are.
 
@@ -42,6 +49,17 @@ class Engine(Protocol):
             Where reports are written.
         progress
             Called with the number of records done since the last call.
+        on_account
+            Takes the account of the records before the reports appear; what it raises leaves nothing written.
+        """
+
+    def account(self, records: Any, survey: Survey) -> Account:
+        """What `perturb` would find in the records, without making a report.
+
+        Parameters
+        ----------
+        records, survey
+            As for `perturb`.
         """
 
     def tally(
