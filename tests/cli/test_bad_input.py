@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hdr4me.survey.canonical import fingerprint
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -126,8 +128,9 @@ def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path
     """Tables are proven again whenever a survey is read: a document that claims less than it leaks is no use."""
     document = json.loads(collected.survey.read_text())
     document["epsilon"] = 1.0
-    for table in document["randomizers"]:
-        table["epsilon"] = 1.0
+    for channel in document["channels"]:
+        channel["epsilon"] = 1.0
+    document["fingerprint"] = fingerprint(document)
     path = tmp_path / "leak.json"
     path.write_text(json.dumps(document))
     assert "leaks" in plain("audit", path)

@@ -30,7 +30,7 @@ def test_survey_shows_what_it_wrote(run, collected) -> None:
     shown = run("survey", collected.survey, "--json").json
     assert shown["n_dims"] == 3
     assert shown["epsilon"] == 2.0
-    assert {table["kind"] for table in shown["tables"]} == {"value", "category"}
+    assert {channel["kind"] for channel in shown["channels"]} == {"table", "heavy_set"}
     assert "duchi" in run("survey", collected.survey).out
 
 

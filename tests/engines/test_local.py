@@ -96,7 +96,9 @@ def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) 
 
 
 def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tmp_path: Path) -> None:
-    bad = np.full((3, mixed_survey.report_size), 9, np.uint8)
+    slots = np.full((3, 3, mixed_survey.slot_size), 9, np.uint8)  # a code that no question has
+    slots[:, :, 0], slots[:, :, 1] = np.arange(3), 0
+    bad = slots.reshape(3, mixed_survey.report_size)
     paths = [tmp_path / f"{i}.arrow" for i in range(4)]
     for path in paths:
         with write_reports(path, mixed_survey) as writer:

@@ -60,12 +60,12 @@ def _say_left_out(quarantine: Path | None, n_rejected: int) -> None:
     """A quarantine has a limit: bad reports beyond it are only counted."""
     from hdr4me.reports.quarantine import QUARANTINE_BYTES
 
-    if quarantine is None or not quarantine.is_file() or quarantine.stat().st_size < QUARANTINE_BYTES // 2:
+    if not n_rejected or quarantine is None or not quarantine.is_file():
         return
     with quarantine.open("rb") as file:
         n_written = sum(b"beyond the quarantine's limit" not in line for line in file)
     if n_written < n_rejected:
         print_note(
             f"note: {quarantine} reached its limit of {QUARANTINE_BYTES >> 20} MiB: "
-            f"{n_rejected - n_written:,} more bad reports are only counted"
+            f"it holds {n_written:,} bad reports, {n_rejected - n_written:,} more are only counted"
         )
