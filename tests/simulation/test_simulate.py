@@ -11,7 +11,7 @@ from hdr4me.kernels.simulate import fused
 from hdr4me.mechanisms import mechanism
 from hdr4me.simulation import aggregate
 from hdr4me.simulation.aggregate import simulate_sums
-from hdr4me.simulation.simulate import law_of, simulate, simulate_values
+from hdr4me.simulation.simulate import known_to_kernels, law_of, simulate, simulate_values
 
 NAMES = ["laplace", "scdf", "staircase", "duchi", "piecewise", "hybrid", "square_wave"]
 EPSILONS = [1e-6, 0.3, 1.0, 5.0, 40.0]
@@ -44,7 +44,7 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
     n, d = 20_000, 10
     mech = mechanism(name, epsilon=epsilon)
     values = np.random.default_rng(1).uniform(0, 1, (n, d))
-    found = simulate(mech, values, seed=5)
+    found = simulate(mech, values, seed=5, n_sampled=d)
     mean, variance = mech.mean(values).sum(0), mech.variance(values).sum(0)
     assert (np.abs(found.total - mean) < 6 * np.sqrt(variance)).all()
     spread = found.squares.sum() / (mech.variance(values) + mech.mean(values) ** 2).sum()
@@ -71,7 +71,7 @@ def test_sums_are_those_of_the_values(name: str, monkeypatch: pytest.MonkeyPatch
     mech = mechanism(name, epsilon=1.0)
     values = np.random.default_rng(3).uniform(0, 1, (1_503, 21))
     x = simulate_values(mech, values, seed=4, threads=2)
-    found = simulate(mech, values, seed=4)
+    found = simulate(mech, values, seed=4, n_sampled=21)
     # Sums of 1,503 doubles in another order: a few units of 1e-16 times √n.
     assert np.allclose(found.total, x.sum(0), rtol=1e-12, atol=1e-9)
     assert np.allclose(found.squares, (x**2).sum(0), rtol=1e-12)
@@ -111,8 +111,8 @@ def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -
 def test_single_precision_and_other_layouts_are_taken() -> None:
     mech = mechanism("piecewise", epsilon=1.0)
     values = np.random.default_rng(8).uniform(-1, 1, (300, 7)).astype(np.float32)
-    single = simulate(mech, values, seed=1).total
-    double = simulate(mech, np.asfortranarray(values.astype(np.float64)), seed=1).total
+    single = simulate(mech, values, seed=1, n_sampled=7).total
+    double = simulate(mech, np.asfortranarray(values.astype(np.float64)), seed=1, n_sampled=7).total
     assert np.allclose(single, double, rtol=1e-6, atol=1e-4)
 
 
@@ -146,7 +146,7 @@ def test_shortcuts_have_the_law_of_the_sums(name: str) -> None:
     column = np.random.default_rng(4).uniform(0, 1, 25)
     values = np.tile(column, (4_000, 1)).T
     quick = simulate_sums(mech, values, np.random.default_rng(5))
-    plain = simulate(mech, values, seed=6).total
+    plain = simulate(mech, values, seed=6, n_sampled=4_000).total
     assert stats.ks_2samp(quick, plain).pvalue > 1e-4
 
 
@@ -157,3 +157,30 @@ def test_shortcuts_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> 
         assert simulate_sums(mechanism(name, epsilon=0.1), values, rng).shape == (2,)
     with pytest.raises(NameError):
         simulate_sums(mechanism("piecewise", epsilon=4.0), values, rng)
+
+
+@pytest.mark.parametrize("n_sampled", [1, 3])
+def test_a_law_that_depends_on_the_size_of_t(n_sampled: int) -> None:
+    """Three-outputs is not affine in t: read at t = 0 and 1 only, its variance would come out at half. 6 σ, seeded."""
+    mech = mechanism("three_outputs", epsilon=1.2)
+    assert not known_to_kernels(mech)
+    n, d = 40_000, 3
+    values = np.random.default_rng(1).uniform(-1, 1, (n, d))
+    found = simulate(mech, values, seed=5, n_sampled=n_sampled)
+    assert found.n_reports.sum() == n * n_sampled
+    sd = np.sqrt((mech.variance(values).mean(0) + values.var(0)) / found.n_reports)
+    assert (np.abs(found.mean - values.mean(0)) < 6 * sd).all()
+    second = (mech.variance(values) + values**2).mean()
+    assert found.squares.sum() / found.n_reports.sum() == pytest.approx(second, rel=0.02)
+    again = simulate(mech, values, seed=5, n_sampled=n_sampled, threads=2)
+    assert again.total.tobytes() == found.total.tobytes()
+
+
+def test_one_dimension_is_sent_unless_more_are_asked_for() -> None:
+    assert simulate(mechanism("duchi", epsilon=1.0), np.zeros((50, 4)), seed=1).n_reports.sum() == 50
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 30.0])
+def test_the_papers_laws_are_known_to_the_kernels(name: str, epsilon: float) -> None:
+    assert known_to_kernels(mechanism(name, epsilon=epsilon))

@@ -39,7 +39,7 @@ def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Genera
         share = float(mechanism.parts(np.zeros(1)).weight[1, 0])
         if share < _WORTH_SKIPPING:
             return _by_skipping(mechanism, data, share, rng)
-    return simulate(mechanism, data, seed=int(rng.integers(2**63))).total
+    return simulate(mechanism, data, seed=int(rng.integers(2**63)), n_sampled=d).total
 
 
 def _by_skipping(mechanism: UniformMixture, data: Floats, share: float, rng: np.random.Generator) -> Floats:

@@ -11,10 +11,11 @@ from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
 from hdr4me.kernels.simulate.fused import accumulate, perturb_values
 from hdr4me.mechanisms.laplace import Laplace
-from hdr4me.mechanisms.law import Mechanism, UniformMixture
+from hdr4me.mechanisms.law import Mechanism, UniformMixture, probe_points
 from hdr4me.mechanisms.staircase import StaircaseFamily
+from hdr4me.simulation.any_law import accumulate_any
 
-__all__ = ["Simulated", "law_of", "simulate", "simulate_values"]
+__all__ = ["Simulated", "known_to_kernels", "law_of", "simulate", "simulate_values"]
 
 Floats = NDArray[np.float64]
 
@@ -34,22 +35,40 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int | None = None, threads: int = 1
+    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
 ) -> Simulated:
     """Perturb values [n, d] (in the mechanism's domain) and sum the reports, without keeping them.
 
-    Each user sends `n_sampled` dimensions (all, unless given), drawn without replacement. The same seed gives the same
-    bits on any number of threads.
+    Parameters
+    ----------
+    mechanism
+        A law under the budget of one value. One that the kernels do not know is sampled by its own `sample`.
+    values
+        One row per user, one column per dimension.
+    seed
+        The same seed gives the same bits on any number of threads.
+    n_sampled
+        How many dimensions each user sends, drawn without replacement.
+    threads
+        How many threads the kernels use.
 
+    Returns
+    -------
+    Simulated
+        Sums, sums of squares and numbers of reports.
+
+    Examples
+    --------
     >>> from hdr4me.mechanisms import mechanism
-    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1)
+    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, n_sampled=2)
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
     data, chosen = _checked(mechanism, values), seed
-    n_sampled = data.shape[1] if n_sampled is None else n_sampled
     if not 1 <= n_sampled <= data.shape[1]:
-        raise InvalidInput(f"n_sampled = {n_sampled} must be from 1 to {data.shape[1]}")
+        raise InvalidInput.of("n_sampled", n_sampled, f"a whole number from 1 to {data.shape[1]}")
+    if not known_to_kernels(mechanism):
+        return Simulated(*accumulate_any(mechanism, data, n_sampled, _seed(chosen)))
     family, law = law_of(mechanism)
     return Simulated(*accumulate(data, family, law, n_sampled=n_sampled, seed=_seed(chosen), threads=threads))
 
@@ -63,7 +82,8 @@ def simulate_values(mechanism: Mechanism, values: ArrayLike, *, seed: int, threa
 def law_of(mechanism: Mechanism) -> tuple[int, Floats]:
     """The kernel's family and parameters, all taken from the mechanism's own law.
 
-    In every uniform mixture centre and weight of a part are affine in t, so two values of t determine them.
+    Centre and weight of every part must be affine in t, which is checked (`known_to_kernels`): then two values of t
+    determine them.
     """
     if isinstance(mechanism, Laplace):
         return LAPLACE, np.array([[mechanism.scale]])
@@ -72,9 +92,26 @@ def law_of(mechanism: Mechanism) -> tuple[int, Floats]:
         flat = _interval(0.0, mass, top / 2, top / 2)
         step = _interval(mass, 1 - mass, top + 1.0, 1.0) if mass < 1 else (top, 0.0)
         return STEPS, np.array([[1 / mechanism.epsilon, 1 + mass, 0, 0, 0], [*flat, *step, 2.0]])
-    if isinstance(mechanism, UniformMixture):
+    if isinstance(mechanism, UniformMixture) and known_to_kernels(mechanism):
         return _mixture(mechanism)
-    raise InvalidInput(f"mechanism {mechanism.name!r} has no continuous law to simulate")
+    raise InvalidInput.of("mechanism", mechanism.name, "its law is not one that the kernels simulate")
+
+
+def known_to_kernels(mechanism: Mechanism) -> bool:
+    """Do the kernels simulate this law? A mixture only if, wherever it is probed, its parts are affine in t."""
+    if isinstance(mechanism, Laplace | StaircaseFamily):
+        return True
+    if not isinstance(mechanism, UniformMixture):
+        return False
+    t = probe_points(*mechanism.domain)
+    parts = mechanism.parts(t)
+    at, share = np.array([t[0], t[-1]]), (t - t[0]) / (t[-1] - t[0])
+    ends = mechanism.parts(at)
+    here, there = mechanism.mean(t) + parts.offset, mechanism.mean(at) + ends.offset
+    return all(
+        np.allclose(inside, end[:, :1] + (end[:, 1:] - end[:, :1]) * share, rtol=1e-9, atol=1e-9)
+        for inside, end in ((parts.weight, ends.weight), (here, there), (parts.half_width, ends.half_width))
+    )
 
 
 def _mixture(mechanism: UniformMixture) -> tuple[int, Floats]:
