@@ -86,7 +86,7 @@ def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Genera
         return np.asarray(data.sum(0) + laplace_noise_sums(mechanism.scale, n, d, rng))
     if way == SKIPPING and isinstance(mechanism, UniformMixture):
         return _by_skipping(mechanism, data, rng)
-    return simulate(mechanism, data, seed=int(rng.integers(2**63))).total
+    return simulate(mechanism, data, seed=int(rng.integers(2**63)), n_sampled=d).total
 
 
 def _by_skipping(mechanism: UniformMixture, data: Floats, rng: np.random.Generator) -> Floats:

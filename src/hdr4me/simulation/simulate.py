@@ -33,7 +33,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int | None = None, threads: int = 1
+    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
 ) -> Simulated:
     """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
 
@@ -49,8 +49,7 @@ def simulate(
     seed
         A whole number from 0; the same seed gives the same bits on any number of threads.
     n_sampled
-        How many dimensions each user reports, drawn without replacement. Without it each user reports all of them: the
-        budget of one value is the mechanism's, whatever the number of dimensions.
+        How many dimensions each user reports, drawn without replacement.
     threads
         How many threads the fused kernel uses.
 
@@ -67,7 +66,7 @@ def simulate(
     Examples
     --------
     >>> from hdr4me.mechanisms import mechanism
-    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1)
+    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, n_sampled=2)
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
@@ -77,9 +76,8 @@ def simulate(
             "hd.mechanism('piecewise', epsilon=1.0)"
         )
     data, checked_seed = _checked(mechanism, values), _seed(seed)
-    n_sampled = data.shape[1] if n_sampled is None else n_sampled
     if not 1 <= n_sampled <= data.shape[1]:
-        raise InvalidInput(f"n_sampled = {n_sampled} must be from 1 to {data.shape[1]}")
+        raise InvalidInput.of("n_sampled", n_sampled, f"a whole number from 1 to {data.shape[1]}")
     fused = fused_law(mechanism)
     if fused is None:
         return Simulated(*accumulate_plainly(mechanism, data, n_sampled=n_sampled, seed=checked_seed))
