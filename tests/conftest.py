@@ -65,12 +65,8 @@ def make_mixed(n_sampled: int = 2, name: str = "") -> Survey:
             Categorical("pet", ["none", "cat", "dog"]),
         ]
     )
-    questions = [
-        Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))
-    ]
-    return Survey.from_questions(
-        schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name
-    )
+    questions = [Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))]
+    return Survey.from_questions(schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name)
 
 
 @pytest.fixture(scope="session")

@@ -169,7 +169,7 @@ def test_far_tails_keep_their_digits() -> None:
 
 
 def test_the_dominating_law_keeps_mass_and_mean() -> None:
-    table = table_blanket(one_number(2.0, "piecewise").randomizer(0).weights)
+    table = table_blanket(one_number(2.0, "piecewise").channels[0].rows)
     for factor in (1.0, 1.2, 3.0):
         law, _ = spread([(table, 1.0)], [table.pairs], factor)
         assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
@@ -179,7 +179,7 @@ def test_the_dominating_law_keeps_mass_and_mean() -> None:
 
 @pytest.mark.parametrize("mechanism", ["piecewise", "optimal", "laplace"])
 def test_the_dominating_law_is_above_every_pair(mechanism: str) -> None:
-    table = table_blanket(one_number(2.0, mechanism).randomizer(0).weights)
+    table = table_blanket(one_number(2.0, mechanism).channels[0].rows)
     crowd = Crowd(((table, 1.0),), 2.0)
     every = crowd.log_delta(0.2, 3_000)
     rng = np.random.default_rng(3)

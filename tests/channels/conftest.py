@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,14 +20,12 @@ class Walk:
     """Draws that take the given branches, and the first one where none is given.
 
     A number below n has n branches. A word of 32 bits is only ever compared with the `cuts`: it has two branches for
-    each interval between two of them, the interval's first and last word, so that a comparison that is off by one shows.
+    each interval between two of them, the interval's first and last word. A comparison that is off by one shows.
     """
 
     def __init__(self, cuts: Sequence[int], branches: Sequence[int]) -> None:
         ends = [0, *sorted(set(cuts) - {0, ONE}), ONE]
-        self.words = [
-            (word, Fraction(b - a, 2 * ONE)) for a, b in zip(ends, ends[1:], strict=False) for word in (a, b - 1)
-        ]
+        self.words = [(word, Fraction(b - a, 2 * ONE)) for a, b in pairwise(ends) for word in (a, b - 1)]
         self.given = list(branches)
         self.taken: list[tuple[int, int]] = []
         self.probability = Fraction(1)

@@ -117,7 +117,8 @@ def test_through_a_document(channel: Entries) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"more": 1}, {"size": "3"}, {"size": 3.0}, {"decode": 3}, {"weights": [[0.5]]}, {"epsilon": None}]
+    "change",
+    [{"more": 1}, {"size": "3"}, {"size": 3.0}, {"decode": 3}, {"weights": [[0.5]]}, {"epsilon": None}],
 )
 def test_documents_of_the_wrong_types(change: dict[str, Any]) -> None:
     with pytest.raises(FormatError):

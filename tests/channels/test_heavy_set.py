@@ -54,7 +54,10 @@ def test_shares_and_decoding_are_exact(v: int, w: int) -> None:
     assert channel.shares == (float(p), float(q))
     equal, other = (1 - q) / (p - q), -q / (p - q)
     assert channel.decode == (float(equal), float(other))
-    for share, mean, variance in ((q, 0, channel.indicator_variances[0]), (p, 1, channel.indicator_variances[1])):
+    for share, mean, variance in (
+        (q, 0, channel.indicator_variances[0]),
+        (p, 1, channel.indicator_variances[1]),
+    ):
         assert share * equal + (1 - share) * other == mean
         assert variance == pytest.approx(float(share * equal**2 + (1 - share) * other**2 - mean), rel=1e-12)
 
@@ -174,7 +177,7 @@ def test_a_tampered_weight_is_refused() -> None:
 
 def test_a_budget_that_32_bits_cannot_express_is_refused() -> None:
     """Where W is no heavier than a uniform draw the channel would say nothing, or decode by a division by nought."""
-    with pytest.raises(InvalidInput, match="not more likely|cannot express"):
+    with pytest.raises(InvalidInput, match=r"not more likely|cannot express"):
         subset_selection(1e-12, 10)
     with pytest.raises(InvalidInput, match="cannot express"):
         response(1e-12, 10)

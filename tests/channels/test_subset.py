@@ -30,9 +30,7 @@ def test_a_set_is_sent_in_increasing_order(output: tuple[int, ...]) -> None:
     assert not Subset(4, 2).is_output(output)
 
 
-@pytest.mark.parametrize(
-    ("v", "size"), [(2, 1), (256, 1), (257, 2), (65536, 2), (65537, 4), (1 << 20, 4)]
-)
+@pytest.mark.parametrize(("v", "size"), [(2, 1), (256, 1), (257, 2), (65536, 2), (65537, 4), (1 << 20, 4)])
 def test_bytes_of_a_field(v: int, size: int) -> None:
     assert [field.size for field in Subset(v, 1).fields] == [size]
     assert Field(v).size == size

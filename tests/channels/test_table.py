@@ -29,7 +29,11 @@ def optional() -> Table:
 def pair() -> Table:
     """Two numbers of two levels, each by a coin of its own at ratio 3: four inputs, four cells."""
     coin = ((3, 1), (1, 3))
-    rows = tuple(tuple(coin[a][y] * coin[b][z] * (ONE // 16) for y in (0, 1) for z in (0, 1)) for a in (0, 1) for b in (0, 1))
+    rows = tuple(
+        tuple(coin[a][y] * coin[b][z] * (ONE // 16) for y in (0, 1) for z in (0, 1))
+        for a in (0, 1)
+        for b in (0, 1)
+    )
     decoders = {"value": (-2.0, -2.0, 2.0, 2.0), "value 2": (-2.0, 2.0, -2.0, 2.0)}
     return Table("pair", 2.2, decoders, rows, (Take("number", 2), Take("number", 2)))
 
@@ -173,7 +177,11 @@ def test_a_cell_that_is_hardly_ever_reported_excuses_no_error() -> None:
 
 def test_from_a_designed_table(value: Table) -> None:
     designed = Designed(
-        "three", 0.85, np.array(value.targets["value"]), np.array(value.decoders["value"]), np.array(value.weights)
+        "three",
+        0.85,
+        np.array(value.targets["value"]),
+        np.array(value.decoders["value"]),
+        np.array(value.weights),
     )
     assert designed.channel() == value
 

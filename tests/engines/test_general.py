@@ -136,7 +136,9 @@ def check_tally(tally: Tally, n: int, inputs: Sequence[Mapping[int, float]]) -> 
         answers = tally.n_answers(q)
         check(answers, n, float(survey.inclusion(q)), ("asked", q))
         law = counter_law(question.channel, inputs[q])
-        for counter, (count, p) in enumerate(zip(layout.of_question(tally.counts, q).tolist(), law, strict=True)):
+        for counter, (count, p) in enumerate(
+            zip(layout.of_question(tally.counts, q).tolist(), law, strict=True)
+        ):
             check(count, answers, p, (q, counter))
 
 

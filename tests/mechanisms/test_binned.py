@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
+from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import exact, mechanism
-from hdr4me.channels.proof import exp_lower
 
 
 @dataclass(frozen=True)

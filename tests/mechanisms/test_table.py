@@ -54,12 +54,12 @@ def test_arrays_are_frozen_copies():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epsilon": 1.0}, "privacy loss 3"),
+        ({"epsilon": 1.0}, "leaks a factor of 3, more than e\\^epsilon"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"weights": [[1, 2], [2, 1]]}, "sum to 2"),
         ({"weights": [[ONE + 1, -1], [HALF, HALF]]}, "sum to 2"),
         ({"weights": [3, 1]}, "shape"),
-        ({"weights": [[HALF, HALF]]}, "shape"),
+        ({"weights": [[HALF, HALF]]}, "2 levels and 2 decoded values for 1 rows"),
         ({"decode": [-2.0, 0.0, 2.0]}, "decoded values"),
         ({"levels": [-1.0, 0.0, 1.0]}, "levels"),
         ({"decode": [-2.0, np.inf]}, "finite"),

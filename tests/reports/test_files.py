@@ -51,9 +51,7 @@ def write_arrow(table: pa.Table, path) -> None:
 
 @pytest.mark.parametrize("name", ["mixed", "even"])
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_files_that_break_a_promise(
-    request: pytest.FixtureRequest, name: str, tmp_path, suffix: str
-) -> None:
+def test_files_that_break_a_promise(request: pytest.FixtureRequest, name: str, tmp_path, suffix: str) -> None:
     path, survey = tmp_path / f"a.{suffix}", request.getfixturevalue(name)
     for message, table in bad_files(survey).items():
         (pq.write_table if suffix == "parquet" else write_arrow)(table, path)
@@ -154,7 +152,9 @@ def test_the_longest_report_fits(all_sent: Survey) -> None:
     from hdr4me.reports.json import encode
     from hdr4me.reports.report import Report
 
-    longest = Report(all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4)))
+    longest = Report(
+        all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4))
+    )
     assert 2 * len(encode(longest)) <= longest_line(all_sent)
 
 

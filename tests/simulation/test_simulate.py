@@ -20,7 +20,9 @@ from hdr4me.simulation.simulate import simulate
 
 def simulate_values(mech, values, seed: int) -> np.ndarray:
     """The reports themselves: each value is a dimension that one user reports, so its total is the report."""
-    return simulate(mech, np.asarray(values).reshape(1, -1), seed=seed).total.reshape(np.shape(values))
+    return simulate(
+        mech, np.asarray(values).reshape(1, -1), seed=seed, n_sampled=np.size(values)
+    ).total.reshape(np.shape(values))
 
 
 NAMES = ["laplace", "scdf", "staircase", "duchi", "piecewise", "hybrid", "square_wave"]
@@ -54,7 +56,7 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
     n, d = 20_000, 10
     mech = mechanism(name, epsilon=epsilon)
     values = np.random.default_rng(1).uniform(0, 1, (n, d))
-    found = simulate(mech, values, seed=5)
+    found = simulate(mech, values, n_sampled=values.shape[1], seed=5)
     mean, variance = mech.mean(values).sum(0), mech.variance(values).sum(0)
     assert (np.abs(found.total - mean) < 6 * np.sqrt(variance)).all()
     spread = found.squares.sum() / (mech.variance(values) + mech.mean(values) ** 2).sum()
@@ -108,8 +110,10 @@ def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -
 def test_single_precision_and_other_layouts_are_taken() -> None:
     mech = mechanism("piecewise", epsilon=1.0)
     values = np.random.default_rng(8).uniform(-1, 1, (300, 7)).astype(np.float32)
-    single = simulate(mech, values, seed=1).total
-    double = simulate(mech, np.asfortranarray(values.astype(np.float64)), seed=1).total
+    single = simulate(mech, values, seed=1, n_sampled=values.shape[1]).total
+    double = simulate(
+        mech, np.asfortranarray(values.astype(np.float64)), seed=1, n_sampled=values.shape[1]
+    ).total
     assert np.allclose(single, double, rtol=1e-6, atol=1e-4)
 
 
@@ -143,7 +147,7 @@ def test_shortcuts_have_the_law_of_the_sums(name: str) -> None:
     column = np.random.default_rng(4).uniform(0, 1, 25)
     values = np.tile(column, (4_000, 1)).T
     quick = simulate_sums(mech, values, np.random.default_rng(5))
-    plain = simulate(mech, values, seed=6).total
+    plain = simulate(mech, values, n_sampled=values.shape[1], seed=6).total
     assert stats.ks_2samp(quick, plain).pvalue > 1e-4
 
 
@@ -210,13 +214,13 @@ def test_a_law_that_depends_on_the_size_of_t_is_drawn_by_its_own_sample() -> Non
     mech = ThreeOutputs(1.0)
     assert fused_law(mech) is None
     values = np.full((200_000, 2), -0.8)
-    found = simulate(mech, values, seed=3)
+    found = simulate(mech, values, n_sampled=values.shape[1], seed=3)
     variance = found.squares / found.n_reports - found.mean**2
     law = float(mech.variance(-0.8))
     # t* is bounded by `bound`, so the squares' standard deviation is at most bound²/2.
     assert np.abs(variance - law).max() < 5 * mech.bound**2 / 2 / np.sqrt(len(values)) + 0.02
     assert np.abs(found.mean + 0.8).max() < 5 * np.sqrt(law / len(values))
-    again = simulate(mech, values, seed=3, threads=2)
+    again = simulate(mech, values, n_sampled=values.shape[1], seed=3, threads=2)
     assert again.total.tobytes() == found.total.tobytes()
 
 

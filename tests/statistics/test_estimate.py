@@ -218,7 +218,9 @@ def test_parts_of_an_answer(answer: Answer) -> None:
     assert (len(age), age.dimensions, age.value[0]) == (1, ("age",), answer.value[0])
     assert answer["pet"].table() == answer.table()[6:]
     assert len(answer.of("share")) == 0
-    with pytest.raises(InvalidInput, match="'nobody' is not a dimension of this answer, which has 'age', 'debt'"):
+    with pytest.raises(
+        InvalidInput, match="'nobody' is not a dimension of this answer, which has 'age', 'debt'"
+    ):
         answer["nobody"]
     assert "9 of 9 rows known from 1,000 reports, raw" in repr(answer)
     html = answer._repr_html_()
@@ -246,7 +248,9 @@ def test_asking_for_one_statistic(mixed: Survey, some_reports: np.ndarray, answe
         tally.ask("mean", "pet")
     with pytest.raises(InvalidInput, match="the share of 'age' cannot be told"):
         tally.ask("share", ["age"])
-    with pytest.raises(InvalidInput, match="statistic = 'mode' is not allowed: one of mean, share, frequency"):
+    with pytest.raises(
+        InvalidInput, match="statistic = 'mode' is not allowed: one of mean, share, frequency"
+    ):
         tally.ask("mode")
     with pytest.raises(InvalidInput, match="no dimension is called 'nobody'"):
         tally.ask("mean", "nobody")

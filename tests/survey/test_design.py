@@ -89,7 +89,7 @@ def test_a_mechanism_object_can_be_given() -> None:
     ],
 )
 def test_what_is_not_allowed(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=" = .* is not (allowed|known): |weights that differ"):
+    with pytest.raises(InvalidInput, match=r" = .* is not (allowed|known): |weights that differ"):
         Survey(**{"schema": SCHEMA, "epsilon": 1.0, **change})
 
 

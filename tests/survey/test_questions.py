@@ -115,7 +115,7 @@ def test_weights_need_one_question_for_each_user(mixed: Survey) -> None:
 
 @pytest.mark.parametrize("weight", [0, -1, 1.0, True, MAX_WEIGHT + 1, None])
 def test_a_weight_is_a_whole_number(mixed: Survey, weight: Any) -> None:
-    with pytest.raises(InvalidInput, match="weight = .* is not allowed: a whole number from 1 to 1048576"):
+    with pytest.raises(InvalidInput, match=r"weight = .* is not allowed: a whole number from 1 to 1048576"):
         weighted(mixed, (1, 1, 1, weight))
 
 
@@ -192,7 +192,10 @@ def test_what_fits(mixed: Survey, names: tuple[str, ...]) -> None:
         (("age", "height", "debt", "pet"), "in the order of their first dimensions"),
         (("two for one", "pet", "debt"), "'age', 'height' cannot use channel 'coin'"),
         (("one for two", "height", "pet", "debt"), "'age' cannot use channel 'pair'"),
-        (("age", "height", "pet as a number", "debt"), "'pet' cannot use channel 'coin', which takes a number of 2"),
+        (
+            ("age", "height", "pet as a number", "debt"),
+            "'pet' cannot use channel 'coin', which takes a number of 2",
+        ),
         (("age as a category", "height", "pet", "debt"), "takes a category of 3 inputs"),
         (("age", "height", "too few pets", "debt"), "takes a category of 2 inputs"),
         (("age", "height", "too many pets", "debt"), "takes a category of 4 inputs"),
@@ -213,7 +216,7 @@ def test_what_does_not_fit(mixed: Survey, names: tuple[str, ...], message: str) 
 def test_n_sampled_counts_questions(mixed: Survey) -> None:
     every = questions_of(mixed)
     questions = [every[name] for name in ("pair", "pet", "debt")]
-    with pytest.raises(InvalidInput, match="n_sampled = 4 is not allowed: it must be 1 to .* 3"):
+    with pytest.raises(InvalidInput, match=r"n_sampled = 4 is not allowed: it must be 1 to .* 3"):
         Survey.from_questions(SCHEMA, epsilon=50.0, n_sampled=4, questions=questions)
 
 
@@ -262,7 +265,9 @@ def test_weights_and_sets_survive_the_document(mixed: Survey) -> None:
         schema, epsilon=1.0, n_sampled=1, questions=[Question((0,), subset(1000, 269))]
     )
     assert Survey.from_json(wide.to_json()).questions == wide.questions
-    assert len(wide.to_json()) < 12_000  # mostly the names of the categories: a million weights are not written
+    assert (
+        len(wide.to_json()) < 12_000
+    )  # mostly the names of the categories: a million weights are not written
 
 
 @pytest.mark.parametrize("weight", [0, 1.5, "2", MAX_WEIGHT + 1, None])

@@ -135,7 +135,10 @@ def test_wrong_dimensions_and_tables(mixed: Survey) -> None:
         (first_question(mixed, weight=1.5), "weight = 1.5 is not allowed"),
         (first_question(mixed, more=2), "a question is an object"),
         (first_dimension(mixed, categories=["a", "b"]), "has fields"),
-        (first_dimension(mixed, optional=True), "cannot use channel 'three', which takes a number of 5 inputs"),
+        (
+            first_dimension(mixed, optional=True),
+            "cannot use channel 'three', which takes a number of 5 inputs",
+        ),
         (first_dimension(mixed, low=200), "low = 200"),
         (first_dimension(mixed, name="pet"), "'pet' appears twice"),
         (first_channel(mixed, epsilon=0.8), "leaks a factor of 2.33"),

@@ -109,7 +109,9 @@ def test_numpy_and_the_kernel_agree_report_by_report(
         assert by_kernels == (wrong[0] if wrong else 0)
         assert by_any in (wrong or [0])  # which of several is told may differ
     padded = name != "even"  # where all slots are full there are no trailing bytes
-    assert set(status) == {0, Reason.DIMENSION, Reason.ORDER, Reason.CODE} | ({Reason.PADDING} if padded else set())
+    assert set(status) == {0, Reason.DIMENSION, Reason.ORDER, Reason.CODE} | (
+        {Reason.PADDING} if padded else set()
+    )
     assert ([not s for s in status], counts) == by_hand(changed, survey)
 
 
