@@ -9,12 +9,15 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+fcntl: Any
 try:
-    import fcntl
+    fcntl = import_module("fcntl")
 except ImportError:  # not a POSIX system: leftovers stay until somebody removes them
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 __all__ = ["replacing", "write_bytes", "write_text"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core import caching
 
 __all__ = ["kernel", "sources_stamp"]
 
@@ -33,7 +33,10 @@ def sources_stamp() -> str:
 _STAMP = sources_stamp()
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
+_FunctionCache: Any = caching.FunctionCache  # numba has no types
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
     """numba's cache, for which a file that cannot be read or written is a file that is not there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
