@@ -109,7 +109,7 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--target", choices=sorted(TARGETS))
+    parser.add_argument("--target", choices=sorted(TARGETS), action="append", help="repeat for several")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -120,11 +120,11 @@ def main() -> int:
         return 0
     if options.once:
         with tempfile.TemporaryDirectory() as folder:
-            print(run_seed(options.target, options.seed, Path(folder)), "mutants")
+            print(run_seed(options.target[0], options.seed, Path(folder)), "mutants")
         return 0
     results: dict[str, Any] = {}
     began, total = time.time(), options.minutes * 60
-    chosen = [options.target] if options.target else list(TARGETS)
+    chosen = options.target or list(TARGETS)
     shares = {name: TARGETS[name][1] for name in chosen}
     for name in chosen:
         found: dict[str, Any] = {"mutants": 0, "faults": []}
