@@ -90,17 +90,17 @@ def _lines(bad: bytes, every: int) -> Callable[[Path, int], Path]:
 
 
 CASES: dict[str, tuple[Callable[[Path, int], Path], int, bool]] = {
-    "Parquet, reports": (_good("parquet"), 250_000, False),
-    "Parquet, nulls only": (_nulls("parquet", 0), 60_000, False),
-    "Parquet, every second a null": (_nulls("parquet", 2), 60_000, False),
-    "Parquet, nulls with quarantine": (_nulls("parquet", 0), 60_000, True),
-    "Arrow, reports": (_good("arrow"), 250_000, False),
-    "Arrow, nulls only": (_nulls("arrow", 0), 60_000, False),
+    "Parquet, reports": (_good("parquet"), 50_000, False),
+    "Parquet, nulls only": (_nulls("parquet", 0), 20_000, False),
+    "Parquet, every second a null": (_nulls("parquet", 2), 20_000, False),
+    "Parquet, nulls with quarantine": (_nulls("parquet", 0), 20_000, True),
+    "Arrow, reports": (_good("arrow"), 50_000, False),
+    "Arrow, nulls only": (_nulls("arrow", 0), 20_000, False),
     "JSON lines, reports": (_lines(b"", 1), 20_000, False),
-    "JSON lines, x": (_lines(b"x\n", 10**9), 60_000, False),
-    "JSON lines, x with quarantine": (_lines(b"x\n", 10**9), 60_000, True),
-    "JSON lines, blank": (_lines(b"\n", 10**9), 100_000, False),
-    "JSON lines, far too long": (_lines(b"[" * 50_000 + b"\n", 10**9), 200, False),
+    "JSON lines, x": (_lines(b"x\n", 10**9), 20_000, False),
+    "JSON lines, x with quarantine": (_lines(b"x\n", 10**9), 20_000, True),
+    "JSON lines, blank": (_lines(b"\n", 10**9), 40_000, False),
+    "JSON lines, far too long": (_lines(b"[" * 50_000 + b"\n", 10**9), 100, False),
     "JSON lines, half a report": (_lines(b'{"format":"hdr4me-report","version":1,\n', 2), 40_000, False),
 }
 """How a file is made, the smallest number of rows or lines, and whether a quarantine is written."""
