@@ -237,3 +237,16 @@ def test_plan_draws_and_writes(run: Callable[..., Any], collected: Any, tmp_path
     assert run(*only, "--png", tmp_path / "other.svg").err == f"wrote {tmp_path / 'other.svg'}\n"
     assert run(*only, "--html", tmp_path / "other.html").err == f"wrote {tmp_path / 'other.html'}\n"
     assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_picture_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run) -> None:
+    picture = tmp_path / "p.png"
+    picture.write_bytes(b"the old one")
+
+    def half(self: object, path: Path, **_: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
+    assert run(*SMALL, "--png", picture).code == 2
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("p.png", b"the old one")]
