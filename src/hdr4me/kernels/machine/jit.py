@@ -1,7 +1,8 @@
 """How every kernel is compiled: without the GIL, cached on disk, and never from stale code.
 
-numba keeps compiled code as long as the file a kernel stands in is unchanged, but a kernel contains the kernels it
-calls, from other files. So all sources of this room together are part of the version: changing one forgets them all.
+numba reuses compiled code as long as the file of the kernel is unchanged. But a kernel contains the kernels that it
+calls, also those of other files. So a digest of all files of `kernels` is part of the cache's version: changing one of
+them invalidates the compiled code of all.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ __all__ = ["kernel", "sources_stamp"]
 
 
 def sources_stamp() -> str:
-    """A digest of every source file of this room."""
+    """A digest of every source file of `kernels`, in all of its folders."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -36,7 +37,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
         index = dispatcher._cache._cache_file
-        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
+        index._version = f"{index._version} {_STAMP}"  # numba compares it before it loads anything
         return dispatcher
 
     return decorate
