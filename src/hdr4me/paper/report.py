@@ -79,7 +79,21 @@ _SAID = {
 
 
 def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> list[Block]:
-    """The whole report; parts that were not run are left out."""
+    """The whole report; parts that were not run are left out.
+
+    Parameters
+    ----------
+    results
+        The numbers.
+    verdicts
+        On the claims; none for a study of one's own.
+    about
+        What the run was asked for and what it ran on.
+
+    Returns
+    -------
+    list of blocks
+    """
     if results.has("own"):
         return [*own_blocks(results, about.reading), *_making(results, about)]
     parts: list[Block] = [*_opening(results, about)]
