@@ -72,14 +72,13 @@ def simulate(
     (True, [100000.0, 100000.0])
     """
     if not isinstance(mechanism, Mechanism):
-        raise InvalidInput(
-            f"mechanism = {mechanism!r} is not allowed: a continuous mechanism, such as "
-            "hd.mechanism('piecewise', epsilon=1.0)"
+        raise InvalidInput.of(
+            "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"
         )
     data, checked_seed = _checked(mechanism, values), _seed(seed)
     n_sampled = data.shape[1] if n_sampled is None else n_sampled
     if not 1 <= n_sampled <= data.shape[1]:
-        raise InvalidInput(f"n_sampled = {n_sampled} must be from 1 to {data.shape[1]}")
+        raise InvalidInput.of("n_sampled", n_sampled, f"a whole number from 1 to {data.shape[1]}")
     fused = fused_law(mechanism)
     if fused is None:
         return Simulated(*accumulate_plainly(mechanism, data, n_sampled=n_sampled, seed=checked_seed))
@@ -100,5 +99,5 @@ def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any
 
 def _seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InvalidInput(f"seed = {seed!r} must be a whole number from 0 to 2**63 - 1")
+        raise InvalidInput.of("seed", seed, "a whole number from 0 to 2**63 - 1")
     return int(seed)
