@@ -65,16 +65,16 @@ def support_of(verdicts: Sequence[Verdict]) -> Counter[str]:
 def lead_of(verdicts: Sequence[Verdict]) -> str:
     """One sentence for the top of the page."""
     words = Counter(verdict.verdict for verdict in verdicts)
-    parts = [f"{words[word]} {said}" for word, said in _SAID.items() if words[word]]
+    parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in _SAID.items() if words[word]]
     return f"Of {len(verdicts)} claims checked, {', '.join(parts)}."
 
 
 _SAID = {
-    HOLDS: "are reproduced",
-    READING: "depend on how λ* is read",
-    DOMAIN: "depend on the domain",
-    GENERAL: "hold in these cells and are false in general",
-    FAILS: "are not reproduced",
+    HOLDS: ("is reproduced", "are reproduced"),
+    READING: ("depends on how λ* is read", "depend on how λ* is read"),
+    DOMAIN: ("depends on the domain", "depend on the domain"),
+    GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
+    FAILS: ("is not reproduced", "are not reproduced"),
 }
 
 
