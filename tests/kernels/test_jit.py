@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hdr4me.kernels.exact.subset import subsets
+from hdr4me.kernels.machine import jit
 from hdr4me.kernels.machine.jit import kernel, sources_stamp
 
 
 def test_the_version_covers_the_room() -> None:
     """The private names of numba that are used; if this fails after an upgrade, stale code can survive."""
     assert subsets._cache._cache_file._version.endswith(sources_stamp())
+
+
+def test_the_stamp_covers_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of one folder contains kernels of another: changing any file must forget the compiled code of all."""
+    room = Path(jit.__file__).parents[1]
+    copy = tmp_path / "kernels"
+    shutil.copytree(room, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jit, "__file__", str(copy / "machine" / "jit.py"))
+    before = sources_stamp()
+    for folder in ("exact/stages.py", "simulate/draws.py", "machine/vectors.py"):
+        with (copy / folder).open("a") as out:
+            out.write("\n# changed\n")
+        after = sources_stamp()
+        assert after != before, folder
+        before = after
 
 
 def test_a_cache_of_other_sources_is_not_even_unpickled(tmp_path: Path) -> None:
