@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hdr4me.accounting import local_epsilon as local_epsilon
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
+    from hdr4me.client import PermanentClient as PermanentClient
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import mechanism as mechanism
@@ -36,6 +37,7 @@ _HOMES = {
     "Estimate": "statistics",
     "Ledger": "client",
     "Numeric": "survey",
+    "PermanentClient": "client",
     "Schema": "survey",
     "Survey": "survey",
     "Tally": "tally",
@@ -54,6 +56,7 @@ __all__ = [
     "Estimate",
     "Ledger",
     "Numeric",
+    "PermanentClient",
     "Schema",
     "Survey",
     "Tally",

@@ -94,7 +94,8 @@ def test_below_the_closed_form_wherever_it_holds(epsilon: float, n: int, delta: 
 def test_a_million_reports() -> None:
     """Ten million take three seconds on a free core: the benchmark keeps that."""
     exact = exact_response(4.0, 10**6, 1e-6)
-    assert exact < amplification(one_number(4.0, "duchi"), 10**6, 1e-6).epsilon < 1.4 * exact
+    found = amplification(one_number(4.0, "duchi"), 10**6, 1e-6).epsilon
+    assert exact < found < 1.45 * exact  # the blanket alone loses a factor of √2 in the limit
 
 
 def test_more_reports_than_are_counted_are_counted_as_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
