@@ -206,7 +206,7 @@ def test_every_truncation_refuses(small: Survey, path: Path) -> None:
     ledger.spend(small)
     whole = path.read_bytes()
     for length in range(len(whole)):
-        with pytest.raises(ValueError, match=""):
+        with pytest.raises(ValueError):
             ledger_file._parse(whole[:length], 0)
     path.write_bytes(whole[:-1])
     with pytest.raises(FormatError, match="not a ledger"):
