@@ -112,6 +112,7 @@ def _checked(weights: ArrayLike, estimates: ArrayLike, errors: ArrayLike) -> tup
     a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, errors))
     if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
         raise InvalidInput(
-            f"rounds of shapes {shapes} do not fit: weights (T,), estimates and standard errors (T, rows)"
+            f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
+            "weights are (T,), estimates and standard errors (T, rows)"
         )
     return a, x, s
