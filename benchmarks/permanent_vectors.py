@@ -14,44 +14,38 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.channels.subset import Subset
+from hdr4me.client.client import draw_questions
 from hdr4me.client.permanent import decide
 from hdr4me.client.prf import Stream, Use, secret_mark
-from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 ONE = 1 << 32
 
 
 def surveys() -> list[Survey]:
-    """Small surveys made by hand: every kind of table, one to four answers."""
-    coin = Randomizer("coin", 1.1, "value", (-2.0, 2.0), ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4)))
+    """Small surveys made by hand: every kind of channel, one to five answers."""
+    coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4)))
     rows = []
     for i in range(5):
         total, tilt = ONE // 2 + (i - 2) ** 2 * (ONE // 32), (i - 2) * (ONE // 8)
         rows.append(((total - tilt) // 2, ONE - total, (total + tilt) // 2))
-    three = Randomizer("three", 0.85, "value", (-4.0, 0.0, 4.0), tuple(rows))
-    q = ONE // 8
-    p = ONE - 3 * q
-    square = tuple(tuple(p if y == i else q for y in range(4)) for i in range(4))
-    choice = Randomizer("choice", 3.0, "category", ((ONE - q) / (p - q), -q / (p - q)), square)
-    bits = Randomizer("bits", 1.1, "entries", (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    three = Table("three", 0.85, {"value": (-4.0, 0.0, 4.0)}, tuple(rows))
+    choice = HeavySet("choice", 3.0, Subset(4, 1), ONE - 3 * (ONE // 8))
+    bits = Entries("bits", 1.1, 3, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    subset = HeavySet("subset", 2.0, Subset(6, 2), 3 * ONE // 5)
     schema = Schema(
         [
             Numeric("age", 0, 120, default=40),
             Numeric("debt", -1000, 0),
             Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
             Categorical("pet", ["none", "cat", "dog"]),
+            Categorical("town", ["a", "b", "c", "d", "e", "f"]),
         ]
     )
-    return [
-        Survey.from_tables(
-            schema,
-            epsilon=12.0,
-            n_sampled=m,
-            randomizers=(three, coin, choice, bits),
-            assignment=(0, 1, 2, 3),
-        )
-        for m in (1, 2, 4)
-    ]
+    questions = [Question((j,), channel) for j, channel in enumerate((three, coin, choice, bits, subset))]
+    return [Survey.from_questions(schema, epsilon=15.0, n_sampled=m, questions=questions) for m in (1, 2, 5)]
 
 
 def record(rng: random.Random) -> dict[str, Any]:
@@ -60,6 +54,7 @@ def record(rng: random.Random) -> dict[str, Any]:
         "debt": rng.choice([-rng.randrange(1001), rng.uniform(-1000, 0)]),
         "colour": rng.choice(["red", "green", "blue", "grey", "mauve"]),
         "pet": rng.choice(["none", "cat", "dog"]),
+        "town": rng.choice("abcdef"),
     }
     if rng.random() < 0.2:
         del found[rng.choice(list(found))]
@@ -72,20 +67,22 @@ def main(path: Path) -> None:
     streams, draws, reports = [], [], []
     for _ in range(300):
         secret, series = rng.randbytes(32), rng.randbytes(32).hex()
-        use, a, b, c = (
+        use, a, b = (
             rng.choice(list(Use)),
-            *(rng.choice([0, 1, 255, 65_535, rng.randrange(ONE)]) for _ in "abc"),
+            *(rng.choice([0, 1, 255, 65_535, rng.randrange(ONE)]) for _ in "ab"),
         )
         streams.append(
-            [secret.hex(), series, int(use), a, b, c, Stream(secret, series, use, a, b, c).take(40).hex()]
+            [secret.hex(), series, int(use), a, b, Stream(secret, series, use, a, b).take(40).hex()]
         )
-    for _ in range(400):
+    for _ in range(200):
         secret, series = rng.randbytes(32), rng.randbytes(32).hex()
-        n = rng.choice([1, 2, 3, 10, 257, 5_000, 65_536])
-        k = rng.randint(1, min(n, 12))
-        draws.append([secret.hex(), series, n, k, Stream(secret, series, Use.QUESTIONS).sample(n, k)])
+        bounds = [
+            rng.choice([1, 2, 3, 10, 257, 3 << 30, ONE, 3 << 40, rng.randrange(1, ONE)]) for _ in range(6)
+        ]
+        stream = Stream(secret, series, Use.ANSWER)
+        draws.append([secret.hex(), series, bounds, [stream.below(bound) for bound in bounds]])
     asked = surveys()
-    for _ in range(300):
+    for _ in range(350):
         secret, index = rng.randbytes(32), rng.randrange(3)
         survey, known = asked[index], list[str]()
         for step in range(6):  # a history: the first rounds are paid for, the last ones are not
@@ -99,6 +96,7 @@ def main(path: Path) -> None:
                     "record": told,
                     "known": list(known),
                     "affordable": affordable,
+                    "questions": draw_questions(survey, Stream(secret, survey.series, Use.QUESTIONS)),
                     "answers": answers,
                     "new": new,
                 }

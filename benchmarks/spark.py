@@ -35,7 +35,7 @@ Way = Callable[[], NDArray[np.int64]]
 def make_reports(path: Path, survey: Any, n_reports: int) -> None:
     """Reports with uniform codes; the m dimensions of each are one from every m-th part of the schema."""
     rng = np.random.default_rng(1)
-    m, cells = survey.n_sampled, survey.randomizer(0).n_cells
+    m, cells = survey.n_sampled, survey.questions[0].channel.n_counters
     step = N_DIMS // m
     with write_reports(path, survey) as writer:
         for n in np.diff(np.linspace(0, n_reports, 21).astype(int)).tolist():
@@ -49,7 +49,7 @@ def ways(session: Any, survey: Any, path: Path) -> dict[str, Way]:
     """Every way to count, each giving the tally's flat counts."""
     from pyspark.sql import functions as F
 
-    m, cells = survey.n_sampled, survey.randomizer(0).n_cells
+    m, cells = survey.n_sampled, survey.questions[0].channel.n_counters
     engine, frame = hd.engines.spark(session), session.read.parquet(str(path))
 
     def by_rows(rows: list[Any]) -> NDArray[np.int64]:
@@ -119,7 +119,7 @@ def measure(session: Any, n_sampled: int, n_reports: int, rounds: int, folder: P
         "n_sampled": n_sampled,
         "report_bytes": survey.report_size,
         "file_bytes": path.stat().st_size,
-        "cells": survey.randomizer(0).n_cells,
+        "cells": survey.questions[0].channel.n_counters,
         "first_seconds": first,
         "best_seconds": best,
     }

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.subset import Subset
+from hdr4me.reports.report import pack, unpack
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 # A busy machine is no failure: examples have no deadline.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,33 +24,30 @@ settings.load_profile("house")
 ONE = 1 << 32
 
 
-def coin() -> Randomizer:
+def coin() -> Table:
     """Two levels, two cells: only a mean comes through."""
-    return Randomizer("coin", 1.1, "value", (-2.0, 2.0), ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4)))
+    rows = ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4))
+    return Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
 
 
-def three() -> Randomizer:
+def three() -> Table:
     """Five levels, three cells: (w₊ − w₋) carries the value and (w₊ + w₋) its square."""
     rows = []
     for i in range(5):
         quarters, signed = (i - 2) ** 2, i - 2
         total, tilt = ONE // 2 + quarters * (ONE // 32), signed * (ONE // 8)
         rows.append(((total - tilt) // 2, ONE - total, (total + tilt) // 2))
-    return Randomizer("three", 0.85, "value", (-4.0, 0.0, 4.0), tuple(rows))
+    return Table("three", 0.85, {"value": (-4.0, 0.0, 4.0)}, tuple(rows))
 
 
-def choice(v: int) -> Randomizer:
+def choice(v: int) -> HeavySet:
     """Generalised randomised response with q = 1/(2v)."""
-    q = ONE // (2 * v)
-    p = ONE - (v - 1) * q
-    decode = ((ONE - q) / (p - q), -q / (p - q))
-    rows = tuple(tuple(p if y == i else q for y in range(v)) for i in range(v))
-    return Randomizer("choice", 3.0, "category", decode, rows)
+    return HeavySet("choice", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (2 * v)))
 
 
-def bits() -> Randomizer:
+def bits(v: int = 3) -> Entries:
     """Unary encoding: a present entry is a fair coin, an absent one is reported once in four times."""
-    return Randomizer("bits", 1.1, "entries", (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    return Entries("bits", 1.1, v, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
 
 
 @pytest.fixture(scope="session")
@@ -65,9 +65,11 @@ def make_mixed(n_sampled: int = 2, name: str = "") -> Survey:
             Categorical("pet", ["none", "cat", "dog"]),
         ]
     )
-    tables = (three(), coin(), choice(4), bits())
-    return Survey.from_tables(
-        schema, epsilon=12.0, n_sampled=n_sampled, randomizers=tables, assignment=(0, 1, 2, 3), name=name
+    questions = [
+        Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))
+    ]
+    return Survey.from_questions(
+        schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name
     )
 
 
@@ -83,20 +85,38 @@ def all_sent() -> Survey:
     return make_mixed(n_sampled=4)
 
 
-def codes(table: Randomizer, flat: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+@pytest.fixture(scope="session")
+def even(mixed: Survey) -> Survey:
+    """The questions that are answered in one byte: all reports have one size on the wire too."""
+    questions = [Question((j,), mixed.questions[j].channel) for j in range(3)]
+    return Survey.from_questions(
+        Schema(mixed.schema.dimensions[:3]), epsilon=12.0, n_sampled=2, questions=questions
+    )
+
+
+@pytest.fixture(scope="session")
+def wire() -> Callable[[np.ndarray, Survey], list[bytes]]:
+    """wire(rows, survey): valid reports as they travel, without padding."""
+    return lambda rows, survey: [pack(unpack(row.tobytes(), survey), survey, padded=False) for row in rows]
+
+
+def codes(channel: Channel, flat: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One code for each value: on [-1, 1], or the number of a row, by the survey's own integers."""
-    if table.kind == "value":
-        place = np.rint((values + 1) / 2 * ((table.n_levels - 1) << 16)).astype(np.int64)
+    rows = channel.rows
+    assert rows is not None
+    if isinstance(channel, Table):
+        place = np.rint((values + 1) / 2 * ((len(rows) - 1) << 16)).astype(np.int64)
     else:
         place = values.astype(np.int64) << 16
     row = (place >> 16) + (rng.integers(0, 1 << 16, place.shape, dtype=np.uint16) < (place & 0xFFFF))
     word = rng.integers(0, ONE, place.shape, dtype=np.uint32) + (row << 32)
-    return (np.searchsorted(flat, word, side="right") - row * table.n_cells).astype(np.uint8)
+    return (np.searchsorted(flat, word, side="right") - row * len(rows[0])).astype(np.uint8)
 
 
-def cumulative(table: Randomizer) -> np.ndarray:
+def cumulative(channel: Channel) -> np.ndarray:
     """The rows' running sums end to end, row i raised by i·2^32: one search finds the cell of any row."""
-    return (np.cumsum(table.weights, axis=1) + (np.arange(table.n_levels)[:, None] << 32)).ravel()
+    weights = np.array(channel.rows, np.int64)
+    return (np.cumsum(weights, axis=1) + (np.arange(len(weights))[:, None] << 32)).ravel()
 
 
 Values = Callable[[int, np.ndarray], np.ndarray]
@@ -110,6 +130,7 @@ def simulate() -> Simulate:
 
 
 def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator) -> np.ndarray:
+    assert survey.byte_wise
     d, m, size = len(survey.schema), survey.n_sampled, survey.slot_size
     if m == 1:
         sampled = rng.integers(0, d, (n, 1))
@@ -121,15 +142,15 @@ def _simulate(survey: Survey, n: int, value_of: Values, rng: np.random.Generator
     reports[:, :, 0], reports[:, :, 1] = sampled & 0xFF, sampled >> 8
     order = np.argsort(sampled.astype(np.uint16), axis=None, kind="stable")  # sixteen bits: a radix sort
     ends = np.searchsorted(sampled.ravel()[order], np.arange(d + 1))
-    sums = [cumulative(table) for table in survey.randomizers]
-    for j in range(d):
+    sums = {id(channel): cumulative(channel) for channel in survey.channels}
+    for j, question in enumerate(survey.questions):
         users, slots = np.divmod(order[ends[j] : ends[j + 1]], m)
-        values, table, flat = value_of(j, users), survey.randomizer(j), sums[survey.assignment[j]]
-        if table.kind == "entries":
-            values = values[:, None] == np.arange(survey.n_codes(j))
-            reports[users, slots, 2 : 2 + survey.n_codes(j)] = codes(table, flat, values, rng)
+        channel, values = question.channel, value_of(j, users)
+        if isinstance(channel, Entries):
+            values = values[:, None] == np.arange(channel.size)
+            reports[users, slots, 2 : 2 + channel.size] = codes(channel, sums[id(channel)], values, rng)
         else:
-            reports[users, slots, 2] = codes(table, flat, values, rng)
+            reports[users, slots, 2] = codes(channel, sums[id(channel)], values, rng)
     return reports.reshape(n, survey.report_size)
 
 

@@ -10,69 +10,130 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hdr4me import channels as channels
+    from hdr4me import checks as checks
     from hdr4me import engines as engines
+    from hdr4me import errors as errors
     from hdr4me.accounting import amplification as amplification
     from hdr4me.accounting import local_epsilon as local_epsilon
+    from hdr4me.auditing import audit as audit
+    from hdr4me.channels import Channel as Channel
+    from hdr4me.channels import Entries as Entries
+    from hdr4me.channels import HeavySet as HeavySet
+    from hdr4me.channels import Table as Table
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.client import PermanentClient as PermanentClient
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
+    from hdr4me.mechanisms import exact as exact
     from hdr4me.mechanisms import mechanism as mechanism
+    from hdr4me.mechanisms import register_mechanism as register_mechanism
+    from hdr4me.mechanisms.law import Mechanism as Mechanism
+    from hdr4me.planner import Plan as Plan
     from hdr4me.planner import plan as plan
+    from hdr4me.recalibration import Recalibration as Recalibration
     from hdr4me.recalibration import recalibrate as recalibrate
-    from hdr4me.statistics import Estimate as Estimate
+    from hdr4me.records import infer_schema as infer_schema
+    from hdr4me.reports import Report as Report
+    from hdr4me.simulation import simulate as simulate
+    from hdr4me.statistics import Answer as Answer
+    from hdr4me.statistics import Statistic as Statistic
+    from hdr4me.statistics import ask as ask
+    from hdr4me.statistics import estimate as estimate
     from hdr4me.survey import Categorical as Categorical
+    from hdr4me.survey import Dimension as Dimension
     from hdr4me.survey import Numeric as Numeric
+    from hdr4me.survey import Question as Question
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Survey as Survey
     from hdr4me.tally import Tally as Tally
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
+    "Answer": "statistics",
     "Categorical": "survey",
+    "Channel": "channels",
     "Client": "client",
     "Deviation": "framework",
-    "Estimate": "statistics",
+    "Dimension": "survey",
+    "Entries": "channels",
+    "HeavySet": "channels",
     "Ledger": "client",
+    "Mechanism": "mechanisms.law",
     "Numeric": "survey",
     "PermanentClient": "client",
+    "Plan": "planner",
+    "Question": "survey",
+    "Recalibration": "recalibration",
+    "Report": "reports",
     "Schema": "survey",
+    "Statistic": "statistics",
     "Survey": "survey",
+    "Table": "channels",
     "Tally": "tally",
     "amplification": "accounting",
+    "ask": "statistics",
+    "audit": "auditing",
     "deviation": "framework",
+    "estimate": "statistics",
+    "exact": "mechanisms",
+    "infer_schema": "records",
     "local_epsilon": "accounting",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
+    "register_mechanism": "mechanisms",
+    "simulate": "simulation",
 }
+_ROOMS = ("channels", "checks", "engines", "errors")
 
 __all__ = [
+    "Answer",
     "Categorical",
+    "Channel",
     "Client",
     "Deviation",
-    "Estimate",
+    "Dimension",
+    "Entries",
+    "HeavySet",
     "Ledger",
+    "Mechanism",
     "Numeric",
     "PermanentClient",
+    "Plan",
+    "Question",
+    "Recalibration",
+    "Report",
     "Schema",
+    "Statistic",
     "Survey",
+    "Table",
     "Tally",
     "amplification",
+    "ask",
+    "audit",
+    "channels",
+    "checks",
     "deviation",
     "engines",
+    "errors",
+    "estimate",
+    "exact",
+    "infer_schema",
     "local_epsilon",
     "mechanism",
     "plan",
     "recalibrate",
+    "register_mechanism",
+    "simulate",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "engines":
-        return import_module("hdr4me.engines")
+    if name in _ROOMS:
+        return import_module(f"hdr4me.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'hdr4me' has no attribute {name!r}")
     value = getattr(import_module(f"hdr4me.{_HOMES[name]}"), name)

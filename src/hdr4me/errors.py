@@ -14,6 +14,7 @@ Each message names the parameter, its value and what is allowed.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,28 @@ __all__ = [
     "LedgerBusy",
     "MissingDependency",
     "NotReachable",
+    "printable",
 ]
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    """`text` with every character that could steer a terminal or turn a line round written as its escape.
+
+    File names, names of dimensions and lines of uploaded files are other people's: what is printed of them passes here.
+
+    >>> printable("age\\x1b[2J"), printable("été, ε = 1")
+    ('age\\\\x1b[2J', 'été, ε = 1')
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _UNSAFE
+        else character
+        for character in text
+    )
 
 
 class HDR4MEError(Exception):
@@ -90,7 +112,7 @@ class FingerprintMismatch(FormatError):
     """A report or tally belongs to another survey; names both fingerprints."""
 
     def __init__(self, what: str, expected: str, found: str) -> None:
-        super().__init__(f"{what} belongs to survey {found}, expected survey {expected}")
+        super().__init__(f"{what} belongs to survey {printable(found[:64])}, expected survey {expected}")
         self.expected = expected
         self.found = found
 

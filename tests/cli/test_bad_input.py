@@ -145,7 +145,13 @@ def test_odd_values_are_sent_all_the_same(run, collected, tmp_path: Path) -> Non
     )
     path, out, tally = tmp_path / "odd.parquet", tmp_path / "odd.jsonl", tmp_path / "odd.tally"
     pq.write_table(records, path)
-    assert run("perturb", collected.survey, path, "-o", out, "--json").json["reports"] == 5
+    refused = run("perturb", collected.survey, path, "-o", out, "--json")
+    assert refused.code == 2
+    assert "column 'height' has no usable value among 5" in refused.err
+    assert not out.exists()
+    allowed = run("perturb", collected.survey, path, "-o", out, "--json", "--allow-unusable")
+    assert allowed.json["reports"] == 5
+    assert "column 'age': 2 of 5 values (40 %) are missing and count as 60" in allowed.err
     assert run("tally", collected.survey, out, "-o", tally, "--json").json == {
         "survey": run("survey", collected.survey, "--json").json["fingerprint"],
         "reports": 5,

@@ -19,7 +19,7 @@ import pytest
 from hdr4me.client import Client, Ledger, ledger_file
 from hdr4me.client.periods import days, rounds
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Numeric, Question, Schema, Survey
 
 DAY = 86_400
 
@@ -32,12 +32,11 @@ def path(tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def small(mixed: Survey) -> Survey:
     """One question under ε = 1.1."""
-    return Survey.from_tables(
+    return Survey.from_questions(
         mixed.schema.__class__([mixed.schema["debt"]]),
         epsilon=1.1,
         n_sampled=1,
-        randomizers=(mixed.randomizers[1],),
-        assignment=(0,),
+        questions=[Question((0,), mixed.questions[1].channel)],
     )
 
 

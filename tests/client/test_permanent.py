@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from scipy.stats import chi2
 
 from hdr4me.client import Client, Ledger, PermanentClient
+from hdr4me.client.client import draw_questions
 from hdr4me.client.ledger_file import beside
 from hdr4me.client.permanent import decide
 from hdr4me.client.prf import Stream, Use, secret_mark
@@ -32,12 +34,12 @@ def path(tmp_path: Path) -> Path:
 # -- vectors, and the documentation read again -----------------------------------------------------------------------
 
 
-def stream_by_the_book(secret: bytes, series: bytes, use: int, a: int, b: int, c: int, size: int) -> bytes:
+def stream_by_the_book(secret: bytes, series: bytes, use: int, a: int, b: int, size: int) -> bytes:
     """docs/over-time.md in six lines, apart from the client's code."""
     found = b""
     for block in range(-(-size // 32)):
         message = b"hdr4me-permanent-1" + series + bytes([use])
-        message += b"".join(x.to_bytes(4, "big") for x in (a, b, c, block))
+        message += b"".join(x.to_bytes(4, "big") for x in (a, b, block))
         found += hmac.new(secret, message, hashlib.sha256).digest()
     return found[:size]
 
@@ -47,24 +49,35 @@ def test_there_are_enough_vectors() -> None:
 
 
 def test_streams() -> None:
-    for secret, series, use, a, b, c, expected in VECTORS["streams"]:
-        found = stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), use, a, b, c, 40)
+    for secret, series, use, a, b, expected in VECTORS["streams"]:
+        found = stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), use, a, b, 40)
         assert found.hex() == expected
-        assert Stream(bytes.fromhex(secret), series, Use(use), a, b, c).take(40).hex() == expected
+        assert Stream(bytes.fromhex(secret), series, Use(use), a, b).take(40).hex() == expected
+
+
+def words_by_the_book(data: bytes) -> Callable[[int], int]:
+    """below(n) of docs/over-time.md on these bytes."""
+    place = [0]
+
+    def below(n: int) -> int:
+        size = 4 if n <= 2**32 else 8
+        while True:
+            word = int.from_bytes(data[place[0] : place[0] + size], "big")
+            place[0] += size
+            if word < 256**size // n * n:
+                return word % n
+
+    return below
 
 
 def test_draws() -> None:
-    """A shuffle written out in full, from words that are large enough to be fair."""
-    for secret, series, n, k, expected in VECTORS["draws"]:
-        words = stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), 0, 0, 0, 0, 4 * (k + 20))
-        numbers = iter(int.from_bytes(words[i : i + 4], "big") for i in range(0, len(words), 4))
-        pool = list(range(n))
-        for i in range(k):
-            word = next(w for w in numbers if w < 2**32 - 2**32 % (n - i))
-            place = i + word % (n - i)
-            pool[i], pool[place] = pool[place], pool[i]
-        assert sorted(pool[:k]) == expected
-        assert Stream(bytes.fromhex(secret), series, Use.QUESTIONS).sample(n, k) == expected
+    for secret, series, bounds, expected in VECTORS["draws"]:
+        below = words_by_the_book(
+            stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), 2, 0, 0, 640)
+        )
+        assert [below(n) for n in bounds] == expected
+        stream = Stream(bytes.fromhex(secret), series, Use.ANSWER)
+        assert [stream.below(n) for n in bounds] == expected
 
 
 def test_marks_of_secrets() -> None:
@@ -85,6 +98,15 @@ def test_reports() -> None:
             vector["affordable"],
         )
         assert [list(answer) for answer in answers] == vector["answers"]
+        assert [answer[0] for answer in answers] == vector["questions"]
+        below = words_by_the_book(
+            stream_by_the_book(bytes.fromhex(vector["secret"]), bytes.fromhex(series), 0, 0, 0, 640)
+        )
+        chosen: set[int] = set()
+        for j in range(5 - survey.n_sampled, 5):  # Floyd's algorithm
+            t = below(j + 1)
+            chosen.add(j if t in chosen else t)
+        assert sorted(chosen) == vector["questions"]
         assert list(new) == vector["new"]
 
 
@@ -200,9 +222,9 @@ def test_nothing_is_released_if_the_ledger_cannot_be_written(
 
 
 def test_bad_input(mixed: Survey, path: Path) -> None:
-    with pytest.raises(InvalidInput, match="must be a Survey"):
+    with pytest.raises(InvalidInput, match="survey = "):
         PermanentClient("survey", Ledger(path))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="must be a Ledger"):
+    with pytest.raises(InvalidInput, match="ledger = "):
         PermanentClient(mixed, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="not be a list"):
         PermanentClient(mixed, Ledger(path)).report([])  # type: ignore[arg-type]
@@ -223,17 +245,18 @@ def test_over_secrets_the_answers_have_the_surveys_law(all_sent: Survey) -> None
         for j, *codes in answers:
             counts[j][tuple(codes)] += 1
     share = Fraction(3, 4)  # of debt's way from -1000 to 0; age stands on level 3 of 0..4
-    weights = [all_sent.randomizer(j).weights for j in range(4)]
-    laws: list[dict[tuple[int, ...], float]] = [
-        {(y,): w / 2**32 for y, w in enumerate(weights[0][3])},
-        {(y,): float((1 - share) * weights[1][0][y] + share * weights[1][1][y]) / 2**32 for y in range(2)},
-        {(y,): w / 2**32 for y, w in enumerate(weights[2][2])},
+    inputs: list[dict[int, Fraction]] = [
+        {3: Fraction(1)},
+        {0: 1 - share, 1: share},
+        {2: Fraction(1)},
+        {1: Fraction(1)},
+    ]
+    laws = [
         {
-            (a, b, c): weights[3][0][a] * weights[3][1][b] * weights[3][0][c] / 2**96
-            for a in range(2)
-            for b in range(2)
-            for c in range(2)
-        },
+            output: float(sum(p * question.channel.probability(x, output) for x, p in mixture.items()))
+            for output in question.channel.outputs()
+        }
+        for question, mixture in zip(all_sent.questions, inputs, strict=True)
     ]
     for found, law in zip(counts, laws, strict=True):
         assert sum(law.values()) == pytest.approx(1)
@@ -244,7 +267,7 @@ def test_over_secrets_the_answers_have_the_surveys_law(all_sent: Survey) -> None
 def test_over_secrets_every_question_is_drawn_as_often(mixed: Survey) -> None:
     """Two of four questions, 3,000 fixed secrets: six pairs, chi-squared at 1e-6 (seeded: no luck)."""
     counts = Counter(
-        tuple(Stream(hashlib.sha256(b"%d" % i).digest(), mixed.series, Use.QUESTIONS).sample(4, 2))
+        tuple(draw_questions(mixed, Stream(hashlib.sha256(b"%d" % i).digest(), mixed.series, Use.QUESTIONS)))
         for i in range(3_000)
     )
     assert len(counts) == 6
@@ -267,10 +290,22 @@ def test_a_change_of_category_moves_every_entry(all_sent: Survey) -> None:
     assert abs(changed / 2_000 - 0.375) < 6 * (0.375 * 0.625 / 2_000) ** 0.5
 
 
+def test_pairs_of_numbers(path: Path) -> None:
+    """One question of two numbers: the nearest pair of levels answers at the limit."""
+    schema = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
+    survey = Survey(schema, epsilon=2.0, pairs=[("x", "y")])
+    channel = survey.questions[0].channel
+    client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+    low, high = client.report({"x": 0, "y": 0}), client.report({"x": 1, "y": 1})
+    assert client.report({"x": 0.1, "y": 0.2}) == low
+    assert client.report({"x": 0.9, "y": 0.8}) == high
+    assert channel.n_inputs == channel.takes[0].size * channel.takes[1].size
+
+
 def test_numbers_between_levels_keep_their_side(path: Path) -> None:
     """A small step in a number rarely changes its row, and a sweep over the range visits each row once."""
     survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="piecewise")
-    levels = survey.randomizer(0).n_levels
+    levels = survey.questions[0].channel.n_inputs
     known: list[str] = []
     for step in range(1_001):
         _, new = decide(survey, survey.series, bytes(32), {"x": step / 1_000}, known, 1)

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from hdr4me.channels import HeavySet, Table
+from hdr4me.channels.subset import Subset
 from hdr4me.errors import FingerprintMismatch
 from hdr4me.reports import write_reports
-from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
 HALF = 1 << 31
@@ -33,12 +35,11 @@ def engine(request: pytest.FixtureRequest) -> Any:
 def survey() -> Survey:
     """Three numbers and one category, two sent by each user, by coins at ratio 3."""
     coin = ((3 * HALF // 2, HALF // 2), (HALF // 2, 3 * HALF // 2))
-    number = Randomizer("coin", 1.1, "value", (-2.0, 2.0), coin)
-    category = Randomizer("grr", 1.1, "category", (1.5, -0.5), coin)
+    number = Table("coin", 1.1, {"value": (-2.0, 2.0)}, coin)
+    category = HeavySet("grr", 1.1, Subset(2, 1), coin[0][0])
     schema = Schema([*(Numeric(f"x{j}", 0, 1) for j in range(3)), Categorical("c", ["a", "b"])])
-    return Survey.from_tables(
-        schema, epsilon=2.2, n_sampled=2, randomizers=(number, category), assignment=(0, 0, 0, 1)
-    )
+    questions = [Question((j,), category if j == 3 else number) for j in range(4)]
+    return Survey.from_questions(schema, epsilon=2.2, n_sampled=2, questions=questions)
 
 
 def records(n: int) -> pa.Table:
@@ -49,7 +50,9 @@ def records(n: int) -> pa.Table:
 def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 20_000
     pq.write_table(records(n), tmp_path / "records.parquet", row_group_size=3_000)
-    engine.perturb(tmp_path / "records.parquet", survey, tmp_path / "reports.parquet")
+    engine.perturb(
+        tmp_path / "records.parquet", survey, tmp_path / "reports.parquet", on_account=lambda account: None
+    )
     tally = engine.tally([tmp_path / "reports.parquet"], survey)
     assert (tally.n_reports, tally.rejected) == (n, {})
     totals = tally.counts.reshape(4, 2).sum(1)
@@ -64,7 +67,7 @@ def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_p
 
 def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 3_000
-    engine.perturb(records(n), survey, tmp_path / "all.parquet")
+    engine.perturb(records(n), survey, tmp_path / "all.parquet", on_account=lambda account: None)
     column = pq.read_table(tmp_path / "all.parquet")["report"]
     rows = np.array([list(row) for row in column.to_pylist()], np.uint8)
     parts = []
@@ -95,15 +98,10 @@ def test_nothing_gives_the_identity(engine: Any, survey: Survey) -> None:
 
 
 def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_path: Path) -> None:
-    other = Survey.from_tables(
-        survey.schema,
-        epsilon=survey.epsilon,
-        n_sampled=2,
-        randomizers=survey.randomizers,
-        assignment=survey.assignment,
-        name="another",
+    other = Survey.from_questions(
+        survey.schema, epsilon=survey.epsilon, n_sampled=2, questions=survey.questions, name="another"
     )
-    engine.perturb(records(10), other, tmp_path / "other.parquet")
+    engine.perturb(records(10), other, tmp_path / "other.parquet", on_account=lambda account: None)
     with pytest.raises(FingerprintMismatch) as caught:
         engine.tally([tmp_path / "other.parquet"], survey)
     assert survey.fingerprint in str(caught.value)

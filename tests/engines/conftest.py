@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.channels.subset import Subset
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 ONE = 1 << 32
 
 
-def coin(bias: int = 3) -> Randomizer:
+def coin(bias: int = 3) -> Table:
     """Two levels, two cells, at ratio `bias`: Duchi's shape."""
     small = ONE // (1 + bias)
     big = ONE - small
     c = ONE / (big - small)
-    return Randomizer("coin", 2.0, "value", (-c, c), ((big, small), (small, big)))
+    return Table("coin", 2.0, {"value": (-c, c)}, ((big, small), (small, big)))
 
 
-def grr(v: int) -> Randomizer:
+def grr(v: int) -> HeavySet:
     """Generalised randomised response on v categories."""
-    other = ONE // (v + 3)
-    own = ONE - (v - 1) * other
-    p, q = own / ONE, other / ONE
-    rows = tuple(tuple(own if i == k else other for k in range(v)) for i in range(v))
-    return Randomizer("grr", 3.0, "category", ((1 - q) / (p - q), -q / (p - q)), rows)
+    return HeavySet("grr", 3.0, Subset(v, 1), ONE - (v - 1) * (ONE // (v + 3)))
 
 
-def bits() -> Randomizer:
+def bits(v: int) -> Entries:
     """One code per category: an entry is kept or flipped."""
     small, half = ONE // 4, ONE // 2
-    rows = ((ONE - small, small), (half, half))
     p, q = half / ONE, small / ONE
-    return Randomizer("bits", 3.0, "entries", (-q / (p - q), (1 - q) / (p - q)), rows)
+    return Entries("bits", 3.0, v, (-q / (p - q), (1 - q) / (p - q)), ((ONE - small, small), (half, half)))
 
 
 @pytest.fixture
 def numeric_survey() -> Survey:
     """Six numbers, two sent by each user."""
     schema = Schema(Numeric(f"x{j}", -j - 1, 2 * j + 3, default=j / 2) for j in range(6))
-    return Survey.from_tables(schema, epsilon=4.0, n_sampled=2, randomizers=(coin(),), assignment=(0,) * 6)
+    shared = coin()
+    questions = [Question((j,), shared) for j in range(6)]
+    return Survey.from_questions(schema, epsilon=4.0, n_sampled=2, questions=questions)
 
 
 @pytest.fixture
@@ -51,6 +50,5 @@ def mixed_survey() -> Survey:
             Categorical("rooms", [1, 2, 3, 4], default=2),
         ]
     )
-    return Survey.from_tables(
-        schema, epsilon=9.0, n_sampled=3, randomizers=(coin(), grr(3), bits()), assignment=(0, 1, 2)
-    )
+    questions = [Question((j,), channel) for j, channel in enumerate((coin(), grr(3), bits(4)))]
+    return Survey.from_questions(schema, epsilon=9.0, n_sampled=3, questions=questions)

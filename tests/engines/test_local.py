@@ -13,8 +13,8 @@ from hdr4me.engines import Local
 from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports import Quarantine, refuse, write_reports
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.reports import write_reports
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
 
@@ -40,22 +40,21 @@ def test_a_matrix_in_memory(request: pytest.FixtureRequest, name: str, order: st
 
 
 def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = Survey.from_tables(
+    everything = Survey.from_questions(
         Schema(Numeric(f"x{j}", -1, 1) for j in range(20)),
         epsilon=40.0,
         n_sampled=20,
-        randomizers=numeric_survey.randomizers,
-        assignment=(0,) * 20,
+        questions=[Question((j,), numeric_survey.channels[0]) for j in range(20)],
     )
-    monkeypatch.delattr(module, "perturb")
+    monkeypatch.delattr(module, "perturb_source")
     monkeypatch.setattr(module, "batch_rows", lambda survey: 40)
     blocks = list(Local(1).reports(np.zeros((100, 20), np.float32), everything))
     assert [len(block) for block in blocks] == [40, 40, 20]
 
 
 def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdr4me.engines.records.batch_rows", lambda survey: 100)
-    table = pa.table({"age": range(250), "colour": ["red"] * 250, "rooms": [1] * 250})
+    monkeypatch.setattr("hdr4me.records.reading.batch_rows", lambda survey: 100)
+    table = pa.table({"age": [31] * 250, "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
     n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
     assert (n, steps) == (250, [100, 100, 50])
@@ -69,7 +68,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
-        "hdr4me.reports.arrow.Sink.write",
+        "hdr4me.reports.parquet.ParquetSink.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):
@@ -104,13 +103,12 @@ def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tm
             writer.write(bad)
     lines = tmp_path / "lines.jsonl"
     lines.write_text("no report\n{}\n" + Client(mixed_survey).report({}).to_json() + "\n")
-    with Quarantine(tmp_path / "bad.jsonl") as quarantine:
-        tally = Local(3).tally([*paths, lines], mixed_survey, on_rejected=quarantine)
+    tally = Local(3).tally([*paths, lines], mixed_survey, quarantine=tmp_path / "bad.jsonl")
     assert tally.n_reports == 1
     assert sum(tally.rejected.values()) == 14
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
     with pytest.raises(FormatError):
-        Local(1).tally([lines], mixed_survey, on_rejected=refuse)
+        Local(1).tally([lines], mixed_survey, strict=True)
 
 
 def test_ahead_keeps_order_and_errors() -> None:

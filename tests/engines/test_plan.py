@@ -14,10 +14,11 @@ def test_stacked_tables_reconstruct_every_weight(mixed_survey: Survey) -> None:
     plan = plan_of(mixed_survey)
     rows = alias_weights(plan.table.reshape(-1, 1 << plan.bits), plan.bits)
     at = 0
-    for randomizer in mixed_survey.randomizers:
-        part = rows[at : at + randomizer.n_levels, : randomizer.n_cells]
-        assert part.tolist() == [list(row) for row in randomizer.weights]
-        at += randomizer.n_levels
+    for channel in mixed_survey.channels:
+        assert channel.rows is not None
+        part = rows[at : at + len(channel.rows), : len(channel.rows[0])]
+        assert part.tolist() == [list(row) for row in channel.rows]
+        at += len(channel.rows)
     assert at == len(rows)
     assert (rows.sum(1) == 2**32).all()
 

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hdr4me.channels import Table
 from hdr4me.engines import Local, Spark, spark, spark_engine
 from hdr4me.engines.spark_engine import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import Quarantine, Reason, read_reports, write_reports
-from hdr4me.survey import Numeric, Randomizer, Schema, Survey
+from hdr4me.reports import Reason, Report, read_reports, write_reports
+from hdr4me.reports.lines import longest_line
+from hdr4me.survey import Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
 pytestmark = pytest.mark.spark
@@ -29,12 +31,11 @@ def engine(spark_session: Any) -> Spark:
 def survey_of(mixed: Survey, kind: str, n_sampled: int) -> Survey:
     """The mixed survey's numbers alone, its categories alone, or all of it."""
     chosen = {"numeric": (0, 1), "categorical": (2, 3), "mixed": (0, 1, 2, 3)}[kind]
-    return Survey.from_tables(
+    return Survey.from_questions(
         Schema(mixed.schema.dimensions[j] for j in chosen),
         epsilon=12.0,
         n_sampled=n_sampled or len(chosen),
-        randomizers=mixed.randomizers,
-        assignment=chosen,
+        questions=[Question((i,), mixed.questions[j].channel) for i, j in enumerate(chosen)],
     )
 
 
@@ -91,8 +92,7 @@ def test_bad_rows_are_written_down_as_on_one_machine(
     path = tmp_path / "r.parquet"
     with write_reports(path, mixed) as writer:
         writer.write(with_bad_rows(mixed, simulate, 500))
-    with Quarantine(tmp_path / "local.jsonl") as quarantine:
-        expected = Local(threads=1).tally([path], mixed, on_rejected=quarantine)
+    expected = Local(threads=1).tally([path], mixed, quarantine=tmp_path / "local.jsonl")
     assert engine.tally(path, mixed, quarantine=tmp_path / "spark") == expected
     assert lines(tmp_path / "spark") == lines(tmp_path / "local.jsonl")
     # A path that is there already is never overwritten, and no bad reports leave no folder.
@@ -127,9 +127,9 @@ def test_json_lines_as_a_file_and_as_a_frame(
 def test_each_user_is_randomised_once(engine: Spark, tmp_path: Path) -> None:
     """A lazy frame would draw anew at every use; 2000 fair coins agree by chance once in 2^2000."""
     high, low = (1 << 31) + (1 << 24), (1 << 31) - (1 << 24)
-    fair = Randomizer("coin", 0.1, "value", (-128.0, 128.0), ((high, low), (low, high)))
-    survey = Survey.from_tables(
-        Schema([Numeric("x", -1, 1)]), epsilon=0.1, n_sampled=1, randomizers=(fair,), assignment=(0,)
+    fair = Table("coin", 0.1, {"value": (-128.0, 128.0)}, ((high, low), (low, high)))
+    survey = Survey.from_questions(
+        Schema([Numeric("x", -1, 1)]), epsilon=0.1, n_sampled=1, questions=[Question((0,), fair)]
     )
     frame = engine.session.range(2000).selectExpr("cast(0 as double) as x", "id")
     reports = engine.perturb(frame, survey)
@@ -159,7 +159,8 @@ def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path:
 def test_no_records_make_an_empty_folder_of_reports(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,colour,debt\n")
     assert engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out") == 0
-    assert engine.tally(tmp_path / "out", mixed) == Tally(mixed)
+    with pytest.raises(FormatError, match="is empty: it has no reports"):
+        engine.tally(tmp_path / "out", mixed)
     with pytest.raises(InvalidInput, match="exists"):
         engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
 
@@ -196,3 +197,57 @@ def test_what_is_wrong_is_said_before_any_job(engine: Spark, mixed: Survey, othe
         engine.tally(labelled, "mixed")
     with pytest.raises(InvalidInput, match="must be a SparkSession"):
         spark("local[2]")  # type: ignore[arg-type]
+
+
+# -- one rule for this machine and for Spark ---------------------------------------------------------------------
+
+
+def test_a_folder_means_the_same_files_on_both_engines(
+    engine: Spark, mixed: Survey, some_reports: np.ndarray, tmp_path: Path
+) -> None:
+    names = [
+        "a.parquet",
+        "c.PARQUET",
+        "day=2/b.parquet",
+        "day=2/d.jsonl",
+        "_temporary/e.parquet",
+        ".f.parquet",
+    ]
+    for i, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        plain = tmp_path / f"x{Path(name).suffix.lower()}"
+        with write_reports(plain, mixed) as writer:
+            writer.write(some_reports[100 * i : 100 * i + 100])
+        plain.rename(tmp_path / name)
+    expected = Tally(mixed).add_block(some_reports[:400])
+    assert Local(threads=1).tally(tmp_path, mixed) == expected
+    assert engine.tally(tmp_path, mixed) == expected
+    (tmp_path / "readme.txt").write_text("not reports")
+    for tally in (Local(threads=1).tally, engine.tally):
+        with pytest.raises(FormatError, match=r"readme\.txt is not a file of reports"):
+            tally(tmp_path, mixed)
+
+
+def test_lines_mean_the_same_on_both_engines(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+    limit = longest_line(mixed)
+    good = Report(mixed.fingerprint, ((0, 2), (2, 1))).to_json().encode()
+    lines = [
+        good,
+        b" " * 3 * limit + good,
+        good + b" " * 3 * limit,
+        b"\xef\xbb\xbf" + good,
+        good[:-1] + b" " * (limit - len(good)) + b"}",
+        good[:-1] + b" " * (limit - len(good) + 1) + b"}",
+        good + b" " * 3 * limit + b"x",
+        b" " * 3 * limit,
+        b"\xef\xbb\xbf",
+        b"{\xff}",
+        good.replace(b'survey":"', b'survey":"\xff'),
+        good.decode().encode("utf-16-le"),
+    ]
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    expected = Local(threads=1).tally(path, mixed)
+    assert (expected.n_reports, sum(expected.rejected.values())) == (5, 5)
+    assert engine.tally(path, mixed) == expected
+    assert engine.tally(engine.session.read.option("lineSep", "\n").text(str(path)), mixed) == expected

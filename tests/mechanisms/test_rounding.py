@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import exp_lower
 from hdr4me.mechanisms.rounding import round_rows, unbiased_decode
 
 TOTAL = 1 << 32

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import comb
 
@@ -89,10 +90,11 @@ def heavy_blanket(n_outputs: int, n_heavy: int, weight: int, total: int = 1 << 3
     λ = max(0, 2k − N), bounds every pair.
     """
     k, n = n_heavy, n_outputs
-    light = (total - weight) / (n - k) / total
     shared = max(0, 2 * k - n)
-    counts = np.array([shared, k - shared, k - shared, n - 2 * k + shared], np.float64)
-    return _four(counts * light, weight * (n - k) / ((total - weight) * k))
+    counts = (shared, k - shared, k - shared, n - 2 * k + shared)
+    # In fractions: the number of outputs may be beyond every float.
+    mass = np.array([float(Fraction(count * (total - weight), (n - k) * total)) for count in counts])
+    return _four(mass, float(Fraction(weight * (n - k), (total - weight) * k)))
 
 
 def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:

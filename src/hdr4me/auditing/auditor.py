@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.proof import ONE, exp_lower, log_upper
+from hdr4me.channels.subset import Subset
 from hdr4me.engines.local import Local
-from hdr4me.mechanisms.exactness import BITS, exp_lower, log_upper
-from hdr4me.survey import Categorical, Numeric, Randomizer, Schema, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Survey
+from hdr4me.tally.counting import fields_of
 
 __all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
 
@@ -78,47 +80,106 @@ def audit(survey: Survey, n_draws: int = 1_000_000) -> Audit:
     """Prove and attack every table of `survey`, with `n_draws` reports for each of the attack's two values."""
     findings = tuple(
         Finding(
-            mechanism=randomizer.mechanism,
-            kind=randomizer.kind,
-            n_dims=survey.assignment.count(index),
-            epsilon_declared=randomizer.epsilon,
-            loss=randomizer.loss,
-            epsilon_attacked=attack(survey.randomizers, index, n_draws),
+            mechanism=channel.mechanism,
+            kind=channel.kind,
+            n_dims=sum(len(q.dimensions) for q in survey.questions if q.channel is channel),
+            epsilon_declared=channel.epsilon,
+            loss=channel.loss,
+            epsilon_attacked=attack(channel, n_draws),
         )
-        for index, randomizer in enumerate(survey.randomizers)
+        for channel in survey.channels
     )
-    losses = sorted((survey.randomizer(j).loss for j in range(len(survey.schema))), reverse=True)
+    losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
     return Audit(
         survey.epsilon, survey.n_sampled, findings, math.prod(losses[: survey.n_sampled], start=Fraction(1))
     )
 
 
-def attack(randomizers: tuple[Randomizer, ...], index: int, n_draws: int) -> float:
-    """A lower bound of the ε of one of a survey's tables, from reports alone, wrong with probability at most `ALARM`.
+def attack(channel: Channel, n_draws: int) -> float:
+    """A lower bound of a channel's ε, from outputs alone, wrong with probability at most `ALARM`.
 
-    All tables are laid out as in the survey, so that the sampler could also be caught looking at a wrong one.
-    The set of outputs is fixed beforehand from the table (the likelihood-ratio set whose bound should come out
-    highest), so the two Clopper–Pearson bounds are honest.
+    The channel answers its two worst inputs `n_draws` times each through the sampler that batches use. Outputs are put
+    into classes by their likelihood ratio, and the set of classes is fixed beforehand (the one whose bound should come
+    out highest), so the two Clopper–Pearson bounds are honest.
     """
-    first, second, law = _worst_pair(randomizers[index])
+    first, second = channel.worst_pair()
+    outputs = [_outputs(channel, x, n_draws) for x in (first, second)]
+    classes, law = _classes(channel, first, second, outputs)
     chosen = _telling_set(law[0], law[1], n_draws)
-    hits = [int(chosen[_outputs(randomizers, index, row, n_draws)].sum()) for row in (first, second)]
+    hits = [int(chosen[found].sum()) for found in classes]
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
-def _worst_pair(randomizer: Randomizer) -> tuple[int, int, tuple[Shares, Shares]]:
-    """The two inputs whose reports differ most, and the law of what the attack looks at under each."""
-    shares = np.array(randomizer.weights, dtype=np.float64) / 2.0**BITS
-    if randomizer.kind == "entries":  # the two entries in which two categories differ, seen together
+def _classes(
+    channel: Channel, first: int, second: int, outputs: list[NDArray[np.int64]]
+) -> tuple[list[NDArray[np.int64]], tuple[Shares, Shares]]:
+    """The class of each output, and the probability of each class under the two inputs."""
+    if isinstance(channel, Entries):  # only the two entries in which the inputs differ tell anything
+        shares = np.array(channel.weights, np.float64) / ONE
         pair = (np.outer(shares[1], shares[0]).ravel(), np.outer(shares[0], shares[1]).ravel())
-        return 0, 1, pair
-    used = shares.max(axis=0) > 0
-    ratio = np.where(used, shares.max(axis=0) / np.where(used, shares.min(axis=0), 1.0), 0.0)
-    column = int(np.argmax(ratio))
-    first, second = int(np.argmax(shares[:, column])), int(np.argmin(shares[:, column]))
-    return first, second, (shares[first], shares[second])
+        return [found[:, first] * channel.n_cells + found[:, second] for found in outputs], pair
+    if isinstance(channel, Table):
+        shares = np.array(channel.weights, np.float64) / ONE
+        return [found[:, 0] for found in outputs], (shares[first], shares[second])
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Subset):
+        return [1 - _heavier(found, first, second) for found in outputs], _three(channel)
+    return _by_likelihood(channel, first, second, outputs), _three(channel)
+
+
+def _three(channel: Channel) -> tuple[Shares, Shares]:
+    """A law for the classes 0 (likelier under the first input), 1 (neither) and 2.
+
+    It only decides, before any draw is looked at, that class 0 is the telling one.
+    """
+    return np.array([1.0, 0.0, 0.0]), np.array([math.exp(-channel.epsilon), 0.0, 1.0])
+
+
+def _heavier(outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """1 where a set has the first category and not the second, −1 the other way round, else 0."""
+    return np.asarray((outputs == first).any(axis=1).astype(np.int64) - (outputs == second).any(axis=1))
+
+
+def _by_likelihood(
+    channel: Channel, first: int, second: int, outputs: list[NDArray[np.int64]]
+) -> list[NDArray[np.int64]]:
+    """The same classes for any channel, asked of the channel itself for every different output."""
+    found = []
+    for rows in outputs:
+        distinct, where = np.unique(rows, axis=0, return_inverse=True)
+        pairs = [
+            (channel.probability(first, row), channel.probability(second, row)) for row in distinct.tolist()
+        ]
+        signs = np.array([(p > q) - (p < q) for p, q in pairs])
+        found.append(1 - signs[where.ravel()])
+    return found
+
+
+def _outputs(channel: Channel, x: int, n_draws: int) -> NDArray[np.int64]:
+    """What `n_draws` users with input x send, through the engine that batches go through."""
+    dimensions: list[Dimension] = []
+    values: list[float] = []
+    rest = channel.n_inputs
+    for number, take in enumerate(channel.takes):
+        rest //= take.size
+        own = (x // rest) % take.size
+        if take.reads == "category":
+            dimensions.append(Categorical(f"x{number}", range(take.size)))
+            values.append(own)
+            continue
+        n_levels = take.size - (take.reads == "optional")
+        dimensions.append(Numeric(f"x{number}", -1, 1, optional=take.reads == "optional"))
+        values.append(2 * own / (n_levels - 1) - 1 if own < n_levels else math.nan)
+    survey = Survey.from_questions(
+        Schema(dimensions),
+        epsilon=channel.epsilon,
+        n_sampled=1,
+        questions=[Question(tuple(range(len(dimensions))), channel)],
+    )
+    records = np.broadcast_to(np.array(values), (n_draws, len(values)))
+    blocks = [fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)]
+    return np.concatenate(blocks)
 
 
 def _telling_set(first: Shares, second: Shares, n_draws: int) -> NDArray[np.bool_]:
@@ -132,24 +193,3 @@ def _telling_set(first: Shares, second: Shares, n_draws: int) -> NDArray[np.bool
     chosen = np.zeros(first.size, dtype=bool)
     chosen[order[: best + 1]] = True
     return chosen
-
-
-def _outputs(randomizers: tuple[Randomizer, ...], index: int, row: int, n_draws: int) -> NDArray[np.int64]:
-    """What `n_draws` users whose value is that row's would send, as numbers of outputs."""
-    randomizer = randomizers[index]
-    n_categories = 2 if randomizer.kind == "entries" else randomizer.n_cells
-    names = [str(k) for k in range(n_categories)]
-    dimension = Numeric("x", -1, 1) if randomizer.kind == "value" else Categorical("x", names)
-    survey = Survey.from_tables(
-        Schema([dimension]),
-        epsilon=max(table.epsilon for table in randomizers),
-        n_sampled=1,
-        randomizers=randomizers,
-        assignment=(index,),
-    )
-    value = randomizer.levels[row] if randomizer.kind == "value" else names[row]
-    blocks = Local().reports(pa.table({"x": np.repeat(value, n_draws)}), survey)
-    codes = np.concatenate(list(blocks))[:, 2:].astype(np.int64)
-    if randomizer.kind == "entries":
-        return np.asarray(codes[:, 0] * randomizer.n_cells + codes[:, 1])
-    return np.asarray(codes[:, 0])

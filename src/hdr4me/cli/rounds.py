@@ -107,7 +107,9 @@ def _read(paths: list[Path]) -> tuple[list[tuple[str, str | None]], Any, Any, li
     for path in paths:
         tally = Tally.load(path)
         if series and tally.survey.series != series:
-            raise InvalidInput(f"{path} is of another series than {paths[0]}: only rounds of one series are comparable")
+            raise InvalidInput(
+                f"{path} is of another series than {paths[0]}: only rounds of one series are comparable"
+            )
         series = tally.survey.series
         table = tally.estimate().table()
         names = [(row["dimension"], row["category"]) for row in table]

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from secrets import SystemRandom
 from typing import Any
 
+from hdr4me.channels import Draws, SystemDraws
 from hdr4me.client.ledger import Ledger
-from hdr4me.client.values import FRACTION_BITS, category, position
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import BITS
 from hdr4me.reports.report import Report
-from hdr4me.survey import Categorical, Randomizer, Survey
+from hdr4me.survey import Survey
+from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["Client"]
+__all__ = ["Client", "answer", "draw_questions"]
+
+_MISSING = None
 
 
 class Client:
-    """Turns a record into a report: m of d dimensions are drawn without replacement and randomised.
+    """Turns a record into a report: m of the survey's questions are drawn without replacement and answered.
 
-    The randomness is the operating system's and there is no seed to give. How many random numbers are drawn and
+    The randomness is the operating system's and there is no seed to give. Which random numbers are drawn and
     what a report looks like do not depend on the record: a missing or unknown value is randomised like any other.
     With a ledger the budget is written down as spent before the report leaves this method.
 
@@ -32,39 +33,60 @@ class Client:
 
     def __init__(self, survey: Survey, ledger: Ledger | None = None) -> None:
         if not isinstance(survey, Survey):
-            raise InvalidInput(f"survey = {survey!r} must be a Survey")
+            raise InvalidInput.of("survey", survey, "a Survey")
         self.survey = survey
         self.ledger = ledger
-        self._random = SystemRandom()
+        self._draws = SystemDraws()
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The randomised answers to this record; keys that the survey does not ask for are ignored."""
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
         survey = self.survey
-        sampled = sorted(self._random.sample(range(len(survey.schema)), survey.n_sampled))
-        answers = tuple((j, *self._answer(j, record)) for j in sampled)
+        sampled = draw_questions(survey, self._draws)
+        answers = tuple((q, *answer(survey, q, record, self._draws)) for q in sampled)
         if self.ledger is not None:
             self.ledger.spend(survey)
         return Report(survey.fingerprint, answers)
 
-    def _answer(self, j: int, record: Mapping[str, Any]) -> tuple[int, ...]:
-        dimension, randomizer = self.survey.schema.dimensions[j], self.survey.randomizer(j)
-        value = record.get(dimension.name)
-        if not isinstance(dimension, Categorical):
-            return (self._code(randomizer, position(dimension, value, randomizer.n_levels)),)
-        chosen = category(dimension, value)
-        if randomizer.kind == "category":
-            return (self._code(randomizer, chosen << FRACTION_BITS),)
-        present = 1 << FRACTION_BITS
-        return tuple(
-            self._code(randomizer, present if k == chosen else 0) for k in range(len(dimension.categories))
-        )
 
-    def _code(self, randomizer: Randomizer, place: int) -> int:
-        """Round to a level at random, then let a word pick the cell: 48 random bits, whatever the value."""
-        bits = self._random.getrandbits(FRACTION_BITS + BITS)
-        fraction, word = bits & ((1 << FRACTION_BITS) - 1), bits >> FRACTION_BITS
-        row = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
-        # Every cell is compared: a search that stops early would take a time that tells of the row.
-        return sum([word >= bound for bound in randomizer.cumulative[row]])
+def draw_questions(survey: Survey, draws: Draws) -> list[int]:
+    """The numbers of the questions that one user answers, in increasing order.
+
+    Without weights: m different ones by Floyd's algorithm, one draw below j + 1 for each j from q − m to q − 1. With
+    weights (m = 1): one draw below their sum, compared with every running sum.
+    """
+    questions = survey.questions
+    if survey.weighted:
+        chosen = draws.below(sum(question.weight for question in questions))
+        total, found = 0, -1
+        for question in questions:
+            found += chosen >= total
+            total += question.weight
+        return [found]
+    sampled: set[int] = set()
+    for j in range(len(questions) - survey.n_sampled, len(questions)):
+        t = draws.below(j + 1)
+        sampled.add(j if t in sampled else t)
+    return sorted(sampled)
+
+
+def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> tuple[int, ...]:
+    """The fields of a randomised answer to question q: sixteen bits round each number, then the channel draws."""
+    question = survey.questions[q]
+    x = 0
+    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+        dimension = survey.schema.dimensions[j]
+        place = dimension.place(_value(record, dimension.name), take.size)
+        fraction = 0 if take.reads == "category" else draws.bits(FRACTION_BITS)
+        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+        x = x * take.size + level
+    return question.channel.sample(x, draws)
+
+
+def _value(record: Mapping[str, Any], name: str) -> Any:
+    """What the record holds under the name; a record that fails to tell holds nothing."""
+    try:
+        return record.get(name)
+    except Exception:  # a mapping may be an object that raises anything at all
+        return _MISSING

@@ -1,23 +1,24 @@
 """Permanent answers: an unchanged record gives the identical report, for ever and at no further cost.
 
 All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
-number between two levels is rounded, and one word for each (dimension, row, entry). A row is what the channel is given:
-a level of a number, or a category. As long as a value stays on its row its answer stays the same, so T reports tell no
-more than one. Each row that a dimension visits for the first time costs ε/m. Standard library only.
+number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
+level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
+reports tell no more than one. Each row that a question visits for the first time costs ε/m. Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from hdr4me.channels import Channel
+from hdr4me.client.client import _value, draw_questions
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
-from hdr4me.client.values import FRACTION_BITS, category, position
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import BITS
 from hdr4me.reports.report import Report
-from hdr4me.survey import Categorical, Survey
+from hdr4me.survey import Survey
+from hdr4me.survey.dimensions import FRACTION_BITS
 
 __all__ = ["PermanentClient", "decide"]
 
@@ -53,11 +54,9 @@ class PermanentClient:
 
     def __init__(self, survey: Survey, ledger: Ledger) -> None:
         if not isinstance(survey, Survey):
-            raise InvalidInput(f"survey = {survey!r} must be a Survey")
+            raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
-            raise InvalidInput(
-                f"ledger = {ledger!r} must be a Ledger: permanent answers are paid for and remembered"
-            )
+            raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
         self.survey = survey
         self.ledger = ledger
 
@@ -104,57 +103,49 @@ def decide(
     Returns
     -------
     answers, marks
-        m answers (dimension, code, …) in increasing order of dimension, and the new marks in the same order.
+        m answers (question, field, …) in increasing order of question, and the new marks in the same order.
     """
     answers: list[tuple[int, ...]] = []
     new: list[str] = []
-    for j in Stream(secret, series, Use.QUESTIONS).sample(len(survey.schema), survey.n_sampled):
-        fraction = Stream(secret, series, Use.FRACTION, j).getrandbits(FRACTION_BITS)
-        row = _row_of(survey, j, record, fraction)
+    for q in draw_questions(survey, Stream(secret, series, Use.QUESTIONS)):
+        channel = survey.questions[q].channel
+        row = _row_of(survey, q, record, secret, series)
         # Every row's mark is computed, whatever the value.
-        marks = [Stream(secret, series, Use.MARK, j, r).take(16).hex() for r in range(_n_rows(survey, j))]
+        marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
         if marks[row] not in known:
-            paid = [r for r, mark in enumerate(marks) if mark in known]
+            paid = [x for x, mark in enumerate(marks) if mark in known]
             if len(new) < affordable or not paid:
                 new.append(marks[row])
             else:
-                row = min(paid, key=lambda r: (abs(r - row), r))
-        answers.append((j, *_codes(survey, j, row, _words(secret, series, j, row))))
+                row = _nearest(channel, row, paid)
+        # A stream for each row: if the entries of two categories shared their words, a change from one category to
+        # the other would move two entries only and so name both.
+        answers.append((q, *channel.sample(row, Stream(secret, series, Use.ANSWER, q, row))))
     return tuple(answers), tuple(new)
 
 
-def _words(secret: bytes, series: str, j: int, row: int) -> Callable[[int], int]:
-    return lambda entry: Stream(secret, series, Use.WORD, j, row, entry).getrandbits(BITS)
+def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, series: str) -> int:
+    """The input of question q's channel; numbers between two levels are rounded by their dimension's own fraction."""
+    question, row = survey.questions[q], 0
+    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+        dimension = survey.schema.dimensions[j]
+        place = dimension.place(_value(record, dimension.name), take.size)
+        fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
+        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+        row = row * take.size + level
+    return row
 
 
-# -- what is asked of a question's channel: how many rows, which one, and the codes ----------------------------------
+def _nearest(channel: Channel, row: int, paid: list[int]) -> int:
+    """The row paid for whose levels differ least in sum from those of `row`; of several, the first."""
+    sizes = [take.size for take in channel.takes]
 
+    def levels(x: int) -> list[int]:
+        found = []
+        for size in reversed(sizes):
+            x, level = divmod(x, size)
+            found.append(level)
+        return found
 
-def _n_rows(survey: Survey, j: int) -> int:
-    dimension = survey.schema.dimensions[j]
-    return len(dimension.categories) if isinstance(dimension, Categorical) else survey.randomizer(j).n_levels
-
-
-def _row_of(survey: Survey, j: int, record: Mapping[str, Any], fraction: int) -> int:
-    dimension = survey.schema.dimensions[j]
-    value = record.get(dimension.name)
-    if isinstance(dimension, Categorical):
-        return category(dimension, value)
-    place = position(dimension, value, survey.randomizer(j).n_levels)
-    return (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
-
-
-def _codes(survey: Survey, j: int, row: int, word: Callable[[int], int]) -> tuple[int, ...]:
-    """One code, or one for each entry. Every entry has a word of its own for every row.
-
-    If an entry's word did not depend on the row, a change from one category to another would move two entries only and
-    so name both categories.
-    """
-    randomizer = survey.randomizer(j)
-    if randomizer.kind != "entries":
-        return (_cell(randomizer.cumulative[row], word(0)),)
-    return tuple(_cell(randomizer.cumulative[int(e == row)], word(e)) for e in range(survey.n_codes(j)))
-
-
-def _cell(bounds: tuple[int, ...], word: int) -> int:
-    return sum([word >= bound for bound in bounds])
+    wanted = levels(row)
+    return min(paid, key=lambda x: sum(abs(a - b) for a, b in zip(levels(x), wanted, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,9 @@ import pyarrow.parquet as pq
 from hdr4me.atomic import replacing, write_text
 from hdr4me.demo.population import panel, panel_schema
 from hdr4me.engines import Local
-from hdr4me.statistics import Estimate
+from hdr4me.statistics import Answer
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
-
-if TYPE_CHECKING:
-    from hdr4me.recalibration import RecalibratedEstimate
 
 __all__ = ["Demo", "run_demo"]
 
@@ -30,8 +27,8 @@ class Demo:
 
     survey: Survey
     tally: Tally
-    estimate: Estimate
-    better: RecalibratedEstimate
+    estimate: Answer
+    better: Answer
     truth: dict[str, Any]
     rows: list[dict[str, Any]]
 
@@ -44,13 +41,13 @@ class Demo:
     @property
     def advice(self) -> str:
         """What re-calibration did to the means, and what it really gained: here the truth is known."""
-        low, high = np.array([(x.low, x.high) for x in self.survey.schema if isinstance(x, Numeric)]).T
-        true = 2 * (np.array([self.truth[name] for name in self.estimate.names]) - low) / (high - low) - 1
+        means = self.estimate.means
+        low, high = np.array([self.survey.schema[name].bounds for name in means.dimensions]).T
+        true = 2 * (np.array([self.truth[name] for name in means.dimensions]) - low) / (high - low) - 1
         before, after = (
-            float(np.mean((found - true) ** 2))
-            for found in (self.estimate.scaled_mean, self.better.scaled_mean)
+            float(np.mean((found.scaled_value - true) ** 2)) for found in (means, self.better.means)
         )
-        said = self.better.recalibration.advice if self.better.recalibration else ""
+        said = self.better.advice[0]
         chance = " (so small a difference is chance)" if abs(after - before) < 0.1 * before else ""
         return (
             f"{said} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
@@ -66,7 +63,6 @@ def run_demo(
     """
     from hdr4me.demo.page import demo_page, draw_days
     from hdr4me.pages.html import svg
-    from hdr4me.recalibration import recalibrate_estimate
 
     schema = panel_schema()
     say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
@@ -93,7 +89,7 @@ def run_demo(
         }
         for row in estimate.table(0.95)
     ]
-    demo = Demo(survey, tally, estimate, recalibrate_estimate(estimate, "auto"), truth, rows)
+    demo = Demo(survey, tally, estimate, estimate.recalibrate("auto"), truth, rows)
     write_text(folder / "report.html", demo_page(demo))
     write_text(folder / "day.svg", svg(draw_days(demo)))
     return demo
@@ -104,10 +100,10 @@ def true_values(records: pa.Table, schema: Schema) -> dict[str, Any]:
     truth: dict[str, Any] = {}
     for dimension in schema:
         column: Any = records[dimension.name]
-        column = column.fill_null(dimension.default)
         if isinstance(dimension, Categorical):
-            found = column.to_numpy()
+            found = column.fill_null(dimension.default).to_numpy()
             truth[dimension.name] = {c: float(np.mean(found == c)) for c in dimension.categories}
-        else:
-            truth[dimension.name] = float(np.clip(column.to_numpy(), dimension.low, dimension.high).mean())
+        elif isinstance(dimension, Numeric):
+            found = column.fill_null(dimension.default).to_numpy()
+            truth[dimension.name] = float(np.clip(found, dimension.low, dimension.high).mean())
     return truth

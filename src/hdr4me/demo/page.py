@@ -32,7 +32,7 @@ def demo_page(demo: Demo) -> str:
             "What happened",
             paragraph(
                 f"Every user drew {survey.n_sampled} of {len(survey.schema)} dimensions at random, randomised it "
-                f"with an integer table whose privacy loss is proven at most e^{survey.epsilon_per_value:g}, and sent "
+                f"with an integer table whose privacy loss is proven at most e^{survey.epsilon_per_answer:g}, and sent "
                 "the cell's number. The collector counted the numbers and calibrated. It never held a true value; "
                 "this page does, to show how close the answers came."
             ),
@@ -92,7 +92,7 @@ def draw_days(demo: Demo) -> Figure:
 
 
 def _categories(demo: Demo) -> Figure:
-    names = demo.estimate.categorical_names
+    names = tuple(dict.fromkeys(demo.estimate.of("frequency").dimensions))
     drawing = Figure(figsize=(10, 5.4), layout="constrained")
     grid = drawing.subplots(2, (len(names) + 1) // 2)
     for axes, name in zip(grid.flat, names, strict=False):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.kernels.exact.alias import alias_table, columns_bits
 from hdr4me.kernels.exact.perturb import Plan
 from hdr4me.kernels.exact.positions import range_lines
 from hdr4me.survey import Numeric, Survey
 
-__all__ = ["plan_of"]
+__all__ = ["placing", "plan_of"]
 
 _ONE = 65536.0
 """One row in fixed point."""
@@ -19,39 +20,30 @@ _ONE = 65536.0
 
 @lru_cache(maxsize=32)
 def plan_of(survey: Survey) -> Plan:
-    """The kernel's view of a survey; a formula is not repeated here, only laid out.
+    """The kernel's view of a survey whose answers are single bytes; a formula is not repeated here, only laid out.
 
-    >>> from hdr4me.survey import Schema
+    >>> from hdr4me.survey import Numeric, Schema
     >>> plan = plan_of(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
     >>> plan.ranges[0, :5].tolist() == [0, 65536 / 120, 0, 65536, 32768], plan.alike
     (True, True)
     """
-    bits = columns_bits(max(randomizer.n_cells for randomizer in survey.randomizers))
-    tables = [alias_table(np.array(r.weights, np.int64), bits) for r in survey.randomizers]
-    first_rows = np.cumsum([0, *map(len, tables)])
-    d = len(survey.schema)
-    low, scale, bottom, top, default = np.zeros((5, d))
-    entries, entry_row = np.zeros((2, d), np.int64)
-    scale += 1.0
-    for j, dimension in enumerate(survey.schema):
-        randomizer, first = survey.randomizer(j), int(first_rows[survey.assignment[j]])
-        if isinstance(dimension, Numeric):
-            span = (randomizer.n_levels - 1) * _ONE
-            low[j], scale[j] = dimension.low, span / (dimension.high - dimension.low)
-            bottom[j], top[j] = first * _ONE, first * _ONE + span
-            default[j] = bottom[j] + (dimension.default - low[j]) / (dimension.high - low[j]) * span
-            continue
-        if randomizer.kind == "entries":
-            entries[j], entry_row[j] = survey.n_codes(j), first
-        else:
-            bottom[j] = first * _ONE
-        top[j] = bottom[j] + (len(dimension.categories) - 1) * _ONE
-        default[j] = bottom[j] + dimension.index[dimension.default] * _ONE
-    numeric = all(isinstance(dimension, Numeric) for dimension in survey.schema)
-    ranges = range_lines(low, scale, bottom, top, default)
+    channels = survey.channels
+    rows = [channel.rows or () for channel in channels]
+    bits = columns_bits(max(len(table[0]) for table in rows))
+    tables = [alias_table(np.array(table, np.int64), bits) for table in rows]
+    ends = np.cumsum([0, *map(len, tables)]).tolist()
+    first_row = {id(channel): first for channel, first in zip(channels, ends, strict=False)}
+    d = len(survey.questions)
+    entries, entry_row, first = np.zeros((3, d), np.int64)
+    for j, question in enumerate(survey.questions):
+        first[j] = first_row[id(question.channel)]
+        if len(question.channel.fields) > 1:
+            entries[j], entry_row[j], first[j] = len(question.channel.fields), first[j], 0
+    ranges = placing(survey, first)
+    numeric = all(dimension.reads != "category" for dimension in survey.schema)
     return Plan(
         n_sampled=survey.n_sampled,
-        width=survey.code_width,
+        width=survey.slot_size - 2,
         bits=bits,
         table=np.concatenate(tables).ravel(),
         ranges=ranges,
@@ -59,3 +51,23 @@ def plan_of(survey: Survey) -> Plan:
         entries=entries,
         entry_row=entry_row,
     )
+
+
+def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How each dimension's values become positions, its inputs counted from `first`: the kernel's five numbers."""
+    d = len(survey.schema)
+    low, scale, bottom, top, default = np.zeros((5, d))
+    scale += 1.0
+    for question in survey.questions:
+        for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+            dimension = survey.schema.dimensions[j]
+            n_levels = take.size - (take.reads == "optional")
+            bottom[j] = first[j] * _ONE
+            top[j] = bottom[j] + (n_levels - 1) * _ONE
+            default[j] = bottom[j] + dimension.place(None, take.size)
+            if isinstance(dimension, Numeric):
+                low[j], span = dimension.low, (n_levels - 1) * _ONE
+                scale[j] = span / (dimension.high - dimension.low)
+                if not dimension.optional:
+                    default[j] = bottom[j] + (dimension.default - low[j]) / (dimension.high - low[j]) * span
+    return range_lines(low, scale, bottom, top, default)

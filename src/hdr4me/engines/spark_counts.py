@@ -7,6 +7,7 @@ one int64 vector: the number of reports, the rejected ones by reason, then the c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +15,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.reports import OnRejected, Reason, Rejected, Report, read_reports
-from hdr4me.reports.arrow import read_parquet
-from hdr4me.reports.files import BLOCK_BYTES
-from hdr4me.reports.json import inspect
-from hdr4me.reports.lines import longest_line
+from hdr4me.reports import Reason, Rejected, Report
+from hdr4me.reports.blocks import MOST_REJECTED, Block
+from hdr4me.reports.files import block_rows_of, read_blocks
+from hdr4me.reports.lines import shown, understand
+from hdr4me.reports.parquet import read_parquet
+from hdr4me.reports.quarantine import QUARANTINE_BYTES, left_out_lines
 from hdr4me.reports.report import pack
+from hdr4me.reports.wire import from_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -51,6 +53,8 @@ SCHEMA = "partial binary, fault string, reason string, where string, content str
 """One row of output is a partial tally, or why the job must stop, or a rejected report."""
 
 _KEPT_AT_ONCE = 4096
+_MOST_SHOWN = 1 << 16
+"""Bytes of a report of the wrong size that are kept."""
 
 
 @dataclass(frozen=True)
@@ -130,17 +134,34 @@ def raise_fault(fault: str) -> None:
 # -- counting ----------------------------------------------------------------------------------------------------
 
 
-class _Kept(list[Rejected]):
-    """Rejected reports on their way out, a few thousand at a time."""
+class _Kept:
+    """Rejected reports on their way out, a few thousand at a time; beyond the quarantine's limit only their number."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[str, str, str]] = []
+        self._left_out: Counter[str] = Counter()
+        self._room = QUARANTINE_BYTES
+
+    def add(self, rejected: Rejected) -> None:
+        """Take one."""
+        reason = rejected.reason.text
+        self._room -= len(reason) + len(rejected.where) + len(rejected.content)
+        if self._room < 0:
+            self._left_out[reason] += 1
+        else:
+            self._waiting.append((reason, rejected.where, rejected.content))
 
     def batches(self, *, last: bool = False) -> Iterator[pa.RecordBatch]:
         """Those found so far, if they are many or the last."""
-        while len(self) >= _KEPT_AT_ONCE or (last and self):
-            part = self[:_KEPT_AT_ONCE]
-            del self[:_KEPT_AT_ONCE]
+        if last:
+            self._waiting += left_out_lines(self._left_out)
+        if len(self._waiting) < _KEPT_AT_ONCE and not last:
+            return
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _KEPT_AT_ONCE):
+            part = waiting[start : start + _KEPT_AT_ONCE]
             columns: list[Any] = [pa.nulls(len(part), pa.binary()), pa.nulls(len(part), pa.string())]
-            for texts in ([x.reason.text for x in part], [x.where for x in part], [x.content for x in part]):
-                columns.append(pa.array(texts, pa.string()))
+            columns += [pa.array(texts, pa.string()) for texts in zip(*part, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=OUTPUT)
 
 
@@ -149,68 +170,74 @@ def count_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Partial tally of the first column of batches: binary reports, or text with a JSON report in each row."""
     tally, kept = Tally(survey), _Kept()
-    handler = kept.append if keep else None
+    handler = kept.add if keep else None
     first = 0
     for batch in batches:
         column = batch.column(0)
-        read = _text_rows if pa.types.is_string(column.type) else _binary_rows
-        for rows, before in read(column, survey, lambda bad: tally.reject(bad, handler), where, first):
-            tally.add_block(rows, on_rejected=handler, where=where, first_row=before)
+        read = _text_blocks if pa.types.is_string(column.type) else _binary_blocks
+        for block in read(column, survey, where, first):
+            tally.add_read(block, on_rejected=handler, where=where)
+            yield from kept.batches()
         first += len(column)
-        yield from kept.batches()
     yield from kept.batches(last=True)
     yield _row(to_vector(tally))
 
 
-Rows = Iterator[tuple[NDArray[np.uint8], int]]
-"""Blocks of reports, each with the number of rows that stand before it."""
-
-
-def _binary_rows(column: Any, survey: Survey, reject: OnRejected, where: str, first: int) -> Rows:
-    """The runs of reports of the right size; Spark's binary columns have values of any size, and nulls."""
+def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterator[Block]:
+    """Blocks of the reports of the right size; Spark's binary columns have values of any size, and nulls."""
     size, n = survey.report_size, len(column)
     if not n:
         return
     _, offset_buffer, data = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, n + 1, 4 * column.offset)
+    values = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), bool)
-    values = np.frombuffer(data, np.uint8)
-    bad = np.flatnonzero(~valid | (np.diff(offsets) != size)).tolist()
-    run = 0
-    for i in [*bad, n]:
-        if i > run:
-            yield values[offsets[run] : offsets[i]].reshape(i - run, size), first + run
-        if i < n:
+    if survey.fixed_size:
+        good = valid & (np.diff(offsets) == size)
+        padded = values[offsets[0] : offsets[n]].reshape(n, size) if good.all() else None
+    else:
+        padded, sized = from_wire(values, offsets.astype(np.int64), survey)
+        good = valid & sized
+    if good.all() and padded is not None:
+        yield Block(padded, range(first + 1, first + n + 1))
+        return
+    for start in range(0, n, MOST_REJECTED):
+        there = start + np.flatnonzero(good[start : start + MOST_REJECTED])
+        bad = []
+        for i in (start + np.flatnonzero(~good[start : start + MOST_REJECTED])).tolist():
+            content = values[offsets[i] : min(offsets[i + 1], offsets[i] + _MOST_SHOWN)].tobytes().hex()
             reason = Reason.SIZE if valid[i] else Reason.MISSING
-            content = values[offsets[i] : offsets[i + 1]].tobytes().hex()
-            reject(Rejected(reason, f"{where}, row {first + i + 1}", content))
-        run = i + 1
+            bad.append(Rejected(reason, f"{where}, row {first + i + 1}", content))
+        rows = values[offsets[there][:, None] + np.arange(size)] if padded is None else padded[there]
+        yield Block(rows, (first + 1 + there).tolist(), bad)
 
 
-def _text_rows(column: Any, survey: Survey, reject: OnRejected, where: str, first: int) -> Rows:
-    """The valid JSON reports, as rows; blank lines are passed over, as in a file."""
-    limit = longest_line(survey)
-    rows: list[bytes] = []
-    for i, text in enumerate(column.to_pylist()):
-        if text is None:
-            reject(Rejected(Reason.MISSING, f"{where}, row {first + i + 1}", ""))
-        elif text.strip():
-            found = inspect(text, survey) if len(text) <= limit else Reason.MALFORMED
+def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterator[Block]:
+    """Blocks of the valid JSON reports; a row is what a line is in a file."""
+    for start in range(0, len(column), MOST_REJECTED):
+        rows: list[bytes] = []
+        bad: list[Rejected] = []
+        # As bytes: a row that is not UTF-8 is rejected, where turning it into text would stop the whole job.
+        lines = column.slice(start, MOST_REJECTED).cast(pa.binary()).to_pylist()
+        for number, line in enumerate(lines, first + start + 1):
+            found = Reason.MISSING if line is None else understand(line, survey)
             if isinstance(found, Report):
                 rows.append(pack(found.answers, survey))
-            else:
-                reject(Rejected(found, f"{where}, row {first + i + 1}", text[:limit]))
-    yield np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size), first
+            elif found is not None:
+                content = "" if line is None else shown(line, survey)
+                bad.append(Rejected(found, f"{where}, row {number}", content))
+        packed = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
+        yield Block(packed, range(len(rows)), bad)  # checked already: the counting rejects none of them
 
 
 def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iterator[pa.RecordBatch]:
     """Partial tally of parts of files, read here and checked as one machine would."""
     tally, kept = Tally(survey), _Kept()
-    handler = kept.append if keep else None
+    handler = kept.add if keep else None
     try:
         for split in splits:
-            for block, first in _blocks(split, survey, lambda bad: tally.reject(bad, handler)):
-                tally.add_block(block, on_rejected=handler, where=split.path, first_row=first)
+            for block in _blocks(split, survey):
+                tally.add_read(block, on_rejected=handler, where=split.path)
                 yield from kept.batches()
     except FormatError as error:
         yield _row(fault=_fault(error))
@@ -219,34 +246,10 @@ def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iter
     yield _row(to_vector(tally))
 
 
-def _blocks(split: Split, survey: Survey, on_rejected: OnRejected) -> Rows:
+def _blocks(split: Split, survey: Survey) -> Iterator[Block]:
     with Path(split.path).open("rb") as file:
         parquet = file.read(4) == b"PAR1"
-    first = 0
-    blocks: Iterable[NDArray[np.uint8]] = ()
     if parquet:
-        groups, first = _row_groups(split)
-        rows = max(1, BLOCK_BYTES // survey.report_size)
-        blocks = read_parquet(split.path, survey, on_rejected, rows, row_groups=groups, first_row=first)
-    elif split.start == 0:
-        blocks = read_reports(split.path, survey, on_rejected=on_rejected)
-    for block in blocks:
-        yield block, first
-        first += len(block)
-
-
-def _row_groups(split: Split) -> tuple[list[int] | None, int]:
-    """The row groups that begin in the split's bytes, and how many rows stand before the first of them."""
-    try:
-        metadata = pq.read_metadata(split.path)
-    except (pa.ArrowException, OSError, ValueError):
-        return None, 0  # reading it will say what is wrong
-    groups, before = [], 0
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        start = group.column(0).data_page_offset if group.num_columns else 0
-        if split.start <= start < split.stop:
-            groups.append(index)
-        elif not groups:
-            before += group.num_rows
-    return groups, before
+        part = (split.start, split.stop)
+        return read_parquet(split.path, survey, block_rows_of(survey), part=part)
+    return read_blocks(split.path, survey) if split.start == 0 else iter(())

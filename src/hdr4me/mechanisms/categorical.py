@@ -6,15 +6,93 @@ import math
 
 import numpy as np
 
+from hdr4me.channels import Channel, HeavySet
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.proof import BITS, exp_lower
+from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.exactness import BITS, exp_lower
 from hdr4me.mechanisms.law import check_epsilon
 from hdr4me.mechanisms.table import MAX_CELLS, Table
 
-__all__ = ["grr", "histogram", "oue"]
+__all__ = ["categorical_channel", "categorical_choice", "grr", "histogram", "oue", "subset_selection"]
 
 _TOTAL = 1 << BITS
+
+
+def categorical_choice(epsilon: float, n_categories: int) -> str:
+    """Subset selection, which is GRR where sets of one are best: no frequency oracle has a smaller expected error.
+
+    >>> categorical_choice(1.0, 4), categorical_choice(1.0, 10)
+    ('grr', 'subset')
+    """
+    return "grr" if best_size(epsilon, n_categories) == 1 else "subset"
+
+
+def categorical_channel(name: str, epsilon: float, n_categories: int, base: str = "optimal") -> Channel:
+    """The channel called `name` for a dimension with this many categories.
+
+    Parameters
+    ----------
+    name
+        "grr", "subset", "oue" or "histogram".
+    epsilon
+        The budget of one answer.
+    n_categories
+        How many categories the dimension has.
+    base
+        The mechanism of numbers that histogram encoding uses for each entry.
+    """
+    if name == "grr":
+        return response(epsilon, n_categories)
+    if name == "subset":
+        return subset_selection(epsilon, n_categories)
+    return (oue(epsilon) if name == "oue" else histogram(epsilon, base)).channel(n_categories)
+
+
+def best_size(epsilon: float, n_categories: int) -> int:
+    """The size of the sets with the least expected error: near v/(e^ε + 1), found among its neighbours."""
+    about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
+    sizes = {min(max(1, math.floor(about) + i), n_categories - 1) for i in (0, 1)}
+    return min(sorted(sizes), key=lambda w: _total_error(epsilon, n_categories, w))
+
+
+def _total_error(epsilon: float, v: int, w: int) -> float:
+    """n·E‖f̂ − f‖² of subset selection: ((v − 1)q(1 − q) + p(1 − p))/(p − q)²."""
+    e = math.exp(-min(epsilon, 500.0))
+    p = w / (w + (v - w) * e)
+    q = (p * (w - 1) + (1 - p) * w) / (v - 1)
+    return ((v - 1) * q * (1 - q) + p * (1 - p)) / (p - q) ** 2
+
+
+def subset_selection(epsilon: float, n_categories: int) -> HeavySet:
+    """Subset selection with sets of the best size (Ye and Barg 2018); sets of one are GRR.
+
+    >>> channel = subset_selection(1.0, 10)
+    >>> channel.mechanism, channel.per_report
+    ('subset', 3)
+    """
+    check_epsilon(epsilon)
+    size = best_size(epsilon, n_categories)
+    if size == 1:
+        return response(epsilon, n_categories)
+    family = Subset(n_categories, size)
+    return HeavySet("subset", float(epsilon), family, heaviest(epsilon, family))
+
+
+def response(epsilon: float, n_categories: int) -> HeavySet:
+    """Generalised randomised response for any number of categories, with whole weights for every category.
+
+    With r ≤ e^ε rational, B = ⌈2^32 / (r + v − 1)⌉ and A = 2^32 − (v − 1)·B: A/B ≤ r. See `grr`.
+    """
+    check_epsilon(epsilon)
+    other = math.ceil(_TOTAL / (exp_lower(epsilon) + n_categories - 1))
+    same = _TOTAL - (n_categories - 1) * other
+    if same <= other:
+        raise InvalidInput(
+            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it for {n_categories} categories"
+        )
+    return HeavySet("grr", float(epsilon), Subset(n_categories, 1), same)
 
 
 def grr(epsilon: float, n_categories: int) -> Table:

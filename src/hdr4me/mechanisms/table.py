@@ -12,17 +12,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels import Channel, Entries, HeavySet
+from hdr4me.channels import Table as TableChannel
+from hdr4me.channels.proof import BITS
+from hdr4me.channels.subset import Subset
+from hdr4me.channels.table import MAX_CELLS
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import BITS, column_loss, entries_loss, exp_lower
 from hdr4me.mechanisms.law import Floats, Mechanism, check_epsilon
 
 __all__ = ["BITS", "MAX_CELLS", "Certificate", "Kind", "Table"]
 
 Kind = Literal["value", "category", "entries"]
 
-MAX_CELLS = 256
-UNBIASED = 1e-12
-"""How far a row's mean may be from its level, relative to the largest decoded value."""
 _CHUNK = 1 << 14
 
 
@@ -84,23 +85,12 @@ class Table(Mechanism):
             array.flags.writeable = False
             put(self, attribute, array)
         self._check_shape()
-        rows = self.weights.tolist()
-        loss = entries_loss(rows) if self.kind == "entries" else column_loss(rows)
-        if loss > exp_lower(self.epsilon):
-            raise InvalidInput(
-                f"table {self.name!r} has privacy loss {float(loss):.12g}, more than e^epsilon "
-                f"at epsilon = {self.epsilon}"
-            )
-        put(self, "privacy_loss", loss)
+        put(self, "privacy_loss", self.channel().loss)
 
     def _check_shape(self) -> None:
         weights, name = self.weights, f"table {self.name!r}"
-        if (
-            weights.ndim != 2
-            or not 2 <= weights.shape[0] <= MAX_CELLS
-            or not 2 <= weights.shape[1] <= MAX_CELLS
-        ):
-            raise InvalidInput(f"{name}: weights of shape {weights.shape}; allowed is 2..256 rows and cells")
+        if weights.ndim != 2:
+            raise InvalidInput(f"{name}: weights of shape {weights.shape}; rows and cells are expected")
         n_levels, n_cells = weights.shape
         n_decoded = 2 if self.kind == "category" else n_cells
         if self.levels.shape != (n_levels,) or self.decode.shape != (n_decoded,):
@@ -108,17 +98,21 @@ class Table(Mechanism):
                 f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
                 f"for {n_levels} rows and {n_cells} cells"
             )
-        if not np.isfinite(self.decode).all():
-            raise InvalidInput(f"{name}: decode must be finite")
-        if weights.min() < 0 or (weights.sum(axis=1) != 1 << BITS).any():
-            raise InvalidInput(f"{name}: every row must sum to 2**{BITS} with no negative weight")
         if self.kind == "value" and np.abs(self.levels - np.linspace(-1, 1, n_levels)).max() > 1e-12:
             raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
-        if self.kind != "category":
-            bias = np.abs(self.probabilities @ self.decode - self.levels).max()
-            # the products' own rounding error grows with the largest decoded value
-            if bias > UNBIASED * max(1.0, np.abs(self.decode).max()):
-                raise InvalidInput(f"{name}: the rows' means miss the levels by {bias:.3g}: not unbiased")
+
+    def channel(self, size: int = 2) -> Channel:
+        """The deployed form of this table, which proves its privacy and its decoding; entries need their number."""
+        rows = tuple(map(tuple, self.weights.tolist()))
+        decode = tuple(self.decode.tolist())
+        if self.kind == "value":
+            return TableChannel(self.name, float(self.epsilon), {"value": decode}, rows)
+        if self.kind == "entries":
+            return Entries(self.name, float(self.epsilon), size, decode, rows)
+        made = HeavySet(self.name, float(self.epsilon), Subset(len(rows), 1), rows[0][0])
+        if made.rows != rows:
+            raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
+        return made
 
     # -- the rows ---------------------------------------------------------------------------------------------
 
@@ -136,33 +130,6 @@ class Table(Mechanism):
     def probabilities(self) -> Floats:
         """weights / 2^32, exact in floating point."""
         return np.ldexp(self.weights.astype(np.float64), -BITS)
-
-    @property
-    def level_variances(self) -> Floats:
-        """Var[decode | level], one per row: no rounding involved."""
-        self._needs("value", "entries")
-        means = self.probabilities @ self.decode
-        centred = self.decode[None, :] - means[:, None]
-        return np.asarray((self.probabilities * centred**2).sum(axis=1))
-
-    @cached_property
-    def second_moment_decoder(self) -> Floats | None:
-        """g with E[g(cell) | level] = level², or None when the table's cells cannot tell (two cells, say).
-
-        The least-norm solution of probabilities·g = levels². With it the reports of a dimension also estimate
-        the population's mean square. It is exact at the levels; a value between two levels, s apart, counts
-        for its square plus at most s²/4, which is held below 1/64: with fewer than 9 levels there is none.
-        For entries (values 0 and 1 are their own squares) it is `decode`.
-        """
-        if self.kind == "entries":
-            return self.decode
-        self._needs("value")
-        if self.n_levels < 9:
-            return None
-        squares = self.levels * self.levels
-        solution = np.asarray(np.linalg.lstsq(self.probabilities, squares, rcond=1e-13)[0], dtype=np.float64)
-        residual = np.abs(self.probabilities @ solution - squares).max()
-        return solution if residual < 1e-9 else None
 
     # -- the law ----------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import BITS, exp_lower
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.rounding import Integers
 from hdr4me.mechanisms.table import Table

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from hdr4me.recalibration.core import METHODS, recalibrate
 from hdr4me.recalibration.result import Guarantee, Recalibration
 from hdr4me.recalibration.simplex import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
-
-if TYPE_CHECKING:
-    from hdr4me.recalibration.estimates import RecalibratedEstimate as RecalibratedEstimate
-    from hdr4me.recalibration.estimates import recalibrate_estimate as recalibrate_estimate
 
 __all__ = [
     "FREQUENCY_METHODS",
     "METHODS",
     "Distribution",
     "Guarantee",
-    "RecalibratedEstimate",
     "Recalibration",
     "recalibrate",
-    "recalibrate_estimate",
     "recalibrate_frequencies",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # Plain arrays need nothing of surveys and tallies, so those are loaded only for an Estimate.
-    if name in ("RecalibratedEstimate", "recalibrate_estimate"):
-        from hdr4me.recalibration import estimates
-
-        return getattr(estimates, name)
-    raise AttributeError(f"module 'hdr4me.recalibration' has no attribute {name!r}")

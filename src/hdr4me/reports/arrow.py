@@ -1,9 +1,10 @@
-"""Reports in Parquet and Arrow IPC files: one column of fixed-size binary, read and written in blocks."""
+"""Reports in Arrow IPC files: one column of binary values, read and written in blocks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.reports.report import OnRejected, Reason, Rejected
+from hdr4me.reports.blocks import MOST_REJECTED, Block
+from hdr4me.reports.ipc import Batch, batches_of
+from hdr4me.reports.report import Reason, Rejected
+from hdr4me.reports.wire import from_wire, to_wire
 from hdr4me.survey import Survey
 
-__all__ = ["Sink", "arrow_sink", "binary_format", "parquet_sink", "read_arrow", "read_parquet", "schema_of"]
+__all__ = ["ArrowSink", "arrow_sink", "binary_format", "read_arrow", "schema_of"]
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
 
-Block = NDArray[np.uint8]
+CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
+"""In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32."""
+
+FilePath = str | os.PathLike[str]
+Bytes = NDArray[np.uint8]
 
 
-def binary_format(path: str | os.PathLike[str]) -> str | None:
+def binary_format(path: FilePath) -> str | None:
     """What a file's first bytes say: parquet, arrow, or None for text; an empty or mislabelled file is an error."""
     with Path(path).open("rb") as file:
         start = file.read(6)
@@ -49,69 +56,129 @@ def schema_of(survey: Survey) -> pa.Schema:
         b"hdr4me.version": VERSION,
         b"hdr4me.survey": survey.fingerprint.encode(),
     }
-    return pa.schema([pa.field(COLUMN, pa.binary(survey.report_size), nullable=False)], metadata=metadata)
+    return pa.schema([pa.field(COLUMN, _type_of(survey), nullable=False)], metadata=metadata)
+
+
+def _type_of(survey: Survey) -> Any:
+    return pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def read_parquet(
-    path: str | os.PathLike[str],
-    survey: Survey,
-    on_rejected: OnRejected,
-    block_rows: int,
-    *,
-    row_groups: Sequence[int] | None = None,
-    first_row: int = 0,
-) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, page checksums.
-
-    `row_groups` are the ones to read, all unless given; `first_row` rows stand before them.
-    """
-    batches = _plainly(path, "Parquet", _parquet_batches(path, survey, block_rows, row_groups))
-    return _blocks(path, batches, survey, on_rejected, first_row)
+def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
+    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
+    return plainly(path, "Arrow IPC", _arrow_blocks(path, survey, block_rows))
 
 
-def read_arrow(
-    path: str | os.PathLike[str], survey: Survey, on_rejected: OnRejected, block_rows: int
-) -> Iterator[Block]:
-    """The same from an Arrow IPC file (with its footer: a stream cut short would look complete)."""
-    batches = _plainly(path, "Arrow IPC", _arrow_batches(path, survey, block_rows))
-    return _blocks(path, batches, survey, on_rejected)
+def with_bad(path: FilePath, rows: Bytes, reasons: Bytes, first: int) -> Iterator[Block]:
+    """Rows of which some have a reason not to be counted, as small blocks: few rejected reports are held at once."""
+    name = str(path)
+    for start in range(0, len(rows), MOST_REJECTED):
+        gone = reasons[start : start + MOST_REJECTED]
+        before = first + start + 1
+        bad = [
+            Rejected(Reason(int(gone[row])), f"{name}, row {before + row}", "")
+            for row in np.flatnonzero(gone).tolist()
+        ]
+        there = np.flatnonzero(gone == 0)
+        yield Block(rows[start + there], (before + there).tolist(), bad)
 
 
-def _parquet_batches(
-    path: str | os.PathLike[str], survey: Survey, block_rows: int, row_groups: Sequence[int] | None
-) -> Iterator[Any]:
-    with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
-        _check_schema(path, file.schema_arrow, survey)
-        groups = None if row_groups is None else list(row_groups)
-        for batch in file.iter_batches(batch_size=block_rows, row_groups=groups):
-            batch.validate(full=True)
-            yield batch
+def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        with pa.OSFile(str(path), "rb") as source:
+            schema = pa.ipc.open_file(source).schema
+        check_schema(path, schema, survey)
+        checked = (schema.metadata or {}).get(CHECKSUM) == b"crc32"
+        last: dict[bytes, bytes] = {}
+        first = crc = 0
+        for batch in batches_of(file, size):
+            last = batch.metadata
+            for rows, reasons in _batch_rows(file, batch, survey, block_rows):
+                crc = zlib.crc32(rows.data, crc)
+                if reasons is None:
+                    yield Block(rows, range(first + 1, first + len(rows) + 1))
+                else:
+                    yield from with_bad(path, rows, reasons, first)
+                first += len(rows)
+        if checked and (last.get(ROWS), last.get(SUM)) != _closing(first, crc):
+            raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
+        if not first:
+            raise FormatError(f"{path} is empty: it has no reports")
 
 
-def _arrow_batches(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Any]:
-    with pa.memory_map(str(path)) as source:
-        reader = pa.ipc.open_file(source)
-        _check_schema(path, reader.schema, survey)
-        for index in range(reader.num_record_batches):
-            batch = reader.get_batch(index)
-            batch.validate(full=True)
-            for start in range(0, batch.num_rows, block_rows):
-                yield batch.slice(start, block_rows)
+def _batch_rows(
+    file: Any, batch: Batch, survey: Survey, block_rows: int
+) -> Iterator[tuple[Bytes, Bytes | None]]:
+    """A batch's reports, copied from the file block by block, each with the reasons not to count it, if there are."""
+    (bits, n_bits), n_missing = batch.validity, 0
+    if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
+        raise ValueError("a batch is shorter than its rows")
+    step = max(8, block_rows - block_rows % 8) if batch.n_nulls else block_rows
+    for start in range(0, batch.n_rows, step):
+        n = min(step, batch.n_rows - start)
+        rows, good = (
+            _fixed(file, batch, survey, start, n)
+            if survey.fixed_size
+            else _sized(file, batch, survey, start, n)
+        )
+        reasons = None if good is None or good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
+        if batch.n_nulls:
+            packed = _owned(file, bits + start // 8, -(-n // 8))
+            missing = np.unpackbits(packed, count=n, bitorder="little") == 0
+            n_missing += int(missing.sum())
+            reasons = np.where(missing, Reason.MISSING, 0 if reasons is None else reasons).astype(np.uint8)
+        yield rows, reasons
+    if n_missing != batch.n_nulls:
+        raise ValueError("a batch has another number of nulls than it says")
 
 
-def _plainly(path: str | os.PathLike[str], kind: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> tuple[Bytes, None]:
+    """Rows of one size."""
+    size, (values, length) = survey.report_size, batch.values
+    if length < batch.n_rows * size:
+        raise ValueError("a batch is shorter than its rows")
+    return _owned(file, values + start * size, n * size).reshape(n, size), None
+
+
+def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Rows of different sizes."""
+    (values, length), (at, n_offsets) = batch.values, batch.offsets
+    if n_offsets < 4 * (batch.n_rows + 1):
+        raise ValueError("a batch is shorter than its rows")
+    offsets = _owned(file, at + 4 * start, 4 * (n + 1)).view("<i4").astype(np.int64)
+    if offsets[0] < 0 or offsets[-1] > length or (np.diff(offsets) < 0).any():
+        raise ValueError("a batch's rows stand outside it")
+    if offsets[-1] - offsets[0] > n * survey.report_size:
+        raise ValueError("a batch's rows are longer than any reports")
+    data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return from_wire(data, offsets - offsets[0], survey)
+
+
+def _owned(file: Any, offset: int, length: int) -> Bytes:
+    data = np.empty(length, np.uint8)
+    file.seek(offset)
+    if file.readinto(data.data) != length:
+        raise ValueError("it became shorter while it was read")
+    return data
+
+
+def plainly(path: FilePath, kind: str, blocks: Iterator[Block]) -> Iterator[Block]:
     """Arrow's many ways of saying that a file is broken, as one."""
-    try:
-        yield from batches
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
+    while True:
+        try:
+            block = next(blocks, None)
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
+        if block is None:
+            return
+        yield block
 
 
-def _check_schema(path: str | os.PathLike[str], schema: pa.Schema, survey: Survey) -> None:
+def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
     metadata = schema.metadata or {}
     if metadata.get(b"hdr4me.format") != FORMAT:
         raise FormatError(f"{path} is not a file of reports: it does not say {FORMAT.decode()!r}")
@@ -121,68 +188,56 @@ def _check_schema(path: str | os.PathLike[str], schema: pa.Schema, survey: Surve
     found = metadata.get(b"hdr4me.survey", b"none").decode(errors="replace")
     if found != survey.fingerprint:
         raise FingerprintMismatch(str(path), survey.fingerprint, found)
-    if schema.names != [COLUMN] or schema.field(0).type != pa.binary(survey.report_size):
-        raise FormatError(f"{path} must have one column, {COLUMN!r}, of {survey.report_size} bytes")
-
-
-def _blocks(
-    path: str | os.PathLike[str],
-    batches: Iterator[Any],
-    survey: Survey,
-    on_rejected: OnRejected,
-    first: int = 0,
-) -> Iterator[Block]:
-    for batch in batches:
-        column, size = batch.column(0), survey.report_size
-        values, start = column.buffers()[1], column.offset
-        rows = np.frombuffer(values, np.uint8)[start * size : (start + len(column)) * size].reshape(-1, size)
-        if column.null_count:
-            missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
-            for row in np.flatnonzero(missing).tolist():
-                on_rejected(Rejected(Reason.MISSING, f"{path}, row {first + row + 1}", ""))
-            rows = rows[~missing]
-        yield rows
-        first += len(column)
+    if schema.names != [COLUMN] or schema.field(0).type != _type_of(survey):
+        size = f"of {survey.report_size} bytes" if survey.fixed_size else "of bytes"
+        raise FormatError(f"{path} must have one column, {COLUMN!r}, {size}")
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-class Sink:
-    """An open file that takes blocks of reports."""
+def as_batch(rows: Bytes, schema: pa.Schema, survey: Survey) -> pa.RecordBatch:
+    """The rows as they travel: without padding, unless the survey's reports all have one size."""
+    buffers: list[Any] = [None, pa.py_buffer(rows.data)]
+    if not survey.fixed_size:
+        data, offsets = to_wire(rows, survey)
+        buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
+    column: Any = pa.Array.from_buffers(schema.field(0).type, len(rows), buffers)
+    return pa.record_batch([column], schema=schema)
 
-    def __init__(self, writer: Any, survey: Survey) -> None:
-        self._writer = writer
-        self._schema = schema_of(survey)
 
-    def write(self, block: Block) -> None:
+class ArrowSink:
+    """An open Arrow file that takes blocks of reports, and closes with their number and their CRC-32."""
+
+    def __init__(self, writer: Any, schema: pa.Schema, survey: Survey) -> None:
+        self._writer, self._schema, self._survey = writer, schema, survey
+        self._n = self._crc = 0
+
+    def write(self, block: Bytes) -> None:
         """Append the block's rows."""
         rows = np.ascontiguousarray(block)
-        column = pa.Array.from_buffers(self._schema.field(0).type, len(rows), [None, pa.py_buffer(rows.data)])
-        self._writer.write_batch(pa.record_batch([column], schema=self._schema))
+        self._writer.write_batch(as_batch(rows, self._schema, self._survey))
+        self._n += len(rows)
+        self._crc = zlib.crc32(rows.data, self._crc)
+
+    def close(self) -> None:
+        """Append the batch without rows that says what came before."""
+        rows, crc = _closing(self._n, self._crc)
+        nothing = np.empty((0, self._survey.report_size), np.uint8)
+        empty = as_batch(nothing, self._schema, self._survey)
+        self._writer.write_batch(empty, custom_metadata={ROWS: rows, SUM: crc})
+
+
+def _closing(n_rows: int, crc: int) -> tuple[bytes, bytes]:
+    return str(n_rows).encode(), f"{crc:08x}".encode()
 
 
 @contextmanager
-def parquet_sink(path: Path, survey: Survey) -> Iterator[Sink]:
-    """Parquet with page checksums and no dictionary: codes hardly repeat.
-
-    One code in a slot is close to random: LZ4 leaves such pages as they are and costs nothing to read, where zstd
-    would save a quarter of the size for twice the time. Entries are mostly zeros,
-    and zstd makes them several times smaller.
-    """
-    with pq.ParquetWriter(
-        str(path),
-        schema_of(survey),
-        compression="lz4" if survey.code_width == 1 else "zstd",
-        use_dictionary=False,
-        write_statistics=False,
-        write_page_checksum=True,
-    ) as writer:
-        yield Sink(writer, survey)
-
-
-@contextmanager
-def arrow_sink(path: Path, survey: Survey) -> Iterator[Sink]:
-    """Arrow IPC file format, uncompressed: it can be mapped into memory."""
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema_of(survey)) as writer:
-        yield Sink(writer, survey)
+def arrow_sink(path: Path, survey: Survey) -> Iterator[ArrowSink]:
+    """Arrow IPC file format, uncompressed: blocks are read where they stand in the file."""
+    schema = schema_of(survey)
+    schema = schema.with_metadata({**(schema.metadata or {}), CHECKSUM: b"crc32"})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        sink = ArrowSink(writer, schema, survey)
+        yield sink
+        sink.close()

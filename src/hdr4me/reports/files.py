@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import replacing
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports.arrow import arrow_sink, binary_format, parquet_sink, read_arrow, read_parquet
+from hdr4me.reports.arrow import arrow_sink, binary_format, read_arrow
+from hdr4me.reports.blocks import Block
 from hdr4me.reports.lines import line_sink, read_lines
+from hdr4me.reports.parquet import parquet_sink, read_parquet
 from hdr4me.reports.report import OnRejected, refuse
 from hdr4me.survey import Survey
 
-__all__ = ["BLOCK_BYTES", "SUFFIXES", "ReportWriter", "read_reports", "write_reports"]
+__all__ = [
+    "BLOCK_BYTES",
+    "SUFFIXES",
+    "ReportWriter",
+    "block_rows_of",
+    "files_of",
+    "read_blocks",
+    "read_reports",
+    "write_reports",
+]
 
 BLOCK_BYTES = 1 << 22
 """About how large a block is."""
@@ -55,8 +66,58 @@ def read_reports(
     reading (a line that is no report, a null) goes to `on_rejected`, which raises unless another handler is given;
     codes and dimensions in the blocks of Parquet and Arrow files are checked when they are tallied.
     """
+    return _rows(read_blocks(path, survey, block_rows=block_rows), on_rejected)
+
+
+def _rows(blocks: Iterator[Block], on_rejected: OnRejected) -> Iterator[NDArray[np.uint8]]:
+    for block in blocks:
+        for rejected in block.rejected:
+            on_rejected(rejected)
+        if len(block.rows):
+            yield block.rows
+
+
+def read_blocks(
+    path: str | os.PathLike[str], survey: Survey, *, block_rows: int | None = None
+) -> Iterator[Block]:
+    """The same as blocks that carry the row numbers of their reports and what was rejected on the way.
+
+    Memory is bounded: a block has about `BLOCK_BYTES` of reports and a few thousand rejected ones.
+    """
     reader = _READERS[_format(path)]
-    return reader(path, survey, on_rejected, block_rows or max(1, BLOCK_BYTES // survey.report_size))
+    return reader(path, survey, block_rows or block_rows_of(survey))
+
+
+def block_rows_of(survey: Survey) -> int:
+    """How many reports make a block of about `BLOCK_BYTES`."""
+    return max(1, BLOCK_BYTES // survey.report_size)
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """The files of reports that a path stands for: itself, or every file in the folder and in the folders inside.
+
+    Names that begin with a dot or an underscore are not data (as Spark has it), nor is what lies in such folders. Every
+    other file counts whatever its name: one that is no file of reports is an error when it is read, never passed over.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("day=2/b.parquet", "a.PARQUET", "_SUCCESS", ".a.crc"):
+    ...         Path(folder, name).parent.mkdir(exist_ok=True)
+    ...         Path(folder, name).touch()
+    ...     [file.relative_to(folder).as_posix() for file in files_of(folder)]
+    ['a.PARQUET', 'day=2/b.parquet']
+    """
+    root = Path(path)
+    if not root.is_dir():
+        return [root]
+    found = [
+        file
+        for file in root.rglob("*")
+        if not file.is_dir() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    ]
+    if not found:
+        raise FormatError(f"{path} is a folder without files of reports")
+    return sorted(found)
 
 
 @contextmanager
@@ -97,6 +158,12 @@ class _Checked:
 
 
 def _format(path: str | os.PathLike[str]) -> str:
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise FormatError(f"{path} is not a regular file: reports are read more than once")
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise FormatError(f"{path!r} is a name that is not UTF-8: give the file another name") from None
     found = binary_format(path)
     if found is None and Path(path).suffix.lower() not in SUFFIXES:
         raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")

@@ -1,79 +1,219 @@
-"""Reports as JSON lines, to and from blocks; a bad line is rejected and the rest goes on."""
+"""Reports as JSON lines, to and from blocks; a bad line is rejected and the rest goes on.
+
+One rule says what a line is, for files and for the text columns of Spark. Lines end with a line feed. Blanks around a
+line and a byte order mark at its start do not count; a line of nothing else is passed over. What is left may have
+`longest_line` bytes and must be one report in UTF-8.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.reports.json import encode, inspect, survey_of
-from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, pack, unpack
+from hdr4me.kernels.exact.lines import format_lines, parse_lines
+from hdr4me.reports.blocks import MOST_REJECTED, Block
+from hdr4me.reports.json import encode, inspect, prefix_of, survey_of
+from hdr4me.reports.report import Reason, Rejected, Report, pack, unpack
 from hdr4me.survey import Survey
 
-__all__ = ["LineSink", "line_sink", "longest_line", "read_lines"]
+__all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "understand"]
+
+_BLANKS = b" \t\r\n\v\f"
+_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 22
+
+Bytes = NDArray[np.uint8]
 
 
 def longest_line(survey: Survey) -> int:
-    """No report's line is longer: a dimension takes 6 characters at most and a code 4, each with its comma.
+    """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
 
     Lines beyond it are rejected without being held in memory. White space that other writers put in is allowed for
     by a factor of two.
     """
-    return 2 * (256 + survey.n_sampled * (10 + 4 * survey.code_width))
+    widest = max(sum(1 + len(str(field.bound)) for field in channel.fields) for channel in survey.channels)
+    return 2 * (256 + survey.n_sampled * (10 + widest))
 
 
-def read_lines(
-    path: str | os.PathLike[str], survey: Survey, on_rejected: OnRejected, block_rows: int
-) -> Iterator[NDArray[np.uint8]]:
+def understand(line: bytes, survey: Survey) -> Report | Reason | None:
+    """What a line is: a report, the reason why it is none, or None for a blank line.
+
+    Of a line longer than any report its first `longest_line` + 4 bytes after the leading blanks are enough.
+    """
+    content = _content(line)
+    if not content:
+        return None
+    if len(content) > longest_line(survey) or content[:1] != b"{":
+        return Reason.MALFORMED
+    try:
+        return inspect(content.decode("utf-8"), survey)
+    except UnicodeDecodeError:
+        return Reason.MALFORMED
+
+
+def shown(line: bytes, survey: Survey) -> str:
+    """What a quarantine keeps of a line."""
+    return _content(line)[: longest_line(survey)].decode("utf-8", errors="replace")
+
+
+def _content(line: bytes) -> bytes:
+    return line.strip(_BLANKS).removeprefix(_MARK)
+
+
+def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
-    limit = longest_line(survey)
-    rows: list[bytes] = []
-    n_good = n_other = 0
-    foreign: str | None = None
+    seen = _Seen(str(path), survey)
     with Path(path).open("rb") as file:
-        for number, line in enumerate(_lines(file, limit), start=1):
-            found = inspect(line, survey) if len(line) <= limit else Reason.MALFORMED
-            if isinstance(found, Report):
-                rows.append(pack(found.answers, survey))
-                n_good += 1
-            else:
-                if found is Reason.FOREIGN:
-                    foreign = foreign or survey_of(line)
-                else:
-                    n_other += 1
-                content = line[:limit].decode("utf-8", errors="replace").rstrip("\r\n")
-                on_rejected(Rejected(found, f"{path}, line {number}", content))
-            if len(rows) == block_rows:
-                yield _block(rows, survey)
-                rows = []
-    if foreign is None and not n_good + n_other:
+        for lines, good, rows in _chunks(file, survey):
+            yield from seen.blocks(lines, good, rows, block_rows)
+    if seen.n_good:
+        return
+    if seen.foreign is None and not seen.n_other:
         raise FormatError(f"{path} is empty")
-    if foreign is not None and not n_good + n_other:
-        raise FingerprintMismatch(str(path), survey.fingerprint, foreign)
-    if not n_good:
-        raise FormatError(f"{path} is not a file of reports: none of its {n_other} lines is one")
-    if rows:
-        yield _block(rows, survey)
+    if seen.foreign is not None and not seen.n_other:
+        raise FingerprintMismatch(str(path), survey.fingerprint, seen.foreign)
+    raise FormatError(f"{path} is not a file of reports: none of its {seen.n_other} lines is one")
 
 
-def _lines(file: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Lines of at most limit + 1 bytes: of a longer one only its start is kept."""
-    while line := file.readline(limit + 1):
-        rest = line
-        while len(rest) > limit and not rest.endswith(b"\n"):
-            rest = file.readline(limit + 1)
-        if line.strip():
-            yield line
+class _Seen:
+    """What a file's lines were so far."""
+
+    def __init__(self, name: str, survey: Survey) -> None:
+        self.name, self.survey = name, survey
+        self.n_lines = self.n_good = self.n_other = 0
+        self.foreign: str | None = None
+
+    def blocks(
+        self, lines: Sequence[bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
+    ) -> Iterator[Block]:
+        """The reports of some lines, those that are not `good` yet understood one by one."""
+        chosen = good.copy()
+        bad: list[Rejected] = []
+        first = 0
+        for i in np.flatnonzero(~good).tolist():
+            found = understand(lines[i], self.survey)
+            if isinstance(found, Report):
+                rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
+                chosen[i] = True
+            elif found is not None:
+                bad.append(self._rejected(found, lines[i], self.n_lines + i + 1))
+            if len(bad) == MOST_REJECTED:
+                yield self._block(chosen, rows, first, i + 1, bad)
+                first, bad = i + 1, []
+        for start in range(first, len(good), block_rows):
+            stop = min(start + block_rows, len(good))
+            yield self._block(chosen, rows, start, stop, bad)
+            bad = []
+        if bad:
+            yield self._block(chosen, rows, 0, 0, bad)
+        self.n_lines += len(good)
+
+    def _rejected(self, reason: Reason, line: bytes, number: int) -> Rejected:
+        content = shown(line, self.survey)
+        if reason is Reason.FOREIGN:
+            self.foreign = self.foreign or survey_of(content)
+        else:
+            self.n_other += 1
+        return Rejected(reason, f"{self.name}, line {number}", content)
+
+    def _block(
+        self, chosen: NDArray[np.bool_], rows: Bytes, start: int, stop: int, bad: list[Rejected]
+    ) -> Block:
+        there = start + np.flatnonzero(chosen[start:stop])
+        self.n_good += there.size
+        whole = there.size == stop - start
+        return Block(rows[start:stop] if whole else rows[there], self.n_lines + 1 + there, bad)
 
 
-def _block(rows: list[bytes], survey: Survey) -> NDArray[np.uint8]:
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
+def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote."""
+    shape = _shape(survey)
+    rest = b""
+    while shape is not None and (piece := file.read(_CHUNK)):
+        text, feed, tail = (rest + piece).rpartition(b"\n")
+        if not feed:  # a line longer than a chunk: from here on line by line
+            file.seek(-len(tail), os.SEEK_CUR)
+            rest = b""
+            break
+        rest = tail
+        yield _parsed(text + feed, survey, shape)
+    if rest:
+        file.seek(-len(rest), os.SEEK_CUR)
+    few: list[bytes] = []
+    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
+        few.append(line)
+        if len(few) == MOST_REJECTED:
+            yield _unparsed(few, survey)
+            few = []
+    if few:
+        yield _unparsed(few, survey)
+
+
+def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
+    return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
+
+
+class _Lines(Sequence[bytes]):
+    """The lines of a chunk, cut out when they are asked for."""
+
+    def __init__(self, text: bytes, starts: NDArray[np.int64]) -> None:
+        self._text, self._starts = text, starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._text[self._starts[i] : self._starts[i + 1]]
+
+
+def _parsed(
+    text: bytes, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
+    data = np.frombuffer(text, np.uint8)
+    n = text.count(b"\n")
+    starts, good = np.zeros(n + 1, np.int64), np.zeros(n, bool)
+    rows = np.zeros((n, survey.report_size), np.uint8)
+    prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+    parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
+    rows[~good] = 0
+    return _Lines(text, starts), good, rows
+
+
+@lru_cache(maxsize=16)
+def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
+    """Fields, bytes, bounds and order of each question's answers, as the kernel takes them; None if it cannot."""
+    found = []
+    for question in survey.questions:
+        channel = question.channel
+        alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
+        subset = isinstance(channel, HeavySet) and channel.family.name == "subset"
+        if not alike or not (subset or isinstance(channel, Table | Entries)):
+            return None
+        found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))
+    return tuple(np.array(column, np.int64) for column in zip(*found, strict=True))
+
+
+def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
+    """Each line without its leading blanks; of a longer one its first `most` bytes, which do not end in a blank."""
+    while piece := file.readline(most):
+        line = piece.lstrip(_BLANKS)
+        while len(piece) == most and not piece.endswith(b"\n"):
+            piece = file.readline(most)
+            more = piece if line else piece.lstrip(_BLANKS)
+            room = most - len(line)
+            line += more[:room]
+            if more[room:].strip(_BLANKS):
+                line = line[:-1] + b"."  # so that no blanks before it make the line look short
+        yield line
 
 
 class LineSink:
@@ -85,9 +225,26 @@ class LineSink:
 
     def write(self, block: NDArray[np.uint8]) -> None:
         """Append one line for each row."""
-        survey = self._survey
-        lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
-        self._file.write("".join(line + "\n" for line in lines).encode())
+        survey, shape = self._survey, _shape(self._survey)
+        known = shape is not None and _questions_known(block, survey)
+        if shape is None or not known:
+            lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
+            self._file.write("".join(line + "\n" for line in lines).encode())
+            return
+        prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+        rows = max(1, _CHUNK // longest_line(survey))
+        for start in range(0, len(block), rows):
+            part = np.ascontiguousarray(block[start : start + rows])
+            out = np.empty(len(part) * longest_line(survey), np.uint8)
+            size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+            self._file.write(out[:size].data)
+
+
+def _questions_known(block: Bytes, survey: Survey) -> bool:
+    """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
+    slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
+    asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+    return bool((asked < len(survey.questions)).all())
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from hdr4me.errors import FormatError
+from hdr4me.errors import FormatError, printable
 from hdr4me.survey import Survey
 
 __all__ = ["OnRejected", "Reason", "Rejected", "Report", "fault", "pack", "refuse", "unpack"]
@@ -55,7 +55,7 @@ class Rejected:
 
     def __str__(self) -> str:
         shown = self.content if len(self.content) <= 80 else self.content[:77] + "..."
-        return f"{self.where}: {self.reason.text}: {shown}"
+        return printable(f"{self.where}: {self.reason.text}: {shown}")
 
 
 OnRejected = Callable[[Rejected], None]
@@ -68,7 +68,7 @@ def refuse(rejected: Rejected) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (dimension, code, ...), in increasing order of dimension, and the survey they answer.
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
 
     >>> Report("ab12", ((0, 7), (3, 1))).answers
     ((0, 7), (3, 1))
@@ -78,8 +78,8 @@ class Report:
     answers: tuple[tuple[int, ...], ...]
 
     def to_bytes(self, survey: Survey) -> bytes:
-        """The fixed-size binary form: m slots of two bytes of dimension, little end first, and the codes."""
-        return pack(self.answers, survey)
+        """The binary form on the wire: m slots of two bytes for the question, little end first, and the fields."""
+        return pack(self.answers, survey, padded=False)
 
     def to_json(self) -> str:
         """The JSON form, on one line."""
@@ -102,43 +102,52 @@ def fault(answers: Any, survey: Survey) -> Reason | None:
     for answer in answers:
         if not answer:
             return Reason.SIZE
-        dimension, *codes = answer
-        if not 0 <= dimension < len(survey.schema):
+        question, *fields = answer
+        if not 0 <= question < len(survey.questions):
             return Reason.DIMENSION
-        if dimension <= previous:
+        if question <= previous:
             return Reason.ORDER
-        previous = dimension
-        if len(codes) != survey.n_codes(dimension):
+        previous = question
+        channel = survey.questions[question].channel
+        if len(fields) != len(channel.fields):
             return Reason.SIZE
-        n_cells = survey.randomizer(dimension).n_cells
-        if not all(0 <= code < n_cells for code in codes):
+        if not channel.is_output(fields):
             return Reason.CODE
     return None
 
 
-def pack(answers: Iterable[tuple[int, ...]], survey: Survey) -> bytes:
-    """Valid answers as `report_size` bytes; codes that a dimension does not use are zero."""
-    slots = (
-        dimension.to_bytes(2, "little") + bytes(codes).ljust(survey.code_width, b"\0")
-        for dimension, *codes in answers
-    )
+def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = True) -> bytes:
+    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first.
+
+    In memory every slot has the size of the widest and the rest is zero; on the wire (`padded` False) nothing is
+    padded unless the survey is of version 1.
+    """
+    size = survey.slot_size if padded or survey.fixed_size else 0
+    slots = []
+    for question, *numbers in answers:
+        fields = survey.questions[question].channel.fields
+        codes = b"".join(x.to_bytes(field.size, "little") for x, field in zip(numbers, fields, strict=True))
+        slots.append((question.to_bytes(2, "little") + codes).ljust(size, b"\0"))
     return b"".join(slots)
 
 
 def unpack(data: bytes, survey: Survey) -> tuple[tuple[int, ...], ...]:
-    """The answers in `report_size` bytes; raises FormatError if anything about them is wrong."""
+    """The answers in `report_size` bytes of memory; raises FormatError if anything about them is wrong."""
     if len(data) != survey.report_size:
         raise FormatError(f"a report of {len(data)} bytes: this survey's have {survey.report_size}")
     answers = []
     for start in range(0, len(data), survey.slot_size):
         slot = data[start : start + survey.slot_size]
-        dimension = int.from_bytes(slot[:2], "little")
-        if dimension >= len(survey.schema):
-            raise FormatError(f"a report with {Reason.DIMENSION.text} {dimension}")
-        used = 2 + survey.n_codes(dimension)
-        if any(slot[used:]):
+        question = int.from_bytes(slot[:2], "little")
+        if question >= len(survey.questions):
+            raise FormatError(f"a report with {Reason.DIMENSION.text} {question}")
+        at, numbers = 2, []
+        for field in survey.questions[question].channel.fields:
+            numbers.append(int.from_bytes(slot[at : at + field.size], "little"))
+            at += field.size
+        if any(slot[at:]):
             raise FormatError(f"a report with {Reason.PADDING.text}")
-        answers.append((dimension, *slot[2:used]))
+        answers.append((question, *numbers))
     if reason := fault(answers, survey):
         raise FormatError(f"a report with {reason.text}")
     return tuple(answers)

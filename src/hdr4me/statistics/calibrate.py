@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.statistics.moments import Moments
+from hdr4me.channels import Channel, Entries
+from hdr4me.statistics.moments import Moments, row_variances
 
-__all__ = ["frequency_moments", "value_moments"]
+__all__ = ["frequency_moments", "sample_covariance", "value_moments"]
 
 Floats = NDArray[np.float64]
 
@@ -47,25 +48,35 @@ def value_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tuple[
     return mean, (noise + spread) / r - known / n
 
 
-def frequency_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tuple[Floats, Floats]:
-    """Frequencies and their variances; `counts` is (entries, cells) for entries, (categories,) for categories.
+def frequency_moments(
+    counts: NDArray[np.int64], n: int, answers: int, channel: Channel
+) -> tuple[Floats, Floats]:
+    """Frequencies and their variances, from the counters of a channel for categories.
 
     A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
-    the variances of the table's rows, f being the estimate kept in [0, 1] for this purpose alone.
+    the variances of one report about a category, f being the estimate kept in [0, 1] for this purpose alone.
     """
-    if moments.randomizer.kind == "category":
-        equal, other = moments.decode
-        r = float(counts.sum())
-        frequency = other + (equal - other) * counts / r
+    r = float(answers)
+    if isinstance(channel, Entries):
+        weights = counts.reshape(channel.size, channel.n_cells).astype(np.float64)
+        frequency = weights @ np.array(channel.decode) / r
+        absent, present = row_variances(channel.weights, np.array(channel.decode))
     else:
-        weights = counts.astype(np.float64)
-        r = float(weights[0].sum())
-        frequency = weights @ moments.decode / r
+        equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
+        frequency = other + (equal - other) * counts / r
+        absent, present = channel.indicator_variances  # type: ignore[attr-defined]
     inside = np.clip(frequency, 0.0, 1.0)
-    absent, present = moments.row_variances
     noise = inside * present + (1 - inside) * absent
     variance = noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
     return frequency, variance
+
+
+def sample_covariance(weights: Floats, first: Floats, second: Floats | None = None) -> float:
+    """The sample covariance (divisor r − 1) of two decoders over reports counted `weights` times; or a variance."""
+    r = float(weights.sum())
+    a = first - float(weights @ first) / r
+    b = a if second is None else second - float(weights @ second) / r
+    return float(weights @ (a * b)) / (r - 1)
 
 
 def _variance(weights: Floats, r: Floats, values: Floats) -> Floats:

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.mechanisms.exactness import BITS
-from hdr4me.survey import Randomizer
+from hdr4me.channels import Table
+from hdr4me.channels.proof import BITS
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "row_variances"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Moments:
-    """A randomizer's rows as probabilities, and what follows from them.
+    """The rows of a number's table as probabilities, and what follows from them.
 
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
-    >>> moments = Moments(Randomizer("coin", 1.1, "value", (-2.0, 2.0), rows))
+    >>> moments = Moments(Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows))
     >>> moments.row_variances.tolist(), moments.rounding
     ([3.0, 3.0], 1.0)
     """
 
-    randomizer: Randomizer
+    table: Table
 
     @cached_property
     def probabilities(self) -> Floats:
-        return np.ldexp(np.array(self.randomizer.weights, np.float64), -BITS)
+        return np.ldexp(np.array(self.table.weights, np.float64), -BITS)
 
     @cached_property
     def decode(self) -> Floats:
-        return np.array(self.randomizer.decode, np.float64)
+        return np.array(self.table.decoders["value"], np.float64)
 
     @cached_property
     def row_variances(self) -> Floats:
-        """Var[decode | row]. For categories: of the indicator's estimator, (absent, present)."""
-        if self.randomizer.kind == "category":
-            q, p = self.probabilities[1, 0], self.probabilities[0, 0]
-            return np.asarray(np.array([q * (1 - q), p * (1 - p)]) * (self.decode[0] - self.decode[1]) ** 2)
-        means = self.probabilities @ self.decode
-        centred = self.decode[None, :] - means[:, None]
-        return np.asarray((self.probabilities * centred**2).sum(axis=1))
+        """Var[decode | row]."""
+        return row_variances(self.table.weights, self.decode)
 
     @cached_property
     def decoders(self) -> tuple[Floats, Floats] | None:
@@ -55,7 +51,7 @@ class Moments:
         small: where the noise is the same at every level, h is that constant and no estimate at all. A value between
         two levels is rounded at random, which adds to its mean square what `rounding` bounds.
         """
-        levels = np.array(self.randomizer.levels)
+        levels = np.array(self.table.targets["value"])
         targets = np.stack([levels**2, self.row_variances], axis=1)
         mass = self.probabilities.mean(axis=0)
         scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
@@ -67,4 +63,11 @@ class Moments:
     @property
     def rounding(self) -> float:
         """The largest variance of the random rounding to a level: Δ²/4, Δ = 2/(L − 1) the distance of two levels."""
-        return 1.0 / (self.randomizer.n_levels - 1) ** 2
+        return 1.0 / (self.table.n_inputs - 1) ** 2
+
+
+def row_variances(weights: Sequence[Sequence[int]], decode: Floats) -> Floats:
+    """Var[decode | row] of integer rows."""
+    probabilities = np.ldexp(np.array(weights, np.float64), -BITS)
+    centred = decode[None, :] - (probabilities @ decode)[:, None]
+    return np.asarray((probabilities * centred**2).sum(axis=1))

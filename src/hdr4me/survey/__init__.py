@@ -1,9 +1,10 @@
-"""Surveys: what is asked, and by which integer tables it is randomised; standard library only to load and use."""
+"""Surveys: what is asked, and through which channels; standard library only to load and use."""
 
 from __future__ import annotations
 
-from hdr4me.survey.randomizer import Randomizer
-from hdr4me.survey.schema import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey.dimensions import DIMENSIONS, Categorical, Dimension, Numeric
+from hdr4me.survey.question import Question
+from hdr4me.survey.schema import Schema
 from hdr4me.survey.survey import Survey
 
-__all__ = ["Categorical", "Dimension", "Numeric", "Randomizer", "Schema", "Survey"]
+__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Survey"]

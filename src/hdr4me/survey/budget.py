@@ -1,16 +1,17 @@
-"""The budget: how it is shared among the values sent, and that no table spends more; standard library only."""
+"""The budget: how it is shared among the answers sent, and that no channel spends more; standard library only."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.randomizer import Randomizer
 from hdr4me.survey.schema import Schema
 
-__all__ = ["MAX_ROWS", "check_budget", "check_tables", "split_budget"]
+__all__ = ["MAX_ROWS", "check_budget", "check_channels", "check_n_sampled", "split_budget"]
 
 MAX_ROWS = 65536
 """Rows of all tables together: a client may lay them end to end and address one with 16 bits and a fraction."""
@@ -29,7 +30,7 @@ def split_budget(epsilon: float, n_sampled: int) -> float:
 
 
 def check_budget(schema: Any, epsilon: Any, n_sampled: Any) -> None:
-    """0 < ε ≤ 65536 and 1 ≤ m ≤ d, or InvalidInput."""
+    """A schema, 0 < ε ≤ 65536 and m ≥ 1, or InvalidInput."""
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema = {schema!r} must be a Schema")
     try:
@@ -37,46 +38,26 @@ def check_budget(schema: Any, epsilon: Any, n_sampled: Any) -> None:
     except (TypeError, ValueError, OverflowError):
         positive = False
     if not positive:
-        raise InvalidInput(f"epsilon = {epsilon!r} is not allowed: it must be positive and at most 65536")
+        raise InvalidInput.of("epsilon", epsilon, "it must be positive and at most 65536")
+    check_n_sampled(n_sampled, len(schema))
+
+
+def check_n_sampled(n_sampled: Any, most: int) -> None:
+    """1 ≤ m ≤ the number of questions."""
     whole = hasattr(n_sampled, "__index__") and not isinstance(n_sampled, bool)
-    if not whole or not 1 <= n_sampled <= len(schema):
-        raise InvalidInput(
-            f"n_sampled = {n_sampled!r} is not allowed: it must be 1 to the number of dimensions, {len(schema)}"
-        )
+    if not whole or not 1 <= n_sampled <= most:
+        raise InvalidInput.of("n_sampled", n_sampled, f"it must be 1 to the number of questions, {most}")
 
 
-def check_tables(
-    schema: Schema,
-    epsilon: float,
-    n_sampled: int,
-    randomizers: tuple[Randomizer, ...],
-    assignment: tuple[int, ...],
-) -> None:
-    """Every table within the budget, every dimension with a table of its kind, or InvalidInput."""
-    if len(assignment) != len(schema):
-        raise InvalidInput(f"{len(assignment)} randomizers are assigned to {len(schema)} dimensions")
-    n_rows = sum(randomizer.n_levels for randomizer in randomizers)
-    if n_rows > MAX_ROWS:
-        raise InvalidInput(f"the randomizers have {n_rows} rows in all: at most {MAX_ROWS} are allowed")
-    for randomizer in randomizers:
-        if n_sampled * Fraction(randomizer.epsilon) > Fraction(epsilon):
+def check_channels(epsilon: float, n_sampled: int, channels: Iterable[Channel]) -> None:
+    """m answers of the channel that spends most stay within ε, or InvalidInput."""
+    n_rows = 0
+    for channel in channels:
+        n_rows += len(channel.rows or ())
+        if n_sampled * Fraction(channel.epsilon) > Fraction(epsilon):
             raise InvalidInput(
-                f"randomizer {randomizer.mechanism!r} spends {randomizer.epsilon} on each of {n_sampled} values, "
+                f"channel {channel.mechanism!r} spends {channel.epsilon} on each of {n_sampled} answers, "
                 f"more than the survey's epsilon = {epsilon}"
             )
-    for dimension, index in zip(schema, assignment, strict=True):
-        if type(index) is not int or not 0 <= index < len(randomizers):
-            raise InvalidInput(f"dimension {dimension.name!r}: randomizer = {index!r} does not exist")
-        randomizer = randomizers[index]
-        categories = getattr(dimension, "categories", None)
-        fits = (
-            randomizer.kind == "value"
-            if categories is None
-            else randomizer.kind == "entries"
-            or (randomizer.kind == "category" and randomizer.n_cells == len(categories))
-        )
-        if not fits:
-            raise InvalidInput(
-                f"dimension {dimension.name!r} cannot use randomizer {randomizer.mechanism!r} "
-                f"of kind {randomizer.kind!r}"
-            )
+    if n_rows > MAX_ROWS:
+        raise InvalidInput(f"the channels have {n_rows} rows in all: at most {MAX_ROWS} are allowed")

@@ -1,87 +1,126 @@
-"""Choosing the integer tables of a new survey: the only part of this room that calls on the mechanisms."""
+"""Choosing the channels of a new survey: the only part of this room that calls on the mechanisms."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from hdr4me.channels import Channel, Table, Take
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.randomizer import MAX_CELLS, Randomizer
-from hdr4me.survey.schema import Categorical, Schema
+from hdr4me.survey.dimensions import Dimension
+from hdr4me.survey.question import Question
+from hdr4me.survey.schema import Schema
 
-if TYPE_CHECKING:
-    from hdr4me.mechanisms.table import Table
+__all__ = ["CATEGORICAL", "design"]
 
-__all__ = ["CATEGORICAL", "categorical_choice", "design"]
-
-CATEGORICAL = ("auto", "grr", "oue", "histogram")
+CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
 
 
 def design(
-    schema: Schema, epsilon: float, mechanism: Any, categorical: str
-) -> tuple[tuple[Randomizer, ...], tuple[int, ...]]:
-    """The tables for values under `epsilon` each, and which one each dimension uses.
+    schema: Schema,
+    epsilon: float,
+    mechanism: Any,
+    categorical: str,
+    *,
+    pairs: Sequence[tuple[str, str]] = (),
+    weights: Mapping[str, int] | None = None,
+) -> tuple[Question, ...]:
+    """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
-    `mechanism` is a name or anything with `exact()`; dimensions that need the same table share it.
+    Parameters
+    ----------
+    schema
+        The dimensions.
+    epsilon
+        The budget of one answer.
+    mechanism
+        A mechanism's name, or anything with `exact()`, for numbers.
+    categorical
+        One of `CATEGORICAL`.
+    pairs
+        Names of numeric dimensions that are asked together.
+    weights
+        How often a question is drawn, by the name of its first dimension.
     """
     if categorical not in CATEGORICAL:
-        raise InvalidInput(f"categorical = {categorical!r} is not known: use one of {', '.join(CATEGORICAL)}")
-    made: dict[tuple[str, int], int] = {}
-    randomizers: list[Randomizer] = []
-    assignment: list[int] = []
-    for dimension in schema:
-        key = _key(dimension, epsilon, categorical)
+        raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
+    partner = _partners(schema, pairs)
+    weights = dict(weights or {})
+    made: dict[tuple[Any, ...], Channel] = {}
+    questions: list[Question] = []
+    seconds = set(partner.values())
+    for j, dimension in enumerate(schema):
+        if j in seconds:
+            continue
+        dimensions = (j, partner[j]) if j in partner else (j,)
+        key = _key(dimension, len(dimensions), epsilon, categorical)
         if key not in made:
-            made[key] = len(randomizers)
-            randomizers.append(Randomizer.from_table(_table(key, epsilon, mechanism)))
-        assignment.append(made[key])
-    return tuple(randomizers), tuple(assignment)
+            made[key] = _channel(key, epsilon, mechanism)
+        questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
+    if weights:
+        raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
+    return tuple(questions)
 
 
-def categorical_choice(epsilon: float, n_categories: int) -> str:
-    """The one of GRR and OUE with the smaller variance at small frequencies (Wang et al. 2017).
+def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int]:
+    """The second dimension of each pair by its first, in the schema's order."""
+    found: dict[int, int] = {}
+    used: set[int] = set()
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InvalidInput.of("pairs", pair, "two names of numeric dimensions")
+        first, second = sorted(schema.index(name) for name in pair)
+        if first == second or {first, second} & used:
+            raise InvalidInput.of("pairs", pair, "dimensions that are in no other pair")
+        if any(schema.dimensions[j].reads != "number" for j in (first, second)):
+            raise InvalidInput.of("pairs", pair, "numbers that are not optional")
+        used |= {first, second}
+        found[first] = second
+    return found
 
-    GRR's is (v − 2 + e^ε)/(e^ε − 1)², OUE's 4e^ε/(e^ε − 1)²: GRR wins when v < 3e^ε + 2. A code is one byte, so GRR
-    ends at 256 categories.
 
-    >>> categorical_choice(1.0, 10), categorical_choice(1.0, 11)
-    ('grr', 'oue')
-    """
-    small = n_categories < 3 * math.exp(min(epsilon, 50.0)) + 2
-    return "grr" if small and n_categories <= MAX_CELLS else "oue"
+def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
+    """What decides on the channel."""
+    if dimension.reads != "category":
+        return ("pair" if n_dims == 2 else dimension.reads,)
+    from hdr4me.mechanisms.categorical import categorical_choice
 
-
-def _key(dimension: Any, epsilon: float, categorical: str) -> tuple[str, int]:
-    if not isinstance(dimension, Categorical):
-        return ("numeric", 0)
     v = len(dimension.categories)
-    choice = categorical_choice(epsilon, v) if categorical == "auto" else categorical
-    if choice == "grr" and v > MAX_CELLS:
-        raise InvalidInput(
-            f"dimension {dimension.name!r} has {v} categories: grr takes at most {MAX_CELLS}, use oue"
-        )
-    return (choice, v if choice == "grr" else 0)
+    return (categorical_choice(epsilon, v) if categorical == "auto" else categorical, v)
 
 
-def _table(key: tuple[str, int], epsilon: float, mechanism: Any) -> Table:
-    choice, v = key
-    if choice == "numeric":
-        return _numeric_table(epsilon, mechanism)
-    from hdr4me.mechanisms.categorical import grr, histogram, oue
+def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
+    match key:
+        case ("number",):
+            return _number(epsilon, mechanism)
+        case ("optional" | "pair" as takes,):
+            from hdr4me.mechanisms.joint import number_pair, optional_number
 
-    if choice == "grr":
-        return grr(epsilon, v)
-    if choice == "oue":
-        return oue(epsilon)
-    return histogram(epsilon, base=mechanism if isinstance(mechanism, str) else "optimal")
+            return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+        case (name, v):
+            from hdr4me.mechanisms.categorical import categorical_channel
+
+            return categorical_channel(
+                name, epsilon, v, mechanism if isinstance(mechanism, str) else "optimal"
+            )
+    raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel")
 
 
-def _numeric_table(epsilon: float, mechanism: Any) -> Table:
+def _number(epsilon: float, mechanism: Any) -> Channel:
     if isinstance(mechanism, str):
         from hdr4me.mechanisms import mechanism as named
 
         mechanism = named(mechanism, epsilon=epsilon)
     if not hasattr(mechanism, "exact"):
-        raise InvalidInput(f"mechanism = {mechanism!r} is not a name and not a mechanism")
-    table: Table = mechanism.exact()
-    return table
+        raise InvalidInput.of("mechanism", mechanism, "a mechanism's name, or a mechanism")
+    channel: Channel = mechanism.exact().channel()
+    return channel
+
+
+def _joint(design: Any) -> Table:
+    """A design that answers two things, as a channel."""
+    n = len(design.levels)
+    names = {"first": "value", "second": "value 2"}
+    parts = (Take("optional", n + 1),) if design.takes == "optional" else (Take("number", n),) * 2
+    decoders = {names.get(name, name): values for name, values in design.decoders.items()}
+    return Table(design.takes, design.epsilon, decoders, design.weights, parts)

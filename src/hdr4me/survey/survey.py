@@ -1,49 +1,61 @@
-"""The survey: what is asked, under which budget, by which integer tables; standard library only to load and use."""
+"""The survey: what is asked, under which budget, through which channels; standard library only to load and use."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from hdr4me.atomic import write_text
+from hdr4me.channels import Channel
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.survey.budget import check_budget, check_tables, split_budget
-from hdr4me.survey.canonical import fingerprint, no_twins
-from hdr4me.survey.randomizer import Randomizer
+from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
+from hdr4me.survey.canonical import fingerprint
+from hdr4me.survey.document import body_of, read
+from hdr4me.survey.question import Question, check_questions
 from hdr4me.survey.schema import Schema
 
 __all__ = ["Survey"]
 
-FORMAT, VERSION = "hdr4me-survey", 1
-_FIELDS = {
-    "format",
-    "version",
-    "name",
-    "bits",
-    "epsilon",
-    "n_sampled",
-    "dimensions",
-    "randomizers",
-    "fingerprint",
-}
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Survey:
-    """A schema, a total budget ε, m = `n_sampled` dimensions per user, and the tables that randomise them.
+    """A list of questions: each has one or more dimensions and a channel that randomises them.
 
-    Each of the m values sent is randomised under ε/m. A survey is a JSON document that carries its tables, so a
-    client in any language needs nothing else, and its SHA-256 `fingerprint` is on every report and tally.
+    Each user answers m = `n_sampled` questions, each under ε/m. A survey is a JSON document that carries its channels,
+    so a client in any language needs nothing else, and its SHA-256 `fingerprint` is on every report and tally.
 
+    Parameters
+    ----------
+    schema
+        The dimensions.
+    epsilon
+        The budget of a whole report.
+    mechanism
+        How numbers are randomised: a mechanism's name, or anything with `exact()`.
+    n_sampled
+        How many questions each user answers.
+    categorical
+        How categories are randomised: "auto" chooses by the predicted error.
+    name
+        A name for people; the budget of a renamed survey is the same (`series`).
+    pairs
+        Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
+    weights
+        How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
+        1 where none is given. Only for `n_sampled` = 1.
+
+    Examples
+    --------
     >>> from hdr4me.survey import Categorical, Numeric
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
     >>> survey = Survey(schema, epsilon=2.0, mechanism="duchi", n_sampled=2)
-    >>> survey.epsilon_per_value, survey.report_size
+    >>> survey.epsilon_per_answer, survey.report_size
     (1.0, 6)
     >>> Survey.from_json(survey.to_json()) == survey
     True
@@ -52,9 +64,9 @@ class Survey:
     schema: Schema
     epsilon: float
     n_sampled: int
-    randomizers: tuple[Randomizer, ...]
-    assignment: tuple[int, ...]
+    questions: tuple[Question, ...]
     name: str
+    version_1: dict[str, Any] | None
 
     def __init__(
         self,
@@ -64,53 +76,49 @@ class Survey:
         n_sampled: int = 1,
         categorical: str = "auto",
         name: str = "",
+        *,
+        pairs: Sequence[tuple[str, str]] = (),
+        weights: Mapping[str, int] | None = None,
     ) -> None:
         from hdr4me.survey.design import design
 
         check_budget(schema, epsilon, n_sampled)
-        per_value = split_budget(float(epsilon), int(n_sampled))
-        randomizers, assignment = design(schema, per_value, mechanism, categorical)
-        self._adopt(schema, float(epsilon), int(n_sampled), randomizers, assignment, name)
+        per_answer = split_budget(float(epsilon), int(n_sampled))
+        questions = design(schema, per_answer, mechanism, categorical, pairs=pairs, weights=weights or {})
+        self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
 
     @classmethod
-    def from_tables(
+    def from_questions(
         cls,
         schema: Schema,
         *,
         epsilon: float,
         n_sampled: int,
-        randomizers: tuple[Randomizer, ...],
-        assignment: tuple[int, ...],
+        questions: Sequence[Question],
         name: str = "",
     ) -> Survey:
-        """A survey from tables that are there already; everything about them is checked."""
+        """A survey from questions that are there already; everything about them is checked."""
         check_budget(schema, epsilon, n_sampled)
         survey = cls.__new__(cls)
-        survey._adopt(schema, float(epsilon), int(n_sampled), tuple(randomizers), tuple(assignment), name)
+        survey._adopt(schema, float(epsilon), int(n_sampled), tuple(questions), name)
         return survey
 
     def _adopt(
-        self,
-        schema: Schema,
-        epsilon: float,
-        n_sampled: int,
-        randomizers: tuple[Randomizer, ...],
-        assignment: tuple[int, ...],
-        name: str,
+        self, schema: Schema, epsilon: float, n_sampled: int, questions: tuple[Question, ...], name: str
     ) -> None:
         if not isinstance(name, str):
-            raise InvalidInput(f"name = {name!r} must be a string")
+            raise InvalidInput.of("name", name, "a string")
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
-            raise InvalidInput(f"name = {name!r} has no UTF-8 form") from None
-        check_tables(schema, epsilon, n_sampled, randomizers, assignment)
-        fields = zip(
-            ("schema", "epsilon", "n_sampled", "randomizers", "assignment", "name"),
-            (schema, epsilon, n_sampled, randomizers, assignment, name),
-            strict=True,
-        )
-        for field, value in fields:
+            raise InvalidInput.of("name", name, "a string that has a UTF-8 form") from None
+        check_questions(schema, questions)
+        check_n_sampled(n_sampled, len(questions))
+        if n_sampled > 1 and len({question.weight for question in questions}) > 1:
+            raise InvalidInput("weights that differ need n_sampled = 1: then each question's share is known")
+        check_channels(epsilon, n_sampled, {id(q.channel): q.channel for q in questions}.values())
+        values = (schema, epsilon, n_sampled, questions, name, None)
+        for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
 
     def __eq__(self, other: object) -> bool:
@@ -120,122 +128,97 @@ class Survey:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        mechanisms = ", ".join(dict.fromkeys(r.mechanism for r in self.randomizers))
+        mechanisms = ", ".join(dict.fromkeys(channel.mechanism for channel in self.channels))
         return (
             f"<Survey {self.fingerprint[:12]}: {len(self.schema)} dimensions, epsilon = {self.epsilon}, "
-            f"{self.n_sampled} sent by each user, by {mechanisms}>"
+            f"{self.n_sampled} of {len(self.questions)} questions answered by each user, by {mechanisms}>"
         )
 
-    # -- what follows from the fields --------------------------------------------------------------------------
+    # -- what follows from the questions -------------------------------------------------------------------------
 
     @property
-    def epsilon_per_value(self) -> float:
+    def epsilon_per_answer(self) -> float:
         """ε/m, rounded down: m of them never exceed ε, not even by the last bit."""
         return split_budget(self.epsilon, self.n_sampled)
 
-    def randomizer(self, j: int) -> Randomizer:
-        """The table of dimension j."""
-        return self.randomizers[self.assignment[j]]
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """Every channel once, in the order of the questions."""
+        return tuple({id(question.channel): question.channel for question in self.questions}.values())
 
-    def n_codes(self, j: int) -> int:
-        """How many codes an answer to dimension j has: one, or one for each category (kind "entries")."""
-        return self._code_counts[j]
+    def question_of(self, dimension: int | str) -> int:
+        """The number of the question that asks for a dimension, given by number or name."""
+        j = self.schema.index(dimension) if isinstance(dimension, str) else dimension
+        return self._question_of[j]
 
     @cached_property
-    def _code_counts(self) -> tuple[int, ...]:
-        return tuple(
-            len(getattr(dimension, "categories", ())) if self.randomizer(j).kind == "entries" else 1
-            for j, dimension in enumerate(self.schema)
-        )
-
-    @cached_property
-    def code_width(self) -> int:
-        """The bytes of codes in a slot: the largest `n_codes`."""
-        return max(self._code_counts)
+    def _question_of(self) -> dict[int, int]:
+        return {j: q for q, question in enumerate(self.questions) for j in question.dimensions}
 
     @property
+    def weighted(self) -> bool:
+        """Whether questions are drawn with different probabilities."""
+        return len({question.weight for question in self.questions}) > 1
+
+    def inclusion(self, question: int) -> Fraction:
+        """The probability that a user answers a question: m/q, or its weight's share."""
+        if not self.weighted:
+            return Fraction(self.n_sampled, len(self.questions))
+        return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
+
+    # -- reports in binary ---------------------------------------------------------------------------------------
+
+    @cached_property
     def slot_size(self) -> int:
-        """Two bytes name the dimension, then come its codes."""
-        return 2 + self.code_width
+        """Bytes of a slot in memory: two for the question's number, then the fields of the widest channel."""
+        return 2 + max(channel.wire_size for channel in self.channels)
 
     @property
     def report_size(self) -> int:
+        """Bytes of a report in memory, where every slot has the same size."""
         return self.n_sampled * self.slot_size
 
-    # -- the document ------------------------------------------------------------------------------------------
+    @cached_property
+    def fixed_size(self) -> bool:
+        """Whether reports on the wire all have `report_size` bytes: so it is in version 1, or if no slot is padded."""
+        sizes = {channel.wire_size for channel in self.channels}
+        return self.version_1 is not None or len(sizes) == 1
+
+    @cached_property
+    def byte_wise(self) -> bool:
+        """Whether every answer is single bytes drawn from integer rows, one question for each dimension, as often."""
+        plain = all(len(q.dimensions) == 1 and q.channel.rows is not None for q in self.questions)
+        return plain and not self.weighted
+
+    # -- the document --------------------------------------------------------------------------------------------
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical document: two surveys with the same fingerprint ask the same in the same way."""
-        return fingerprint(self._body())
+        return fingerprint(body_of(self))
 
     @cached_property
     def series(self) -> str:
         """The fingerprint of the same survey without its name: a renamed survey shares its budget."""
-        return fingerprint({**self._body(), "name": ""})
-
-    def _body(self) -> dict[str, Any]:
-        dimensions = [
-            {**dimension.to_dict(), "randomizer": index}
-            for dimension, index in zip(self.schema, self.assignment, strict=True)
-        ]
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "name": self.name,
-            "bits": 32,
-            "epsilon": self.epsilon,
-            "n_sampled": self.n_sampled,
-            "dimensions": dimensions,
-            "randomizers": [randomizer.to_dict() for randomizer in self.randomizers],
-        }
+        return fingerprint({**body_of(self), "name": ""})
 
     def to_json(self) -> str:
-        """The document, tables and fingerprint included."""
-        return json.dumps(
-            {**self._body(), "fingerprint": self.fingerprint}, ensure_ascii=False, allow_nan=False
-        )
+        """The document, channels and fingerprint included."""
+        document = {**body_of(self), "fingerprint": self.fingerprint}
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Survey:
-        """Read a document and check all of it: version, schema, tables, privacy, fingerprint."""
+        """Read a document and check all of it: version, schema, channels, privacy, fingerprint."""
+        arguments, claimed, version_1 = read(text)
         try:
-            document = json.loads(text, object_pairs_hook=no_twins)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise FormatError(f"not a survey: its format is not {FORMAT!r}")
-        if document.get("version") != VERSION or isinstance(document["version"], bool):
-            raise FormatError(
-                f"survey of version {document.get('version')!r}: this program reads version {VERSION}"
-            )
-        if set(document) != _FIELDS:
-            odd = ", ".join(sorted(map(repr, set(document) ^ _FIELDS)))
-            raise FormatError(f"not a survey: fields missing or unknown: {odd}")
-        try:
-            survey = cls._from_document(document)
+            survey = cls.from_questions(**arguments)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
-        if survey.fingerprint != document["fingerprint"]:
-            raise FingerprintMismatch("the survey document", str(document["fingerprint"]), survey.fingerprint)
+        object.__setattr__(survey, "version_1", version_1)
+        if survey.fingerprint != claimed:
+            raise FingerprintMismatch("the survey document", claimed, survey.fingerprint)
         return survey
-
-    @classmethod
-    def _from_document(cls, document: dict[str, Any]) -> Survey:
-        dimensions, randomizers = document["dimensions"], document["randomizers"]
-        if not isinstance(dimensions, list) or not all(isinstance(item, Mapping) for item in dimensions):
-            raise FormatError("a survey's dimensions are a list of objects")
-        if not isinstance(randomizers, list) or document["bits"] != 32:
-            raise FormatError("a survey's randomizers are a list, its bits 32")
-        plain = [{key: value for key, value in item.items() if key != "randomizer"} for item in dimensions]
-        return cls.from_tables(
-            Schema.from_dict({"dimensions": plain}),
-            epsilon=document["epsilon"],
-            n_sampled=document["n_sampled"],
-            randomizers=tuple(map(Randomizer.from_dict, randomizers)),
-            assignment=tuple(item.get("randomizer") for item in dimensions),
-            name=document["name"],
-        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document, atomically."""

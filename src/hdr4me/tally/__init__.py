@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.tally.layout import Layout
+from hdr4me.survey.layout import Layout
 from hdr4me.tally.tally import Tally
 
 __all__ = ["Layout", "Tally"]

@@ -15,7 +15,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports.report import Reason
 from hdr4me.survey import Survey
-from hdr4me.survey.canonical import canonical
+from hdr4me.survey.canonical import canonical, parse
 from hdr4me.tally.tally import Tally
 
 __all__ = ["dumps", "load", "loads", "save"]
@@ -47,8 +47,8 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     """Read what `dumps` wrote; everything in it is checked."""
     first, newline, data = content.partition(b"\n")
     try:
-        header: Any = json.loads(first)
-    except (ValueError, RecursionError) as error:
+        header: Any = parse(first)
+    except ValueError as error:
         raise FormatError("not a tally: its first line is not JSON") from error
     if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"not a tally: its format is not {FORMAT!r}")
@@ -85,23 +85,14 @@ def _build(header: dict[str, Any], data: bytes, survey: Survey) -> Tally:
 
 
 def _check_counts(tally: Tally) -> None:
-    """Every report counts once in every entry of each of its m dimensions."""
-    counts, layout = tally.counts, tally.layout
-    small = not len(counts) or (counts.min() >= 0 and counts.max() <= tally.n_reports)
-    if small:
-        totals = [int(x) for x in layout.totals(counts)]
-        firsts = (np.cumsum(layout.entries) - layout.entries).tolist()
-        per_dimension = [totals[first] for first in firsts]
-        small = (
-            all(
-                total == per_dimension[j]
-                for j, (first, n) in enumerate(zip(firsts, layout.entries.tolist(), strict=True))
-                for total in totals[first : first + n]
-            )
-            and max(per_dimension) <= tally.n_reports
-            and sum(per_dimension) == tally.n_reports * tally.survey.n_sampled
-        )
-    if not small:
+    """Every question's counters come from a number of reports, together m for each report."""
+    counts, layout, m = tally.counts, tally.layout, tally.survey.n_sampled
+    answers = [
+        question.channel.n_answers(layout.of_question(counts, q).tolist())
+        for q, question in enumerate(tally.survey.questions)
+    ]
+    known = [n for n in answers if n is not None and n <= tally.n_reports]
+    if len(known) < len(answers) or sum(known) != tally.n_reports * m:
         raise FormatError("the tally's counts do not add up to its number of reports")
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, InvalidInput
 from hdr4me.kernels.exact.count import OK, count_reports
-from hdr4me.reports.files import read_reports
+from hdr4me.reports.blocks import Block
+from hdr4me.reports.files import read_blocks
 from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
-from hdr4me.tally.layout import Layout
+from hdr4me.survey.layout import Layout
+from hdr4me.tally.counting import count_any
 
 if TYPE_CHECKING:
-    from hdr4me.statistics import Estimate
+    from hdr4me.statistics import Answer
 
 __all__ = ["Tally"]
 
@@ -26,7 +28,7 @@ _LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from 
 
 
 class Tally:
-    """A histogram of codes for each dimension; empty, it is the identity of `+`.
+    """The counters of each question; empty, it is the identity of `+`.
 
     `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
     which reason, and each is handed to `on_rejected` (`hdr4me.reports.refuse` stops at the first, a
@@ -84,11 +86,12 @@ class Tally:
         on_rejected: OnRejected | None = None,
         where: str = "block",
         first_row: int = 0,
+        numbers: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         threads: int = 1,
     ) -> Tally:
         """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
 
-        `where` and `first_row` only say where a rejected report stood.
+        `where` and `first_row`, or `numbers` (each report's row number), only say where a rejected report stood.
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -96,23 +99,26 @@ class Tally:
                 f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
             )
         self._check_room(len(reports))
-        status = count_reports(
-            reports,
-            survey.n_sampled,
-            survey.slot_size,
-            layout.entries,
-            layout.cells,
-            layout.offsets,
-            self.counts,
-            threads=threads,
-        )
+        if survey.byte_wise:
+            status = count_reports(
+                reports,
+                survey.n_sampled,
+                survey.slot_size,
+                layout.entries,
+                layout.cells,
+                layout.offsets[:-1],
+                self.counts,
+                threads=threads,
+            )
+        else:
+            status = count_any(reports, survey, layout, self.counts)
         bad = np.flatnonzero(status != OK)
         self.n_reports += len(reports) - len(bad)
         if on_rejected is None:
             self._rejected.update(Reason(code).text for code in status[bad].tolist())
         else:
             for row in bad.tolist():
-                place = f"{where}, row {first_row + row + 1}"
+                place = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
                 self.reject(
                     Rejected(Reason(int(status[row])), place, reports[row].tobytes().hex()), on_rejected
                 )
@@ -122,12 +128,19 @@ class Tally:
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
         """Count a file of reports, of any format, in blocks."""
-        blocks = read_reports(path, self.survey, on_rejected=lambda bad: self.reject(bad, on_rejected))
-        first = 0
-        for block in blocks:
-            self.add_block(block, on_rejected=on_rejected, where=str(path), first_row=first, threads=threads)
-            first += len(block)
+        for block in read_blocks(path, self.survey):
+            self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
         return self
+
+    def add_read(
+        self, block: Block, *, on_rejected: OnRejected | None = None, where: str = "block", threads: int = 1
+    ) -> Tally:
+        """Count a block as a reader of files gives it, with what the reader rejected."""
+        for rejected in block.rejected:
+            self.reject(rejected, on_rejected)
+        return self.add_block(
+            block.rows, on_rejected=on_rejected, where=where, numbers=block.numbers, threads=threads
+        )
 
     def reject(self, rejected: Rejected, on_rejected: OnRejected | None = None) -> None:
         """Count a bad report and hand it on."""
@@ -178,6 +191,11 @@ class Tally:
         if self.n_reports + more > _LARGEST:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
+    def n_answers(self, question: int) -> int:
+        """How many reports answered a question."""
+        channel = self.survey.questions[question].channel
+        return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
+
     # -- files and answers -------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -193,9 +211,14 @@ class Tally:
 
         return load(path, survey)
 
-    def estimate(self) -> Estimate:
-        """Calibrated means and frequencies with their standard errors."""
-        # The one import upwards, so that an answer is one call away; at run time it is loaded only here.
+    def estimate(self) -> Answer:
+        """Means, shares and frequencies with their standard errors."""
         from hdr4me.statistics import estimate
 
         return estimate(self)
+
+    def ask(self, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any) -> Answer:
+        """One statistic of one, some or all dimensions: see `hdr4me.ask`."""
+        from hdr4me.statistics import ask
+
+        return ask(self, statistic, dimensions, **options)

@@ -33,9 +33,9 @@ def _position(b: Any, value: Any, low: Any, scale: Any, bottom: Any, top: Any, d
     """Eight positions, half a unit added to bottom, top and default beforehand so that truncation rounds."""
     x = b.fmul(b.fsub(value, low), scale, flags=("contract",))
     x = b.fadd(x, bottom, flags=("contract",))
-    x = b.select(b.fcmp_ordered("ord", value, value), x, default)
     x = b.select(b.fcmp_ordered(">", x, bottom), x, bottom)
     x = b.select(b.fcmp_ordered("<", x, top), x, top)
+    x = b.select(b.fcmp_ordered("ord", value, value), x, default)
     return b.fptoui(x, ir.VectorType(I32, 8))
 
 

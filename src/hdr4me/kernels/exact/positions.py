@@ -106,9 +106,9 @@ def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
     for s in range(values.size):
         value = values[s]
         x = (value - low) * scale + bottom
-        x = x if value == value else default
         x = x if x > bottom else bottom
         x = x if x < top else top
+        x = x if value == value else default  # which may lie beyond the top: "no value" of an optional number
         out[s] = np.uint32(x + 0.5)
 
 
@@ -124,10 +124,10 @@ def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
             known = value >= 0.0 and value < lut_size[j]
             at = np.uint64(lut_start[j] + (np.int64(value) if known else 0))
             x = bottom + lut[at] * 65536.0
-            x = x if known else ranges[j, DEFAULT]
         else:
             x = (value - ranges[j, LOW]) * ranges[j, SCALE] + bottom
-            x = x if value == value else ranges[j, DEFAULT]
+            known = value == value
         x = x if x > bottom else bottom
         x = x if x < top else top
+        x = x if known else ranges[j, DEFAULT]
         out[s] = np.uint32(x + 0.5)

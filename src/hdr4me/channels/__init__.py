@@ -1,0 +1,25 @@
+"""Channels: how ONE input becomes ONE output, exactly; standard library only.
+
+A channel is the one place that knows its inputs, its proof, its sampler, its fields on the wire, the counters that a
+report adds to, and how counters are decoded.
+"""
+
+from __future__ import annotations
+
+from hdr4me.channels.channel import CHANNELS, Channel, Draws, Field, SystemDraws, Take, channel_from_dict
+from hdr4me.channels.entries import Entries
+from hdr4me.channels.heavy_set import HeavySet
+from hdr4me.channels.table import Table
+
+__all__ = [
+    "CHANNELS",
+    "Channel",
+    "Draws",
+    "Entries",
+    "Field",
+    "HeavySet",
+    "SystemDraws",
+    "Table",
+    "Take",
+    "channel_from_dict",
+]

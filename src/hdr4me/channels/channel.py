@@ -1,0 +1,203 @@
+"""What every channel offers; standard library only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from random import SystemRandom
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from hdr4me.channels.proof import check_loss
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.registry import Registry
+
+__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict"]
+
+
+class Draws(Protocol):
+    """Where random bits come from: the system on the way to a report, given words in tests."""
+
+    def bits(self, n: int) -> int:
+        """`n` independent fair bits as a whole number."""
+
+    def below(self, n: int) -> int:
+        """A uniform whole number from 0 to n − 1."""
+
+
+class SystemDraws:
+    """The operating system's randomness.
+
+    `below` is rejection sampling on 32-bit words (64-bit ones above 2^32): how many words it takes depends on `n`
+    and on chance, never on a value.
+    """
+
+    def __init__(self) -> None:
+        self._random = SystemRandom()
+
+    def bits(self, n: int) -> int:
+        return self._random.getrandbits(n)
+
+    def below(self, n: int) -> int:
+        return below(self, n)
+
+
+def below(draws: Draws, n: int) -> int:
+    """A uniform number below `n` from words of `draws`: the first word under the largest multiple of n, modulo n."""
+    size = 32 if n <= 1 << 32 else 64
+    limit = (1 << size) - (1 << size) % n
+    while True:
+        word = draws.bits(size)
+        if word < limit:
+            return word % n
+
+
+class Field(NamedTuple):
+    """One whole number of an answer: 0 to bound − 1, in 1, 2, 4 or 8 bytes on the wire."""
+
+    bound: int
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return next(size for size in (1, 2, 4, 8) if self.bound <= 1 << 8 * size)
+
+
+class Take(NamedTuple):
+    """What a channel takes of one dimension.
+
+    `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
+    "optional" (the same with one more input, the last one: no value) or "category" (`size` categories).
+    """
+
+    reads: str
+    size: int
+
+
+class Channel(ABC):
+    """How one input becomes one output.
+
+    The input is a whole number below `n_inputs`, made of one number for each dimension (`takes`), the first
+    dimension's being the most significant. The output is one whole number for each of `fields`. P(output | input) is a
+    fraction of integers; `loss` is the largest ratio of two of them for one output, and `check` proves that it is at
+    most e^ε.
+    """
+
+    kind: ClassVar[str]
+    mechanism: str
+    epsilon: float
+    loss: Fraction
+
+    @property
+    @abstractmethod
+    def takes(self) -> tuple[Take, ...]:
+        """What the channel takes of each dimension of its question."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of."""
+
+    @property
+    @abstractmethod
+    def n_counters(self) -> int:
+        """How many counters a tally keeps for this channel."""
+
+    @property
+    @abstractmethod
+    def per_report(self) -> int:
+        """How many counters one report adds 1 to: the same for every report."""
+
+    @abstractmethod
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        """An output for input `x`; which draws are made does not depend on `x`."""
+
+    @abstractmethod
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        """P(output | x) by whole numbers."""
+
+    @abstractmethod
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        """The counters that a report with this (valid) output adds 1 to."""
+
+    @abstractmethod
+    def worst_pair(self) -> tuple[int, int]:
+        """Two inputs whose outputs are easiest to tell apart."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The channel as a survey document has it, `kind` included."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Channel:
+        """Read what `to_dict` wrote, and prove it again."""
+
+    # -- what follows from that ----------------------------------------------------------------------------------
+
+    @property
+    def n_inputs(self) -> int:
+        """How many different inputs there are."""
+        total = 1
+        for take in self.takes:
+            total *= take.size
+        return total
+
+    @property
+    def wire_size(self) -> int:
+        """Bytes of an answer, without the two that name the question."""
+        return sum(field.size for field in self.fields)
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], ...] | None:
+        """Integer rows that sum to 2^32 and are applied to every field, where the channel is such a table."""
+        return None
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        """Whether these numbers are an output of this channel."""
+        fields = self.fields
+        return len(output) == len(fields) and all(
+            0 <= number < field.bound for number, field in zip(output, fields, strict=True)
+        )
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every output; for proofs by enumeration, where there are few."""
+        candidates = product(*(range(field.bound) for field in self.fields))
+        return (output for output in candidates if self.is_output(output))
+
+    def n_answers(self, counts: Sequence[int]) -> int | None:
+        """How many reports these counters come from; None if no reports give them."""
+        total, rest = divmod(sum(counts), self.per_report)
+        return None if rest or min(counts) < 0 or max(counts) > total else total
+
+    def check(self) -> None:
+        """The proof: `loss` ≤ e^ε; also what a name may be."""
+        if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
+            raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
+        if len(self.fields) > 65536:
+            raise InvalidInput(
+                f"channel {self.mechanism!r} has {len(self.fields)} fields: at most 65536 are allowed"
+            )
+        check_loss(f"channel {self.mechanism!r}", self.loss, self.epsilon)
+
+
+CHANNELS: Registry[type[Channel]] = Registry(
+    "channel",
+    "channels",
+    {
+        "table": "hdr4me.channels.table:Table",
+        "entries": "hdr4me.channels.entries:Entries",
+        "heavy_set": "hdr4me.channels.heavy_set:HeavySet",
+    },
+)
+
+
+def channel_from_dict(document: Any) -> Channel:
+    """The channel of a document's object, proven again; what is no channel is a FormatError."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
+        raise FormatError("a channel is an object with a kind")
+    if document["kind"] not in CHANNELS:
+        raise FormatError(f"channel of kind {document['kind']!r}: known are {', '.join(CHANNELS.names)}")
+    fields = {key: value for key, value in document.items() if key != "kind"}
+    return CHANNELS[document["kind"]].from_dict(fields)

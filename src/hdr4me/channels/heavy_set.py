@@ -1,0 +1,218 @@
+"""The heavy set: N outputs, k of them heavy for each input, one integer W; standard library only.
+
+P(the output is heavy) = W / 2^32, uniform among the k heavy outputs of the input, uniform among the others. The
+ratio of two probabilities of one output is 1 or W(N − k) / ((2^32 − W)k).
+ONE fraction proves every member of this family.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
+from typing import Any, ClassVar
+
+from hdr4me.channels.channel import Channel, Draws, Field, Take
+from hdr4me.channels.proof import BITS, ONE, exp_lower
+from hdr4me.channels.reading import check_fields, named_epsilon, whole
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.registry import Registry
+
+__all__ = ["FAMILIES", "Family", "HeavySet", "heaviest"]
+
+
+class Family(ABC):
+    """Which outputs there are, and which of them are heavy for which input."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def takes(self) -> tuple[Take, ...]: ...
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def n_heavy(self) -> int:
+        """How many outputs are heavy: the same number for every input."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]: ...
+
+    @property
+    @abstractmethod
+    def n_counters(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def per_report(self) -> int: ...
+
+    @abstractmethod
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool: ...
+
+    @abstractmethod
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """A uniform heavy or light output of `x`; which draws are made depends on neither."""
+
+    @abstractmethod
+    def counters(self, output: Sequence[int]) -> Iterator[int]: ...
+
+    @abstractmethod
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """P(a report adds to counter c) for a user who has category c, and for one who has another."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The family's parameters."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Family: ...
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        """Beyond the bounds of the fields: whether this is an output."""
+        return True
+
+    def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
+        """The same law as a table of integers with one cell, where there is one."""
+        return None
+
+
+FAMILIES: Registry[type[Family]] = Registry("family", "families", {"subset": "hdr4me.channels.subset:Subset"})
+
+
+@dataclass(frozen=True)
+class HeavySet(Channel):
+    """A family and the weight W of its heavy outputs.
+
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that an answer stays within.
+    family
+        Outputs, and which of them are heavy.
+    weight
+        W: an output is heavy with probability W / 2^32.
+
+    Examples
+    --------
+    >>> from hdr4me.channels.subset import Subset
+    >>> family = Subset(size=10, chosen=3)
+    >>> channel = HeavySet("subset", 1.0, family, heaviest(1.0, family))
+    >>> float(channel.loss) <= 2.718281828459045, channel.n_counters, channel.per_report
+    (True, 10, 3)
+    """
+
+    kind = "heavy_set"
+
+    mechanism: str
+    epsilon: float
+    family: Family
+    weight: int
+    loss: Fraction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.weight) is not int or not 0 < self.weight < ONE:
+            raise InvalidInput.of("weight", self.weight, f"a whole number from 1 to 2**{BITS} - 1")
+        n, k = self.family.n_outputs, self.family.n_heavy
+        ratio = Fraction(self.weight * (n - k), (ONE - self.weight) * k)
+        if ratio <= 1:
+            raise InvalidInput(
+                f"channel {self.mechanism!r}: its heavy outputs are not more likely than the others"
+            )
+        object.__setattr__(self, "loss", ratio)
+        self.check()
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return self.family.takes
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.family.fields
+
+    @property
+    def n_counters(self) -> int:
+        return self.family.n_counters
+
+    @property
+    def per_report(self) -> int:
+        return self.family.per_report
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], ...] | None:
+        return self.family.integer_rows(self.weight)
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        return super().is_output(output) and self.family.is_output(output)
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        return self.family.draw(x, draws.bits(BITS) < self.weight, draws)
+
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        n, k = self.family.n_outputs, self.family.n_heavy
+        if self.family.is_heavy(x, output):
+            return Fraction(self.weight, ONE * k)
+        return Fraction(ONE - self.weight, ONE * (n - k))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return self.family.counters(output)
+
+    def worst_pair(self) -> tuple[int, int]:
+        return 0, 1
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """P(a report adds to counter c) with and without category c, as floats."""
+        p, q = self.family.shares(Fraction(self.weight, ONE))
+        return float(p), float(q)
+
+    @property
+    def decode(self) -> tuple[float, float]:
+        """What a report that adds to counter c, and one that does not, count for in the frequency of c."""
+        p, q = self.family.shares(Fraction(self.weight, ONE))
+        return float((1 - q) / (p - q)), float(-q / (p - q))
+
+    @property
+    def indicator_variances(self) -> tuple[float, float]:
+        """Variance of a category's decoded report, for a user who has another category and for one who has it."""
+        p, q = self.shares
+        equal, other = self.decode
+        return q * (1 - q) * (equal - other) ** 2, p * (1 - p) * (equal - other) ** 2
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "family": {"name": self.family.name, **self.family.to_dict()},
+            "weight": self.weight,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> HeavySet:
+        check_fields("heavy set", document, {"mechanism", "epsilon", "family", "weight"})
+        mechanism, epsilon = named_epsilon("heavy set", document)
+        family = document["family"]
+        if not isinstance(family, Mapping) or not isinstance(family.get("name"), str):
+            raise FormatError("a heavy set's family is an object with a name")
+        if family["name"] not in FAMILIES:
+            raise FormatError(f"family {family['name']!r} is not known: {', '.join(FAMILIES.names)} are")
+        rest = {key: value for key, value in family.items() if key != "name"}
+        made = FAMILIES[family["name"]].from_dict(rest)
+        return cls(mechanism, epsilon, made, whole("weight", document["weight"]))
+
+
+def heaviest(epsilon: float, family: Family) -> int:
+    """The largest W that ε allows: ⌊2^32·rk / (rk + N − k)⌋ with r ≤ e^ε rational, so that loss ≤ r."""
+    n, k = family.n_outputs, family.n_heavy
+    heavy = exp_lower(epsilon) * k
+    return floor(ONE * heavy / (heavy + n - k))

@@ -1,0 +1,90 @@
+"""Channels for many users at once, in NumPy, with the system's randomness.
+
+A channel kind (or a heavy set's family) without an entry in `SAMPLERS` is asked user by user: slow, and right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.proof import BITS
+from hdr4me.channels.subset import Subset
+from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.registry import Registry
+
+__all__ = ["SAMPLERS", "Sampler", "sample_many"]
+
+Numbers = NDArray[np.int64]
+Sampler = Callable[[Channel, Numbers, SecureDraws], Numbers]
+"""(channel, inputs [n], draws) → outputs [n, fields]."""
+
+_FAST_SUBSETS = 65537
+"""Categories for which the compiled kernel draws subsets of the others."""
+
+
+def sample_many(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """Outputs of a channel for many inputs."""
+    name = f"{channel.kind}/{channel.family.name}" if isinstance(channel, HeavySet) else channel.kind
+    if name not in SAMPLERS:
+        return by_channel(channel, inputs, draws)
+    return SAMPLERS[name](channel, inputs, draws)
+
+
+def by_channel(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """The way for every channel: each user's output drawn by the channel itself."""
+    single = OneByOne(draws)
+    outputs = [channel.sample(x, single) for x in inputs.tolist()]
+    return np.array(outputs, np.int64).reshape(len(inputs), len(channel.fields))
+
+
+@lru_cache(maxsize=64)
+def _running_sums(rows: tuple[tuple[int, ...], ...]) -> Numbers:
+    """The rows' running sums end to end, row i raised by i·2^32: one search finds the cell of any row."""
+    weights = np.array(rows, np.int64)
+    return np.asarray((np.cumsum(weights, axis=1) + (np.arange(len(rows))[:, None] << BITS)).ravel())
+
+
+def _cells(rows: tuple[tuple[int, ...], ...], inputs: Numbers, draws: SecureDraws) -> Numbers:
+    words = draws.words(inputs.size).astype(np.int64).reshape(inputs.shape)
+    found = np.searchsorted(_running_sums(rows), words + (inputs << BITS), side="right")
+    return np.asarray(found - inputs * len(rows[0]))
+
+
+def _table(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    assert isinstance(channel, Table)
+    return _cells(channel.weights, inputs, draws)[:, None]
+
+
+def _entries(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    assert isinstance(channel, Entries)
+    present = (inputs[:, None] == np.arange(channel.size)).astype(np.int64)
+    return _cells(channel.weights, present, draws)
+
+
+def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `Subset.draw`: a set of the others, one of which gives its place to the input if the output is heavy."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Subset)
+    if family.size > _FAST_SUBSETS:
+        return by_channel(channel, inputs, draws)
+    n = len(inputs)
+    heavy = draws.words(n) < channel.weight
+    output = np.array(draws.subsets(n, family.size - 1, family.chosen))
+    output += output >= inputs[:, None]
+    place = draws.below(family.chosen, n)
+    output[np.arange(n), place] = np.where(heavy, inputs, output[np.arange(n), place])
+    output.sort(axis=1)
+    return output
+
+
+SAMPLERS: Registry[Sampler] = Registry(
+    "channel",
+    "samplers",
+    {Table.kind: _table, Entries.kind: _entries, f"{HeavySet.kind}/{Subset.name}": _subset},
+)

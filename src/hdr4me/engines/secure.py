@@ -1,0 +1,81 @@
+"""The system's randomness for many users at once: words, bounded numbers and subsets, all exactly uniform."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.kernels.exact.keystream import Keystream
+from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
+
+__all__ = ["SecureDraws"]
+
+_CHUNK = 1 << 16
+
+
+class SecureDraws:
+    """Uniform draws from a keystream of the system; not for sharing between threads.
+
+    >>> draws = SecureDraws()
+    >>> draws.below(6, 1000).max() < 6, draws.subsets(4, 10, 3).shape
+    (True, (4, 3))
+    """
+
+    def __init__(self) -> None:
+        self._stream = Keystream()
+
+    def words(self, n: int) -> NDArray[np.uint32]:
+        """n words of 32 bits."""
+        return self._stream.words32(n)
+
+    def halves(self, n: int) -> NDArray[np.uint16]:
+        """n words of 16 bits."""
+        return self._stream.words16(n)
+
+    def bits(self, n: int) -> int:
+        """One number of n bits, as `hdr4me.channels.Draws` has it."""
+        return int.from_bytes(self._stream.words16((n + 15) // 16).tobytes(), "little") & ((1 << n) - 1)
+
+    def below(self, bound: int, n: int = 0) -> NDArray[np.int64]:
+        """n whole numbers below `bound` ≤ 2^32, by rejection of the words at or above its largest multiple."""
+        limit = (1 << 32) - (1 << 32) % bound
+        found = self._stream.words32(n).astype(np.int64)
+        while (bad := np.flatnonzero(found >= limit)).size:
+            found[bad] = self._stream.words32(bad.size)
+        return found % bound
+
+    def subsets(self, n: int, d: int, m: int) -> NDArray[np.int64]:
+        """n uniform subsets of m of the numbers below d ≤ 65536, each in increasing order."""
+        if m == d:
+            return np.broadcast_to(np.arange(d), (n, d))
+        if m == 1:
+            return self.below(d, n)[:, None]
+        out = np.empty(n * m + SLACK, np.uint16)
+        scratch = bitmap(d)
+        rows = max(1, _CHUNK // m)
+        done = 0
+        while done < n:
+            count = min(rows, n - done)
+            words = self._stream.words32(words_needed(d, m, count))
+            drawn = np.empty(words.size, np.uint16)
+            drawn = drawn[: below(words, d, drawn)]
+            made, _ = subsets(d, m, drawn, 0, scratch, out, done * m, count)
+            done += made
+        return out[: n * m].reshape(n, m).astype(np.int64)
+
+
+class OneByOne:
+    """The same randomness for a channel that answers one user at a time."""
+
+    def __init__(self, draws: SecureDraws) -> None:
+        self._draws = draws
+
+    def bits(self, n: int) -> int:
+        """`n` fair bits as a whole number."""
+        return self._draws.bits(n)
+
+    def below(self, n: int) -> int:
+        """A uniform whole number from 0 to n − 1."""
+        from hdr4me.channels.channel import below as by_rejection
+
+        return by_rejection(self, n)

@@ -1,0 +1,151 @@
+"""Designs whose one report answers two numbers: an optional number, and a pair of numbers.
+
+Both are the linear programme of `vectors.py`, rounded to integers by `rounding.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.designs import Design, cached_design
+from hdr4me.mechanisms.law import Floats, check_epsilon
+from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.mechanisms.rounding import unbiased_rows
+from hdr4me.mechanisms.table import MAX_CELLS
+from hdr4me.mechanisms.vectors import Channel, Question, solve
+
+__all__ = ["JOINT_FROM", "JOINT_UP_TO", "number_pair", "optional_number"]
+
+JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
+"""The budgets of one report that joint designs are made for; a larger budget uses the design of the largest."""
+
+
+def optional_number(
+    epsilon: float, *, prior: Any = "uniform", present: float = 0.9, presence_weight: float = 0.3
+) -> Design:
+    """One report for a number that may be missing: its value and whether there is one, under the whole ε.
+
+    The mean among those who have a number is Σ value / Σ present over the reports; its variance is
+    Var(value − R·present)/(n·present²) with R that mean (delta method).
+
+    Parameters
+    ----------
+    epsilon
+        The budget of the report.
+    prior
+        Whose numbers are expected (see `as_prior`): the design is unbiased for every number, and best for these.
+    present
+        The share of users who are expected to have a number.
+    presence_weight
+        What the second moment of "present" counts for, beside 1 for that of "value".
+
+    Returns
+    -------
+    Design
+        Decoders "value" and "present".
+
+    Examples
+    --------
+    >>> design = optional_number(1.0)
+    >>> shares = [0.9 * x for x in as_prior("uniform").on_levels(len(design.levels))] + [0.1]
+    >>> float(design.second_moments("value") @ shares) / 0.9**2 < 5.5  # n·Var of the mean among those with a number
+    True
+    """
+    budget = _budget(epsilon)
+    if not 0 < present < 1:
+        raise InvalidInput.of("present", present, "a share between 0 and 1")
+    if not (math.isfinite(presence_weight) and presence_weight > 0):
+        raise InvalidInput.of("presence_weight", presence_weight, "a finite number > 0")
+    law = as_prior(prior)
+    n_levels = next(
+        levels for top, levels in ((2.0, 9), (4.0, 17), (6.0, 33), (math.inf, 65)) if budget <= top
+    )
+
+    def make() -> Design:
+        levels = np.linspace(-1.0, 1.0, n_levels)
+        inputs = np.concatenate([np.stack([levels, np.ones(n_levels)], axis=1), np.zeros((1, 2))])
+        shares = np.append(present * law.on_levels(n_levels), 1 - present)
+        question = Question(inputs, shares, np.array([1.0, presence_weight]))
+        reach = 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
+        channel = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
+        return _design("optional", budget, levels, channel, question, ("value", "present"))
+
+    key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
+    return cached_design({**key, "presence_weight": presence_weight}, make)
+
+
+def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:
+    """One report for two numbers, each unbiased, under the whole ε.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of the report.
+    first, second
+        Whose numbers are expected (see `as_prior`), independent of each other: the design is unbiased for every pair,
+        and has the least sum of the two mean squares over these.
+
+    Returns
+    -------
+    Design
+        Decoders "first" and "second"; at most 256 rows and 256 cells.
+
+    Examples
+    --------
+    >>> design = number_pair(2.0)
+    >>> shares = as_prior("uniform").on_levels(len(design.levels))
+    >>> import numpy as np
+    >>> float(design.second_moments("first") @ np.outer(shares, shares).ravel()) < 2.05
+    True
+    """
+    budget = _budget(epsilon)
+    laws = as_prior(first), as_prior(second)
+
+    def make() -> Design:
+        most = next(levels for top, levels in ((1.5, 5), (2.5, 7), (math.inf, 9)) if budget <= top)
+        for n_levels in range(most, 2, -2):
+            levels, channel, question = _pair(budget, n_levels, *laws)
+            if channel.outputs.shape[0] <= MAX_CELLS:
+                return _design("pair", budget, levels, channel, question, ("first", "second"))
+        raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
+
+    key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
+    return cached_design(key, make)
+
+
+def _pair(epsilon: float, n_levels: int, first: Prior, second: Prior) -> tuple[Floats, Channel, Question]:
+    levels = np.linspace(-1.0, 1.0, n_levels)
+    inputs = np.stack([np.repeat(levels, n_levels), np.tile(levels, n_levels)], axis=1)
+    shares = np.outer(first.on_levels(n_levels), second.on_levels(n_levels)).ravel()
+    question = Question(inputs, shares, np.ones(2))
+    # randomised response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
+    corner = (math.exp(epsilon) + 3) / math.expm1(epsilon)
+    reach = (2.6 if epsilon < 2.8 else 1.7) * corner
+    return levels, solve(epsilon, question, np.full(2, reach), coarse=13, fine=161), question
+
+
+def _budget(epsilon: float) -> float:
+    """ε, no more than the largest that designs are made for; a smaller one than the least is refused."""
+    check_epsilon(epsilon)
+    if epsilon < JOINT_FROM:
+        raise InvalidInput.of("epsilon", epsilon, f"joint designs need at least {JOINT_FROM} for one report")
+    return float(min(epsilon, JOINT_UP_TO))
+
+
+def _design(
+    takes: str, epsilon: float, levels: Floats, channel: Channel, question: Question, names: tuple[str, ...]
+) -> Design:
+    weights, decoders = unbiased_rows(
+        channel.rows, epsilon, question.inputs, np.zeros_like(channel.outputs), question.prior
+    )
+    return Design(
+        takes,
+        epsilon,
+        tuple(levels.tolist()),
+        tuple(tuple(row) for row in weights.tolist()),
+        {name: tuple(decoders[:, j].tolist()) for j, name in enumerate(names)},
+    )

@@ -1,0 +1,143 @@
+"""Whose values are expected: a law on [-1, 1] as values and their shares."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+
+__all__ = ["Prior", "as_prior"]
+
+Floats = NDArray[np.float64]
+
+_QUANTILES = 4096
+_PER_BIN = 64
+_ALLOWED = (
+    "'uniform', a distribution with ppf (SciPy's), a histogram (edges, weights), or an array of values, "
+    "all scaled to [-1, 1]"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Values on [-1, 1] and their shares, which sum to one; `uniform` where the law is the even spread.
+
+    >>> prior = as_prior(([-1.0, 0.0, 1.0], [3, 1]))
+    >>> round(prior.mean, 6), round(prior.mean_square, 4)
+    (-0.25, 0.3333)
+    """
+
+    values: Floats
+    shares: Floats
+    uniform: bool = False
+
+    @property
+    def mean(self) -> float:
+        """E t."""
+        return 0.0 if self.uniform else float(self.shares @ self.values)
+
+    @property
+    def mean_square(self) -> float:
+        """E t²."""
+        return 1.0 / 3.0 if self.uniform else float(self.shares @ self.values**2)
+
+    @property
+    def variance(self) -> float:
+        """Var t."""
+        return self.mean_square - self.mean**2
+
+    def on_levels(self, n_levels: int) -> Floats:
+        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbour.
+
+        >>> as_prior("uniform").on_levels(3).tolist()
+        [0.25, 0.5, 0.25]
+        """
+        if self.uniform:
+            even = np.full(n_levels, 1.0 / (n_levels - 1))
+            even[[0, -1]] /= 2
+            return even
+        position = (self.values + 1) / 2 * (n_levels - 1)
+        row = np.minimum(position.astype(np.int64), n_levels - 2)
+        up = position - row
+        low = np.bincount(row, weights=self.shares * (1 - up), minlength=n_levels)
+        return np.asarray(low + np.bincount(row + 1, weights=self.shares * up, minlength=n_levels))
+
+    @property
+    def key(self) -> str:
+        """A name for the cache: the same for the same law."""
+        if self.uniform:
+            return "uniform"
+        return hashlib.sha256(self.values.tobytes() + self.shares.tobytes()).hexdigest()[:32]
+
+
+def as_prior(given: Any) -> Prior:
+    """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
+
+    Parameters
+    ----------
+    given
+        "uniform"; an object with `ppf` (represented by its 4,096 equally likely mid-quantiles); a pair (edges,
+        weights), even inside each bin; or a one-dimensional array of values. All are on [-1, 1]; what lies outside is
+        clamped, as a client clamps it.
+
+    Returns
+    -------
+    Prior
+        Values and shares.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, or holds numbers that are not finite.
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> round(as_prior(norm(0, 0.1)).variance, 4)
+    0.01
+    """
+    if isinstance(given, Prior):
+        return given
+    if isinstance(given, str):
+        if given != "uniform":
+            raise InvalidInput.of("prior", given, _ALLOWED)
+        return Prior(*_in_bins(np.array([-1.0, 1.0]), np.ones(1), _QUANTILES), uniform=True)
+    if hasattr(given, "ppf"):
+        quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+        return _weighted(np.asarray(given.ppf(quantiles), dtype=np.float64), np.ones(_QUANTILES))
+    try:
+        if isinstance(given, tuple) and len(given) == 2:
+            edges, weights = (np.asarray(part, dtype=np.float64) for part in given)
+            if (
+                edges.ndim == weights.ndim == 1
+                and edges.size == weights.size + 1
+                and (np.diff(edges) > 0).all()
+            ):
+                return _weighted(*_in_bins(edges, weights, _PER_BIN))
+            raise InvalidInput.of("prior", given, "a histogram has increasing edges, one more than weights")
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput.of("prior", given, _ALLOWED) from None
+    if values.ndim != 1 or values.size == 0:
+        raise InvalidInput.of("prior", given, _ALLOWED)
+    return _weighted(values, np.ones(values.size))
+
+
+def _in_bins(edges: Floats, weights: Floats, per_bin: int) -> tuple[Floats, Floats]:
+    """Midpoints of `per_bin` equal parts of each bin, and their shares."""
+    inside = (np.arange(per_bin) + 0.5) / per_bin
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InvalidInput.of("prior", weights.tolist(), "finite weights >= 0 that are not all 0")
+    values = edges[:-1, None] + np.diff(edges)[:, None] * inside
+    return values.ravel(), np.repeat(weights / weights.sum() / per_bin, per_bin)
+
+
+def _weighted(values: Floats, weights: Floats) -> Prior:
+    if not np.isfinite(values).all():
+        raise InvalidInput.of("prior", values[~np.isfinite(values)].tolist()[:3], "finite values")
+    return Prior(np.clip(values, -1.0, 1.0), weights / weights.sum())

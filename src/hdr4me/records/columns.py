@@ -1,0 +1,202 @@
+"""Records in Arrow or NumPy as columns of addresses: nothing is copied that need not be.
+
+A value means here what it means to the client: text in a numeric column is read as a number if it is one, a
+category is known by its label, and whatever is missing or wrong becomes the declared default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.kernels.exact.perturb import Columns
+from hdr4me.kernels.machine.intrinsics import DTYPES
+from hdr4me.records.texts import as_text, is_text, texts_as_numbers
+from hdr4me.survey import Categorical, Numeric, Survey
+
+__all__ = ["KNOWN", "MISSING", "UNKNOWN", "Source", "check_matrix", "from_batch", "from_matrix"]
+
+KNOWN, MISSING, UNKNOWN = range(3)
+"""What an entry of a categorical column's dictionary is."""
+
+
+class Source:
+    """Columns, how many records they hold, and the owners of the memory they point to.
+
+    For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
+    `states` has for each categorical column what each entry of its dictionary is.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        n: int,
+        owners: Sequence[Any],
+        unknown: Sequence[int] = (),
+        states: Sequence[NDArray[np.uint8] | None] = (),
+    ) -> None:
+        self.columns = columns
+        self.n = n
+        self.owners = owners
+        self.unknown = unknown
+        self.states = states
+
+
+def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
+    """The same matrix of real numbers, a masked value a missing one; anything else is named."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    if values.dtype.kind not in "buif":
+        raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
+    if values.ndim != 2 or values.shape[1] != len(survey.schema):
+        raise InvalidInput(f"records of shape {values.shape}: expected (n, {len(survey.schema)})")
+    return values
+
+
+def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
+    """A matrix [n, d] of numbers in any layout; a categorical dimension's numbers are category indices."""
+    values = check_matrix(values, survey)
+    if values.dtype not in DTYPES:
+        values = values.astype(np.float64)
+    n, d = values.shape
+    sizes = np.array([len(x.categories) if isinstance(x, Categorical) else 0 for x in survey.schema])
+    columns = Columns(
+        address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
+        stride=np.full(d, values.strides[0]),
+        dtype=np.full(d, DTYPES.index(values.dtype), np.uint8),
+        valid=np.zeros(d, np.uint64),
+        valid_offset=np.zeros(d, np.int64),
+        lut=np.arange(max(1, sizes.max()), dtype=np.uint32),  # category indices stand for themselves
+        lut_start=np.zeros(d, np.int64),
+        lut_size=sizes,
+        step=values.strides[1],
+    )
+    return Source(columns, n, [values])
+
+
+def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
+    """A record batch whose columns are the survey's dimensions, in its order."""
+    d = len(survey.schema)
+    address, valid = np.zeros((2, d), np.uint64)
+    stride, valid_offset, lut_start, lut_size = np.zeros((4, d), np.int64)
+    dtype = np.zeros(d, np.uint8)
+    luts: list[list[int]] = [[0]]
+    owners: list[object] = []
+    unknown: list[int] = []
+    states: list[NDArray[np.uint8] | None] = []
+    n_lut = 1
+    for j, dimension in enumerate(survey.schema):
+        column: Any = batch.column(j)
+        if not isinstance(dimension, Numeric | Categorical):
+            array = _placed(column, j, survey)
+        elif isinstance(dimension, Categorical):
+            array, lut, state = _indices(column, dimension)
+            lut_start[j], lut_size[j] = n_lut, len(lut)
+            n_lut += len(lut)
+            luts.append(lut)
+            unknown.append(0)
+            states.append(state)
+        else:
+            array, n_unknown = _numbers(column, dimension)
+            unknown.append(n_unknown)
+            states.append(None)
+        width = array.type.bit_width // 8
+        mask, data = array.buffers()
+        dtype[j] = DTYPES.index(np.dtype(array.type.to_pandas_dtype()))
+        address[j] = data.address + array.offset * width
+        stride[j] = width
+        if array.null_count:
+            valid[j], valid_offset[j] = mask.address, array.offset
+        owners.append(array)
+    lut_array = np.array([x for lut in luts for x in lut], np.uint32)
+    columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
+    return Source(columns, batch.num_rows, owners, unknown, states)
+
+
+def _placed(column: Any, j: int, survey: Survey) -> Any:
+    """The positions of a dimension of another package, which alone knows how its values become inputs."""
+    question = survey.questions[survey.question_of(j)]
+    size = question.channel.takes[question.dimensions.index(j)].size
+    dimension = survey.schema.dimensions[j]
+    return pa.array([dimension.place(value, size) for value in column.to_pylist()], pa.float64())
+
+
+def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
+    """An array of a primitive type that the kernel reads, and how many texts are no number; those are missing."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _numbers(_plain_dictionary(column).dictionary_decode(), dimension)
+    if is_text(kind):
+        return texts_as_numbers(column)
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32()), 0
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return column, 0
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.uint8()), 0
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64()), 0
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.uint8()), 0
+    raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected")
+
+
+def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int], NDArray[np.uint8]]:
+    """Integer indices, null where missing, the category each index stands for, and what each index is."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.uint8()), [0], np.array([MISSING], np.uint8)
+    if not pa.types.is_dictionary(kind):
+        column = _encoded(column, dimension)
+    column = _plain_dictionary(column)
+    labels = column.dictionary.to_pylist()
+    if pa.types.is_boolean(column.dictionary.type):
+        _check_truth(dimension)
+    default = dimension.index[dimension.default]
+    lut, states = [default], [MISSING]
+    if labels:
+        found = [None if label is None else dimension.find(label) for label in labels]
+        lut = [default if k is None else k for k in found]
+        states = [
+            KNOWN if k is not None else MISSING if _is_missing(label) else UNKNOWN
+            for k, label in zip(found, labels, strict=True)
+        ]
+    return column.indices, lut, np.array(states, np.uint8)
+
+
+def _encoded(column: Any, dimension: Categorical) -> Any:
+    kind = column.type
+    if is_text(kind):
+        return pc.dictionary_encode(as_text(column))
+    if pa.types.is_float16(kind):
+        return pc.dictionary_encode(column.cast(pa.float32()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return pc.dictionary_encode(column)
+    raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+
+
+def _plain_dictionary(column: Any) -> Any:
+    """The same column, its dictionary of texts one of ordinary strings."""
+    if not is_text(column.type.value_type):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, as_text(column.dictionary))
+
+
+def _check_truth(dimension: Categorical) -> None:
+    """A list of categories that truth values can never meet is told at once: all would become the default."""
+    if dimension.find(True) is None and dimension.find(False) is None:
+        raise InvalidInput(
+            f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, float):
+        return label != label
+    return label is None or (isinstance(label, str) and not label.strip())

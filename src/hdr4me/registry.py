@@ -1,0 +1,79 @@
+"""A registry: names and what they stand for, open to other packages in one line; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from hdr4me.errors import InvalidInput
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """What is known by name in one room.
+
+    A built-in item may be given as "module:attribute" and is imported when it is first asked for. Another package
+    registers by calling `register`, or declares an entry point of the group `hdr4me.<plural>` whose module does so
+    when it is loaded; entry points are loaded when a name is not found, or when all names are listed.
+
+    >>> shapes: Registry[type] = Registry("shape", "shapes", {"list": "builtins:list"})
+    >>> shapes.register("tuple", tuple)
+    >>> shapes["list"], shapes.names
+    (<class 'list'>, ('list', 'tuple'))
+    >>> shapes["cube"]
+    Traceback (most recent call last):
+    ...
+    hdr4me.errors.InvalidInput: shape = 'cube' is not allowed: one of list, tuple
+    """
+
+    def __init__(self, noun: str, plural: str, built_in: dict[str, T | str] | None = None) -> None:
+        self.noun = noun
+        self.group = f"hdr4me.{plural}"
+        self._items: dict[str, T | str] = dict(built_in or {})
+        self._asked_outside = False
+
+    def register(self, name: str, item: T) -> None:
+        """Make `item` known as `name`; a name that stands for something else already is refused."""
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise InvalidInput.of(self.noun, name, "a printable name")
+        if name in self._items and self._items[name] is not item:
+            raise InvalidInput.of(self.noun, name, "a name that is not taken")
+        self._items[name] = item
+
+    def remove(self, name: str) -> None:
+        """Forget a name; for tests of packages that register."""
+        self._items.pop(name, None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name, built-in ones first."""
+        self._load_outside()
+        return tuple(self._items)
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._items:
+            self._load_outside()
+        return name in self._items
+
+    def __getitem__(self, name: str) -> T:
+        if not isinstance(name, str) or name not in self:
+            raise InvalidInput.of(self.noun, name, f"one of {', '.join(self.names)}")
+        item = self._items[name]
+        if isinstance(item, str):
+            module, _, attribute = item.partition(":")
+            item = self._items[name] = getattr(import_module(module), attribute)
+        return item
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def _load_outside(self) -> None:
+        if not self._asked_outside:
+            self._asked_outside = True
+            for point in entry_points(group=self.group):
+                point.load()

@@ -1,0 +1,220 @@
+"""The answer: what a statistic found, with its error bars; one type before and after re-calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.intervals import quantile
+from hdr4me.survey import Survey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
+
+Floats = NDArray[np.float64]
+OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
+Intervals = Callable[[float, str], tuple[Floats, Floats]]
+"""(level, kind) → the lower and the upper ends of every row."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """One row for each thing that was asked: a mean, a share, the frequency of one category, …
+
+    Nothing is clipped: a frequency may be negative and frequencies need not sum to 1, until `recalibrate` is asked for.
+    A row that nobody answered has NaN as its value, and one that a single user answered has NaN as its standard error;
+    `status` names them and `table()` leaves them empty.
+
+    Parameters
+    ----------
+    survey
+        What was asked.
+    n_reports
+        How many reports were counted.
+    statistics, dimensions, categories
+        What each row is: the statistic's name, the dimension's, and the category's (None for a number).
+    value, standard_error
+        In the dimension's own units. After re-calibration the standard error is the method's own, or NaN.
+    n_answers
+        How many reports each row comes from.
+    scaled_value, scaled_error
+        The same on [−1, 1] for numbers, and as they are for shares.
+    method
+        "raw", or the method of re-calibration.
+    advice
+        What re-calibration has to say.
+    intervals
+        Where intervals come from, if not from the standard error.
+
+    Examples
+    --------
+    >>> from hdr4me.client import Client
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> from hdr4me.tally import Tally
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
+    >>> answer = Tally(survey).add(Client(survey).report({"age": 30}) for _ in range(2000)).estimate()
+    >>> low, high = answer.interval(0.99999999)
+    >>> bool(low[0] < 30 < high[0]), answer.dimensions
+    (True, ('age',))
+    """
+
+    survey: Survey
+    n_reports: int
+    statistics: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    categories: tuple[str | None, ...]
+    value: Floats
+    standard_error: Floats
+    n_answers: NDArray[np.int64]
+    scaled_value: Floats
+    scaled_error: Floats
+    unsure: NDArray[np.bool_]
+    method: str = "raw"
+    advice: tuple[str, ...] = ()
+    intervals: Intervals | None = None
+
+    def __len__(self) -> int:
+        return len(self.dimensions)
+
+    def __repr__(self) -> str:
+        known = sum(status == OK for status in self.status)
+        return (
+            f"<Answer of survey {self.survey.fingerprint[:12]}: {known} of {len(self)} rows known "
+            f"from {self.n_reports:,} reports, {self.method}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages.html import table
+
+        rows = self.table()
+        columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
+        return table(columns, [[row[column] for column in columns] for row in rows])
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, dimension: str) -> Answer:
+        """The rows of one dimension."""
+        if dimension not in self.dimensions:
+            known = ", ".join(map(repr, dict.fromkeys(self.dimensions))) or "none"
+            raise InvalidInput(f"{dimension!r} is not a dimension of this answer, which has {known}")
+        return self._rows(np.array([name == dimension for name in self.dimensions], bool))
+
+    def of(self, statistic: str) -> Answer:
+        """The rows of one statistic, such as "mean" or "frequency"."""
+        return self._rows(np.array([name == statistic for name in self.statistics], bool))
+
+    @property
+    def means(self) -> Answer:
+        """The means of the numbers."""
+        return self.of("mean")
+
+    def frequencies(self, name: str) -> Answer:
+        """The frequencies of a dimension's categories."""
+        found = self.of("frequency")
+        if name not in found.dimensions:
+            known = ", ".join(map(repr, dict.fromkeys(found.dimensions))) or "none"
+            raise InvalidInput(f"{name!r} is not a categorical dimension of this answer, which has {known}")
+        return found[name]
+
+    def _rows(self, keep: NDArray[np.bool_]) -> Answer:
+        chosen = np.flatnonzero(keep)
+        whole = self.intervals
+
+        def part(level: float, kind: str) -> tuple[Floats, Floats]:
+            assert whole is not None
+            low, high = whole(level, kind)
+            return low[chosen], high[chosen]
+
+        names = ("statistics", "dimensions", "categories")
+        texts: Any = {name: tuple(getattr(self, name)[i] for i in chosen.tolist()) for name in names}
+        arrays = ("value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure")
+        numbers: Any = {name: getattr(self, name)[chosen] for name in arrays}
+        return replace(self, **texts, **numbers, intervals=None if whole is None else part)
+
+    # -- error bars --------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """For each row: ok, one report, no reports, or too few have a value."""
+        pairs = zip(self.n_answers.tolist(), self.unsure.tolist(), strict=True)
+        return tuple(status_of(answers, unsure) for answers, unsure in pairs)
+
+    def interval(
+        self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends in the dimensions' own units.
+
+        Parameters
+        ----------
+        level
+            The probability that the truth lies inside.
+        simultaneous
+            Whether that probability is of all rows of this answer at once.
+        kind
+            After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
+        """
+        if self.intervals is not None:
+            if simultaneous:
+                raise InvalidInput("simultaneous intervals are those of the answer before re-calibration")
+            return self.intervals(level, kind or "honest")
+        if kind not in (None, "raw"):
+            raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
+        n_joint = sum(status == OK for status in self.status) if simultaneous else 1
+        reach = quantile(level, self.n_answers, n_joint) * self.standard_error
+        return self.value - reach, self.value + reach
+
+    def table(
+        self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
+    ) -> list[dict[str, Any]]:
+        """One row for each number, of plain Python values for CSV or JSON; what is not known is None.
+
+        Parameters
+        ----------
+        level, simultaneous, kind
+            As for `interval`.
+        """
+        low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
+        return [
+            {
+                "dimension": self.dimensions[i],
+                "category": self.categories[i],
+                "statistic": self.statistics[i],
+                "estimate": None if status == NONE else float(self.value[i]),
+                "standard_error": _known(self.standard_error[i], status),
+                "lower": _known(low[i], status),
+                "upper": _known(high[i], status),
+                "answers": int(self.n_answers[i]),
+                "status": status,
+            }
+            for i, status in enumerate(self.status)
+        ]
+
+    def to_arrow(self, level: float = 0.95) -> pa.Table:
+        """The table as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.table(level))
+
+    def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
+        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`."""
+        from hdr4me.statistics.recalibrated import recalibrated
+
+        return recalibrated(self, method, **options)
+
+
+def status_of(answers: int, unsure: bool = False) -> str:
+    """What is known from so many reports."""
+    if answers < 2:
+        return ONE if answers else NONE
+    return UNSURE if unsure else OK
+
+
+def _known(number: float, status: str) -> float | None:
+    return float(number) if status == OK and np.isfinite(number) else None

@@ -1,0 +1,100 @@
+"""Asking: one statistic of some dimensions, or all that are asked by default, as an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.answer import Answer
+from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic
+
+__all__ = ["ask", "estimate"]
+
+
+def estimate(counted: Counted) -> Answer:
+    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order."""
+    survey = counted.survey
+    asked = [STATISTICS[name] for name in STATISTICS.names]
+    by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(survey.schema))}
+    for statistic in asked:
+        if statistic.by_default:
+            served = [j for j in by_dimension if _serves(statistic, counted, j)]
+            for part in statistic.parts(counted, served):
+                by_dimension[part.dimension].append((statistic.name, part))
+    return _answer(counted, [pair for pairs in by_dimension.values() for pair in pairs])
+
+
+def ask(
+    counted: Counted, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any
+) -> Answer:
+    """One statistic of one, some or all dimensions.
+
+    Parameters
+    ----------
+    counted
+        A tally.
+    statistic
+        Its name: `hdr4me.statistics.STATISTICS.names` lists them.
+    dimensions
+        A name, several names, or None for every dimension that the statistic serves.
+    options
+        What the statistic itself takes.
+
+    Raises
+    ------
+    InvalidInput
+        If the statistic is not known, or cannot be told for a dimension that was named.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Numeric, Schema, Survey
+    >>> from hdr4me.tally import Tally
+    >>> tally = Tally(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
+    >>> ask(tally, "mean", "age").status
+    ('no reports',)
+    """
+    asked, survey = STATISTICS[statistic], counted.survey
+    if dimensions is None:
+        chosen = [j for j in range(len(survey.schema)) if _serves(asked, counted, j)]
+    else:
+        names = [dimensions] if isinstance(dimensions, str) else list(dimensions)
+        chosen = [survey.schema.index(name) for name in names]
+        for j in chosen:
+            if not _serves(asked, counted, j):
+                channel = survey.questions[survey.question_of(j)].channel
+                raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel))
+    return _answer(counted, [(asked.name, part) for part in asked.parts(counted, chosen, **options)])
+
+
+def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
+    survey = counted.survey
+    return statistic.serves(survey.schema.dimensions[j], survey.questions[survey.question_of(j)].channel)
+
+
+def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
+    survey = counted.survey
+    parts = [part for _, part in pairs]
+    sizes = [len(part.categories) for part in parts]
+    scaled_value = np.concatenate([np.zeros(0), *(part.value for part in parts)])
+    scaled_error = np.concatenate([np.zeros(0), *(part.error for part in parts)])
+    scaled = np.repeat([part.scaled for part in parts], sizes).astype(bool)
+    bounds = np.array([survey.schema.dimensions[part.dimension].bounds for part in parts]).reshape(-1, 2)
+    low, high = np.repeat(bounds, sizes, axis=0).T
+    in_units = low + (scaled_value + 1) / 2 * (high - low)
+    names = survey.schema.names
+    return Answer(
+        survey=survey,
+        n_reports=counted.n_reports,
+        statistics=tuple(name for (name, part) in pairs for _ in part.categories),
+        dimensions=tuple(names[part.dimension] for part in parts for _ in part.categories),
+        categories=tuple(category for part in parts for category in part.categories),
+        value=np.where(scaled, in_units, scaled_value),
+        standard_error=np.where(scaled, scaled_error / 2 * (high - low), scaled_error),
+        n_answers=np.repeat(np.array([part.n_answers for part in parts], np.int64), sizes),
+        scaled_value=scaled_value,
+        scaled_error=scaled_error,
+        unsure=np.repeat(np.array([part.unsure for part in parts], bool), sizes),
+    )

@@ -1,0 +1,133 @@
+"""The mean of a number, and of an optional one the share of users who have a value and the mean among those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel, Table
+from hdr4me.statistics.calibrate import sample_covariance, value_moments
+from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.survey import Dimension
+
+__all__ = ["MEAN", "SHARE"]
+
+Floats = NDArray[np.float64]
+_SURELY = 3.0
+"""The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
+
+
+class Mean(Statistic):
+    """The mean of the values, or of those who have one."""
+
+    name = "mean"
+    by_default = True
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return isinstance(channel, Table) and dimension.reads in ("number", "optional")
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        alike: dict[int, list[int]] = {}
+        for j in dimensions:
+            alike.setdefault(id(_channel(counted, j)), []).append(j)
+        found: dict[int, Part] = {}
+        for group in alike.values():
+            plain = [j for j in group if [take.reads for take in _channel(counted, j).takes] == ["number"]]
+            found |= _plain(counted, plain)
+            found |= {j: _decoded(counted, j) for j in group if j not in found}
+        return [found[j] for j in dimensions]
+
+
+class Share(Statistic):
+    """The share of users who have a value of an optional number."""
+
+    name = "share"
+    by_default = True
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return isinstance(channel, Table) and dimension.reads == "optional"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        made = []
+        for j in dimensions:
+            counts, table, suffix = _counts(counted, j)
+            r = int(counts.sum())
+            decode = np.array(table.decoders["present" + suffix])
+            mean, error = _mean_and_error(counts, decode)
+            made.append(Part(j, (None,), np.array([mean]), np.array([error]), r))
+        return made
+
+
+MEAN, SHARE = Mean(), Share()
+
+
+def _channel(counted: Counted, j: int) -> Channel:
+    survey = counted.survey
+    return survey.questions[survey.question_of(j)].channel
+
+
+def _counts(counted: Counted, j: int) -> tuple[Floats, Table, str]:
+    """The counters of the question that asks for dimension j, its table, and how its decoders' names end."""
+    q = counted.survey.question_of(j)
+    question = counted.survey.questions[q]
+    number = question.dimensions.index(j) + 1
+    assert isinstance(question.channel, Table)
+    counts = counted.layout.of_question(counted.counts, q).astype(np.float64)
+    return counts, question.channel, f" {number}" if number > 1 else ""
+
+
+def _plain(counted: Counted, dimensions: list[int]) -> dict[int, Part]:
+    """Numbers with a table of their own, all with the same one: many dimensions at once."""
+    if not dimensions:
+        return {}
+    survey, layout = counted.survey, counted.layout
+    table = _channel(counted, dimensions[0])
+    assert isinstance(table, Table)
+    moments = Moments(table)
+    questions = np.array([survey.question_of(j) for j in dimensions])
+    counts = counted.counts[layout.offsets[questions][:, None] + np.arange(table.n_cells)]
+    answers = counts.sum(axis=1)
+    mean, variance = np.full((2, len(dimensions)), np.nan)
+    some, several = answers > 0, answers > 1
+    mean[some] = counts[some] @ moments.decode / answers[some]
+    mean[several], variance[several] = value_moments(counts[several], counted.n_reports, moments)
+    error = np.sqrt(variance)
+    return {
+        j: Part(j, (None,), mean[i : i + 1], error[i : i + 1], int(answers[i]), scaled=True)
+        for i, j in enumerate(dimensions)
+    }
+
+
+def _decoded(counted: Counted, j: int) -> Part:
+    """A number that shares its table, or that is optional: decoded means, and their ratio by the delta method."""
+    counts, table, suffix = _counts(counted, j)
+    r = int(counts.sum())
+    value = np.array(table.decoders["value" + suffix])
+    if "present" + suffix not in table.decoders:
+        mean, error = _mean_and_error(counts, value)
+        return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True)
+    present = np.array(table.decoders["present" + suffix])
+    share, share_error = _mean_and_error(counts, present)
+    mean, error, unsure = np.nan, np.nan, True
+    if r > 1:
+        total = float(counts @ value) / r
+        unsure = not share > _SURELY * share_error
+        mean = total / share if share else np.nan
+        # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
+        error = (
+            float(np.sqrt(sample_covariance(counts, value - mean * present) / r)) / abs(share)
+            if share
+            else np.nan
+        )
+    return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure and r > 1)
+
+
+def _mean_and_error(counts: Floats, decode: Floats) -> tuple[float, float]:
+    r = float(counts.sum())
+    mean = float(counts @ decode) / r if r else np.nan
+    error = float(np.sqrt(sample_covariance(counts, decode) / r)) if r > 1 else np.nan
+    return mean, error

@@ -1,0 +1,84 @@
+"""What a statistic is: a question put to counts, with its estimate and its standard error."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel
+from hdr4me.registry import Registry
+from hdr4me.survey import Dimension, Survey
+from hdr4me.survey.layout import Layout
+
+__all__ = ["STATISTICS", "Counted", "Part", "Statistic"]
+
+Floats = NDArray[np.float64]
+
+
+class Counted(Protocol):
+    """What statistics need of a tally."""
+
+    @property
+    def survey(self) -> Survey: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def counts(self) -> NDArray[np.int64]: ...
+    @property
+    def n_reports(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows that a statistic gives for one dimension.
+
+    `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be turned into the dimension's
+    own units; otherwise they are what is shown.
+    """
+
+    dimension: int
+    categories: tuple[str | None, ...]
+    value: Floats
+    error: Floats
+    n_answers: int
+    scaled: bool = False
+    unsure: bool = False
+
+
+class Statistic(ABC):
+    """A question put to the counts of a survey.
+
+    Another package derives from this class and registers an instance in `STATISTICS`; `hdr4me.ask`, the command line
+    and answers then know it by name. `by_default` says whether `tally.estimate()` asks it too.
+    """
+
+    name: ClassVar[str]
+    by_default: ClassVar[bool] = False
+
+    @abstractmethod
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        """Whether this channel's counts can answer it for this dimension."""
+
+    @abstractmethod
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        """The rows of these dimensions, all of which `serves` says yes to."""
+
+    def refusal(self, dimension: Dimension, channel: Channel) -> str:
+        """Why it does not serve, and what to do instead."""
+        return f"the {self.name} of {dimension.name!r} cannot be told from reports by {channel.mechanism!r}"
+
+
+STATISTICS: Registry[Statistic] = Registry(
+    "statistic",
+    "statistics",
+    {
+        "mean": "hdr4me.statistics.mean:MEAN",
+        "share": "hdr4me.statistics.mean:SHARE",
+        "frequency": "hdr4me.statistics.frequency:FREQUENCY",
+    },
+)
