@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import product as every
 from math import prod
 
+from hdr4me.channels.proof import column_loss
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.exactness import column_loss
 
 __all__ = ["Composite", "composite", "second_moment"]
 

@@ -42,7 +42,7 @@ def show(
     book = opened.book()
     now = _today()
     since = None if opened.every is None else now - opened.every + 1
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "series": key,
             "spent": float(book.amount({key})),

@@ -14,6 +14,9 @@ from hdr4me.errors import InvalidInput
 _PICTURES = (".png", ".svg", ".pdf")
 _ANSWERS = ("permanent", "fresh")
 
+Name = tuple[str, str | None, str]
+"""A row's dimension, category and statistic."""
+
 
 def rounds(
     tallies: Annotated[list[Path], typer.Argument(help="One tally for each round, in order of time.")],
@@ -59,8 +62,8 @@ def rounds(
         "trend": slope(x, s, permanent=permanent),
     }
     rows: list[dict[str, Any]] = []
-    for i, (dimension, category) in enumerate(names):
-        row: dict[str, Any] = {"dimension": dimension, "category": category}
+    for i, (dimension, category, statistic) in enumerate(names):
+        row: dict[str, Any] = {"dimension": dimension, "category": category, "statistic": statistic}
         row |= {"rounds": [float(v) for v in x[:, i]], "standard_errors": [float(v) for v in s[:, i]]}
         for name, part in parts.items():
             reach = z * float(part.standard_error[i])
@@ -96,13 +99,13 @@ def _told(part: dict[str, float]) -> tuple[float, float]:
     return part["estimate"], part["upper"] - part["estimate"]
 
 
-def _read(paths: list[Path]) -> tuple[list[tuple[str, str | None]], Any, Any, list[int]]:
+def _read(paths: list[Path]) -> tuple[list[Name], Any, Any, list[int]]:
     """Names of the rows, estimates and standard errors of shape (rounds, rows), reports in each round."""
     import numpy as np
 
     from hdr4me.tally import Tally
 
-    names: list[tuple[str, str | None]] = []
+    names: list[Name] = []
     series, values, errors, users = "", [], [], []
     for path in paths:
         tally = Tally.load(path)
@@ -112,7 +115,7 @@ def _read(paths: list[Path]) -> tuple[list[tuple[str, str | None]], Any, Any, li
             )
         series = tally.survey.series
         table = tally.estimate().table()
-        names = [(row["dimension"], row["category"]) for row in table]
+        names = [(row["dimension"], row["category"], row["statistic"]) for row in table]
         values.append([_number(row["estimate"]) for row in table])
         errors.append([_number(row["standard_error"]) for row in table])
         users.append(tally.n_reports)
@@ -123,7 +126,7 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _draw(path: Path, names: list[tuple[str, str | None]], x: Any, reach: Any, permanent: bool) -> None:
+def _draw(path: Path, names: list[Name], x: Any, reach: Any, permanent: bool) -> None:
     """Each row's rounds with their intervals; with permanent answers the intervals move together."""
     from matplotlib.figure import Figure
 
@@ -134,7 +137,7 @@ def _draw(path: Path, names: list[tuple[str, str | None]], x: Any, reach: Any, p
     lines = -(-len(shown) // columns)
     figure = Figure(figsize=(3.6 * columns, 2.4 * lines), layout="constrained")
     t = range(1, len(x) + 1)
-    for i, (dimension, category) in enumerate(shown):
+    for i, (dimension, category, _) in enumerate(shown):
         axes = figure.add_subplot(lines, columns, i + 1)
         low, high = x[:, i] - reach[:, i], x[:, i] + reach[:, i]
         axes.fill_between(t, low, high, alpha=0.25, linewidth=0)
