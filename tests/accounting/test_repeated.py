@@ -14,8 +14,8 @@ import pytest
 
 from hdr4me.accounting.composite import composite, second_moment
 from hdr4me.accounting.repeated import guessed, repeated
-from hdr4me.errors import InvalidInput
 from hdr4me.channels.proof import column_loss, entries_loss
+from hdr4me.errors import InvalidInput
 
 Table = list[list[int]]
 Law = dict[tuple[Any, ...], Fraction]

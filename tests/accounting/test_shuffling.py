@@ -22,6 +22,7 @@ from hdr4me.accounting.blanket import (
     response_blanket,
     table_blanket,
 )
+from hdr4me.accounting.channels import rows_of
 from hdr4me.accounting.excess import Law, excess, log_excess, spread
 from hdr4me.accounting.shuffling import Crowd, amplification, closed_form, local_epsilon
 from hdr4me.errors import InvalidInput
@@ -170,7 +171,7 @@ def test_far_tails_keep_their_digits() -> None:
 
 
 def test_the_dominating_law_keeps_mass_and_mean() -> None:
-    table = table_blanket(one_number(2.0, "piecewise").randomizer(0).weights)
+    table = table_blanket(rows_of(one_number(2.0, "piecewise"), 0))
     for factor in (1.0, 1.2, 3.0):
         law, _ = spread([(table, 1.0)], [table.pairs], factor)
         assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
@@ -180,7 +181,7 @@ def test_the_dominating_law_keeps_mass_and_mean() -> None:
 
 @pytest.mark.parametrize("mechanism", ["piecewise", "optimal", "laplace"])
 def test_the_dominating_law_is_above_every_pair(mechanism: str) -> None:
-    table = table_blanket(one_number(2.0, mechanism).randomizer(0).weights)
+    table = table_blanket(rows_of(one_number(2.0, mechanism), 0))
     crowd = Crowd(((table, 1.0),), 2.0)
     every = crowd.log_delta(0.2, 3_000)
     rng = np.random.default_rng(3)
@@ -277,6 +278,20 @@ def test_a_survey_with_every_kind_of_question() -> None:
         found.append(amplification(survey, 50_000, 1e-6).epsilon)
     assert all(0.01 < epsilon < 0.2 for epsilon in found)
     assert found == sorted(found, reverse=True)  # answers under ε/m hide better than one under ε
+
+
+def test_questions_drawn_unequally_count_by_their_weight() -> None:
+    """A question that is hardly ever drawn hardly counts: the mixture lies between its parts, near the heavy one."""
+    schema = Schema([Numeric("x", 0, 1), Categorical("p", [str(i) for i in range(12)])])
+
+    def found(weights: dict[str, int]) -> float:
+        survey = Survey(schema, epsilon=3.0, mechanism="duchi", categorical="oue", weights=weights)
+        return Crowd.of(survey).log_delta(0.05, 5_000)
+
+    number, even, choice = found({"x": 1000, "p": 1}), found({}), found({"x": 1, "p": 1000})
+    assert choice < even < number
+    alone = Crowd.of(one_number(3.0, "duchi")).log_delta(0.05, 5_000)
+    assert number == pytest.approx(alone, rel=1e-2)
 
 
 def test_too_many_kinds_fall_back_to_randomised_response(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ def crowd_and_time(
         told = "" if found.closed_form is None else f" (closed form, from ε alone: {found.closed_form:.3g})"
         lines += [
             f"Shuffled: {found.n_reports:,} reports together are ({found.epsilon:.3g}, {found.delta:g})-private{told}.",
-            f"Turned round: every survey with a local ε up to {turned:.3g} keeps a central ε of {option.epsilon:g} if it "
-            f"is shuffled. That needs a shuffler that is trusted to remove order, origin and time of every report.",
+            f"Turned round: every survey with a local ε up to {turned:.3g} keeps a central ε of {option.epsilon:g} if "
+            "it is shuffled. That needs a shuffler that is trusted to remove order, origin and time of every report.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": turned}
     if every is not None:
