@@ -51,7 +51,7 @@ def main(path: Path) -> None:
         xlabel="days, one report each", ylabel="guessed right, %", ylim=(48, 102), xlim=(0.5, DAYS + 0.5)
     )
     axes.set_title("A yes/no attribute reported daily at ε = 1", fontsize=10)
-    axes.legend(loc="center right", fontsize=9)
+    axes.legend(loc="lower right", fontsize=9)
     with replacing(path) as temporary:
         figure.savefig(temporary, format="svg", metadata={"Date": None})
 

@@ -7,10 +7,8 @@ that says what for (`Use`), two numbers a and b and the block's number, each in 
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import struct
-from collections.abc import Iterator
 from enum import IntEnum
 
 from hdr4me.channels.channel import below
@@ -40,11 +38,19 @@ class Stream:
     """
 
     def __init__(self, secret: bytes, series: str, use: Use, a: int = 0, b: int = 0) -> None:
-        self._bytes = _bytes_of(secret, _PREFIX + bytes.fromhex(series) + struct.pack(">BII", use, a, b))
+        self._secret = secret
+        self._label = _PREFIX + bytes.fromhex(series) + struct.pack(">BII", use, a, b)
+        self._block = 0
+        self._left = b""
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
-        return bytes(next(self._bytes) for _ in range(count))
+        while len(self._left) < count:
+            message = self._label + struct.pack(">I", self._block)
+            self._left += hmac.digest(self._secret, message, "sha256")
+            self._block += 1
+        found, self._left = self._left[:count], self._left[count:]
+        return found
 
     def bits(self, n: int) -> int:
         """The number in the next ⌈n/8⌉ bytes, without its lowest bits beyond n."""
@@ -59,10 +65,3 @@ class Stream:
 def secret_mark(secret: bytes) -> str:
     """What the ledger keeps to know the secret again: the first 16 bytes of its own stream, in hexadecimal."""
     return Stream(secret, "00" * 32, Use.SECRET).take(16).hex()
-
-
-def _bytes_of(secret: bytes, label: bytes) -> Iterator[int]:
-    block = 0
-    while True:
-        yield from hmac.digest(secret, label + struct.pack(">I", block), hashlib.sha256)
-        block += 1
