@@ -31,7 +31,7 @@ def simulated(permanent: bool) -> list[float]:
         right[:] = right[0]
     counts, day = np.cumsum(right, axis=0), np.arange(1, DAYS + 1)[:, None]
     ties = rng.random((DAYS, PEOPLE)) < 0.5
-    return np.where(2 * counts == day, ties, 2 * counts > day).mean(axis=1).tolist()
+    return [float(x) for x in np.where(2 * counts == day, ties, 2 * counts > day).mean(axis=1)]
 
 
 def main(path: Path) -> None:

@@ -160,6 +160,14 @@ def test_the_sum_is_the_sum(n: int) -> None:
     assert excess(Law(p, -3, 0.5), n) == pytest.approx(float(direct @ np.maximum(s, 0)), rel=1e-9)
 
 
+@pytest.mark.parametrize(("n", "q"), [(100_000, 0.49), (10_000_000, 0.499)])
+def test_large_sums_keep_their_digits(n: int, q: float) -> None:
+    """Against the binomial law: far inside the stated 10⁻⁶."""
+    k = np.arange(n // 2 + 1, n // 2 + int(30 * math.sqrt(n)))
+    truth = math.log(float((2 * k - n) @ np.exp(binom.logpmf(k, n, q))))
+    assert log_excess(Law(np.array([1 - q, 0.0, q]), -1, 1.0), n) == pytest.approx(truth, abs=1e-7)
+
+
 def test_far_tails_keep_their_digits() -> None:
     """P(all of 40 are +1) = 1e-40·…: relative accuracy where plain transforms have lost everything."""
     p = np.array([0.9, 0.0, 0.1])
@@ -278,6 +286,16 @@ def test_a_survey_with_every_kind_of_question() -> None:
         found.append(amplification(survey, 50_000, 1e-6).epsilon)
     assert all(0.01 < epsilon < 0.2 for epsilon in found)
     assert found == sorted(found, reverse=True)  # answers under ε/m hide better than one under ε
+
+
+def test_one_of_two_questions_with_different_tables() -> None:
+    """The table of the whole report, all pairs of records: those that agree in one question too."""
+    first, second = [[5, 2, 1], [2, 4, 2], [1, 2, 5]], [[7, 1], [3, 5], [1, 7]]
+    whole = [[*first[x], *second[y]] for x in range(3) for y in range(3)]
+    crowd = Crowd(((table_blanket(first), 0.5), (table_blanket(second), 0.5)), 9.0)
+    for epsilon, n in ((0.1, 300), (0.3, 50), (0.02, 5)):
+        truth = math.log(delta_of(table_blanket(whole), epsilon, n))
+        assert truth - 1e-3 <= crowd.log_delta(epsilon, n) <= truth + 0.3
 
 
 def test_questions_drawn_unequally_count_by_their_weight() -> None:
