@@ -279,3 +279,7 @@ def _show(made: Survey, json: bool) -> None:
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
         [list(channel.values()) for channel in channels],
     )
+    print_note(
+        f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
+        f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"
+    )
