@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.engines.plan import plan_of
@@ -20,6 +21,7 @@ from hdr4me.records.account import Account, OnAccount, account_of, judge
 from hdr4me.records.columns import Source, check_matrix, from_batch, from_matrix
 from hdr4me.records.reading import batch_rows, check_survey, record_batches
 from hdr4me.reports import OnRejected, Rejected, read_reports, write_reports
+from hdr4me.reports.arrow import schema_of
 from hdr4me.survey import Numeric, Survey
 from hdr4me.tally import Tally
 
@@ -112,6 +114,23 @@ class Local:
                 raise FormatError("there are no records")
             on_account(parts[0])
         return n
+
+    def table(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> pa.Table:
+        """The reports of records as an Arrow table with one column, `report`, for any library that takes Arrow.
+
+        Its metadata has the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` make frames of it.
+        """
+        check_survey(survey)
+        schema = schema_of(survey)
+        parts: list[Account] = [Account.empty(survey)]
+        batches = []
+        for block in self._reports(records, survey, parts):
+            column: Any = pa.FixedSizeBinaryArray.from_buffers(
+                schema.field(0).type, len(block), [None, pa.py_buffer(block.reshape(-1).data)]
+            )
+            batches.append(pa.RecordBatch.from_arrays([column], schema=schema))
+        on_account(sum(parts[1:], start=parts[0]))
+        return pa.Table.from_batches(batches, schema)
 
     def account(self, records: Any, survey: Survey) -> Account:
         """What `perturb` would find in the records, without making a report."""
