@@ -126,7 +126,7 @@ def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str,
     nothing = Account.empty(survey)
 
     def without_account() -> None:
-        with mock.patch("hdr4me.engines.local.account_of", lambda source, survey: nothing):
+        with mock.patch("hdr4me.engines.local.account_of", return_value=nothing):
             engine.perturb(path, survey, target, on_account=quiet)
 
     seconds = best(

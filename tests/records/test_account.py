@@ -150,5 +150,5 @@ def test_accounts_add_up_over_batches(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_an_error_names_three_columns_and_counts_the_rest() -> None:
     schema = Schema(Numeric(f"x{j}", 0, 1) for j in range(6))
-    with pytest.raises(InvalidInput, match="'x0'.*'x1'.*'x2'.*and 3 columns more"):
+    with pytest.raises(InvalidInput, match=r"'x0'.*'x1'.*'x2'.*and 3 columns more"):
         judge(Account(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))

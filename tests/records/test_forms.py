@@ -181,7 +181,7 @@ def test_bad_headers_are_told_in_one_line(name: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=told) as caught:
         values(path)
     assert "\n" not in str(caught.value)
-    with pytest.raises(FormatError):
+    with pytest.raises(HDR4MEError):
         Schema.infer(path, ranges={"age": (0, 1)})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,17 +71,12 @@ def test_reports_go_out_as_an_arrow_table() -> None:
     assert table.num_rows == 50
     assert table.schema.metadata[b"hdr4me.survey"].decode() == SURVEY.fingerprint
     assert hasattr(table, "__arrow_c_stream__")
-    assert (
-        bytes(table.column("report")[0].as_py())
-        and len(table.column("report")[0].as_py()) == SURVEY.report_size
-    )
+    assert len(table.column("report")[0].as_py()) == SURVEY.report_size
 
 
-def test_neither_library_is_imported(tmp_path: Path) -> None:
+def test_neither_library_is_imported() -> None:
     code = (
-        "import sys, pyarrow as pa, hdr4me as hd, hdr4me.records\n"
-        "survey = hd.Survey(hd.Schema([hd.Numeric('age', 0, 120)]), mechanism='duchi')\n"
-        "list(hdr4me.records.record_batches(pa.table({'age': [1]}).to_reader(), survey))\n"
+        "import sys, hdr4me.records, hdr4me.records.infer, hdr4me.engines.local\n"
         "assert not {'pandas', 'polars', 'pyspark'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ _KINDS = ("string", "large_string", "string_view", "binary", "large_binary", "bi
 _PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 """A number as both Arrow and Python write and read it."""
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
-_MARKS = pa.array(["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"])
+_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """The usual spellings of `_MISSING`, so that they are found without a loop."""
 
 
@@ -64,7 +64,7 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
             return text.cast(pa.float64()), 0
         except pa.ArrowInvalid:  # some of it is no plain number: most often only marks of missing values
             if attempt == 0:
-                text = pc.if_else(pc.is_in(text, _MARKS), pa.scalar(None, pa.string()), text)
+                text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)
     text = pc.utf8_trim_whitespace(text)
     plain = pc.match_substring_regex(text, _PLAIN)
     numbers = pc.if_else(plain, text, pa.scalar(None, pa.string())).cast(pa.float64())
