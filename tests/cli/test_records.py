@@ -87,7 +87,7 @@ def test_forms_on_the_command_line(
     assert "more than once" in run("perturb", survey, tmp_path / "a.csv.gz", tmp_path / "a.csv.gz", *out).err
 
 
-def test_a_record_is_never_printed(plain, survey: Path, tmp_path: Path) -> None:
+def test_no_record_is_printed(plain, survey: Path, tmp_path: Path) -> None:
     """A CSV without a header printed its first record as "columns"."""
     path = tmp_path / "people.csv"
     path.write_text("31,never,HIV positive\n44,never,none\n")
