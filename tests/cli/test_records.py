@@ -110,7 +110,7 @@ def test_files_that_used_to_end_in_a_traceback(plain, survey: Path, tmp_path: Pa
     assert not (tmp_path / "r.parquet").exists()
 
 
-def test_a_dictionary_of_views_and_a_path_that_is_not_utf8(run, survey: Path, tmp_path: Path) -> None:
+def test_a_dictionary_of_views_and_a_path_that_is_not_utf8(run, plain, survey: Path, tmp_path: Path) -> None:
     views = pa.DictionaryArray.from_arrays([0, 1], pa.array(["Bath", "Ely"], pa.string_view()))
     table = pa.table({"p1": views, "p2": [1.0, 1.0], "town": views})
     path = tmp_path / "v.arrow"
@@ -121,6 +121,7 @@ def test_a_dictionary_of_views_and_a_path_that_is_not_utf8(run, survey: Path, tm
     with odd.open("wb") as file:
         pq.write_table(pa.table({"p1": [1.0], "p2": [1.0], "town": ["Bath"]}), file)
     assert run("perturb", survey, odd, "-o", tmp_path / "r.parquet").code == 0
+    assert "is not UTF-8" in plain("perturb", survey, odd, "-o", tmp_path / "o\udcff.parquet")
 
 
 # -- survey ----------------------------------------------------------------------------------------------------
@@ -184,6 +185,9 @@ def test_records_of_other_forms_have_schemas(run, tmp_path: Path) -> None:
     for path in (lines, tabs):
         call = ("survey", path, "--range", "p1=0:1", "--categories", "town=Bath,Ely", "--mechanism", "duchi")
         assert run(*call, "--json").json["n_dims"] == 2
+    plainly = tmp_path / "schema"
+    plainly.write_text(json.dumps({"dimensions": [{"name": "a", "low": 0, "high": 1}]}))
+    assert run("survey", plainly, "--mechanism", "duchi", "--json").json["n_dims"] == 1
     whole = tmp_path / "r.json"
     whole.write_text(lines.read_text())
     assert run("survey", whole, "--range", "p1=0:1", "--mechanism", "duchi", "--json").json["n_dims"] == 1
