@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fuzzing.reports import SURVEY, some_answers, some_rows
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError
-from hdr4me.reports import Quarantine, Report, write_reports
+from hdr4me.reports import Report, write_reports
 from hdr4me.reports.arrow import schema_of
 
 __all__ = ["CASES"]
@@ -114,8 +114,7 @@ def _read(path: Path, quarantine: bool) -> dict[str, float]:
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     try:
         if quarantine:
-            with Quarantine(path.with_name("bad.jsonl")) as handler:
-                Local(threads=1).tally(path, SURVEY, on_rejected=handler)
+            Local(threads=1).tally(path, SURVEY, quarantine=path.with_name("bad.jsonl"))
         else:
             Local(threads=1).tally(path, SURVEY)
     except FormatError:

@@ -150,7 +150,9 @@ def test_the_audit_attacks_them(survey: hd.Survey) -> None:
 
 
 def test_the_plan_tries_their_mechanism() -> None:
-    plan = hd.plan(schema=hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(4)]), epsilon=2.0, n_users=10_000)
+    plan = hd.plan(
+        schema=hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(4)]), epsilon=2.0, n_users=10_000
+    )
     assert "shy" in {option.mechanism for option in plan.options}
 
 
