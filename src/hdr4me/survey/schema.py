@@ -7,7 +7,7 @@ import math
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -27,6 +27,9 @@ MAX_DIMENSIONS = 65536
 class Numeric:
     """A number between `low` and `high`; `default` (the middle unless given) stands for a missing one.
 
+    `curve` names a curve of which this dimension is a point (in the schema's order), `group` a group that it belongs
+    to: re-calibration makes use of either, and nothing else does.
+
     >>> Numeric("age", 0, 120)
     Numeric(name='age', low=0.0, high=120.0, default=60.0)
     """
@@ -35,9 +38,13 @@ class Numeric:
     low: float
     high: float
     default: float = None  # type: ignore[assignment]  # None: the middle, filled in below
+    curve: str | None = field(default=None, repr=False)
+    group: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        for name in (self.name, self.curve, self.group):
+            if name is not None or name is self.name:
+                _check_name(name)
         low, high = _finite(self.name, "low", self.low), _finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
             raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
@@ -49,17 +56,18 @@ class Numeric:
         default = middle if self.default is None else _finite(self.name, "default", self.default)
         if not low <= default <= high:
             raise InvalidInput(f"dimension {self.name!r}: default = {default} is outside [{low}, {high}]")
-        for field, value in (("low", low), ("high", high), ("default", default)):
-            object.__setattr__(self, field, value + 0.0)  # −0.0 and 0.0 have one spelling
+        for end, value in (("low", low), ("high", high), ("default", default)):
+            object.__setattr__(self, end, value + 0.0)  # −0.0 and 0.0 have one spelling
 
     def to_dict(self) -> dict[str, Any]:
+        declared = {"curve": self.curve, "group": self.group}
         return {
             "name": self.name,
             "type": "numeric",
             "low": self.low,
             "high": self.high,
             "default": self.default,
-        }
+        } | {name: value for name, value in declared.items() if value is not None}
 
 
 @dataclass(frozen=True, init=False)
@@ -241,7 +249,8 @@ def _dimension(item: Any) -> Dimension:
     if allowed is None:
         raise FormatError(f"dimension {name!r}: type = {kind!r} must be numeric or categorical")
     needed = allowed | {"name"}
-    if not needed <= set(fields) <= needed | {"default"}:
+    optional = {"default", "curve", "group"} if kind == "numeric" else {"default"}
+    if not needed <= set(fields) <= needed | optional:
         raise FormatError(
             f"dimension {name!r} has fields {sorted(fields)}, expected {sorted(needed)} and default"
         )

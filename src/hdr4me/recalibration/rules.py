@@ -1,0 +1,77 @@
+"""The rules that `auto` chooses from, each a function of the calibrated means alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.recalibration.bayes import fit_posterior
+from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.james_stein import james_stein
+from hdr4me.recalibration.risk import Rule
+from hdr4me.recalibration.smooth import Block
+from hdr4me.recalibration.structure import structured_mean
+from hdr4me.recalibration.trivial import clip
+
+__all__ = ["Problem", "candidates", "noise_levels"]
+
+_FEWEST_PER_LEVEL = 40
+_MOST_LEVELS = 6
+_UNEQUAL = 1.5
+
+
+class Problem(NamedTuple):
+    """Standard errors and domain, which every rule takes as known."""
+
+    s: Floats
+    low: float
+    high: float
+    null: float
+
+
+def candidates(problem: Problem, blocks: Sequence[Block]) -> dict[str, Rule]:
+    """Rules by name; the first is the one that the others must surely beat.
+
+    SURE's soft threshold is not among them: it is chosen by the very measurement that would judge it.
+    """
+    s, low, high, null = problem
+
+    def bayes(x: Floats) -> Floats:
+        return fit_posterior(x, s, low, high, null).mean()
+
+    def structured(x: Floats) -> Floats:
+        return structured_mean(blocks, fit_posterior(x, s, low, high, null), x)[0]
+
+    levels = noise_levels(s)
+
+    def by_noise(x: Floats) -> Floats:
+        out = np.empty_like(x)
+        for level in levels:
+            out[level] = fit_posterior(x[level], s[level], low, high, null).mean()
+        return out
+
+    rules: dict[str, Rule] = {"structure": structured} if blocks else {}
+    rules["bayes"] = bayes
+    if len(levels) > 1:
+        rules["bayes_by_noise"] = by_noise
+    rules["james_stein"] = lambda x: clip(james_stein(x, s, towards_mean=False), low, high)
+    rules["james_stein_mean"] = lambda x: clip(james_stein(x, s, towards_mean=True), low, high)
+    return rules
+
+
+def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
+    """Dimensions in levels of standard error, at least 40 in each; one level if they hardly differ.
+
+    >>> [level.size for level in noise_levels(np.geomspace(0.01, 1, 100))]
+    [50, 50]
+    >>> len(noise_levels(np.full(1000, 0.1)))
+    1
+    """
+    number = min(s.size // _FEWEST_PER_LEVEL, _MOST_LEVELS)
+    order = np.argsort(s, kind="stable")
+    if number < 2 or np.quantile(s, 0.9) < _UNEQUAL * np.quantile(s, 0.1):
+        return [order]
+    return list(np.array_split(order, number))
