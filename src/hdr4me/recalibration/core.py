@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from hdr4me.recalibration.advice import advise
 from hdr4me.recalibration.auto import Choice, choose
-from hdr4me.recalibration.bayes import fit_posterior
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.expected import error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
@@ -17,7 +16,7 @@ from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, we
 from hdr4me.recalibration.posterior import Posterior
 from hdr4me.recalibration.result import Recalibration
 from hdr4me.recalibration.risk import Measured, Reading, probes, read
-from hdr4me.recalibration.rules import Problem, candidates
+from hdr4me.recalibration.rules import Fits, Problem, candidates
 from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured_mean
 from hdr4me.recalibration.trivial import clip
 
@@ -141,14 +140,16 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         return _Found(used, 1.0, x, x, x, 0.0, Measured(0.0, 0.0), None, None)
     problem = Problem(s, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
     parts = [] if structure is None else blocks(structure, s, part.low, part.high)
-    directions = probes(s, dependent=bool(parts))
-    posterior = fit_posterior(x, s, *problem[1:])
+    # SURE's threshold moves with all dimensions at once, like a curve.
+    directions = probes(s, dependent=bool(parts) or method == "sure")
+    fits = Fits(problem)
+    posterior = fits(x)
     summary = posterior.summary()
     believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
         # The exchangeable posterior speaks for its own rule, and knows nothing of a structure that the data confirm.
-        speaks = rule_used.startswith("bayes") or (rule_used == "structure" and believed < 0.5)
+        speaks = rule_used == "bayes" or (rule_used == "structure" and believed < 0.5)
         model = float(np.mean(summary.expected_error(reading.value))) if speaks else None
         value, error = error_after(reading, part, model)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
@@ -156,7 +157,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
 
     def chosen() -> Choice:
         clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
-        return choose(candidates(problem, parts), clipped, x, s, directions, problem)
+        return choose(candidates(fits, parts), clipped, x, s, directions, problem)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":
@@ -166,7 +167,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         used, share = ("clip", 1.0) if used == "base" else (used, share)
         after = measured(used, reading, safe=True)
     else:
-        reading = read(rule(method, part, problem, parts, options), x, directions)
+        reading = read(rule(method, part, fits, parts, options), x, directions)
         after = measured(method, reading, safe=method == "clip")
         other = chosen()
         best = measured(other.used, other.reading, safe=True).value

@@ -15,7 +15,7 @@ from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.methods import OPTIONS, rule
 from hdr4me.recalibration.risk import Measured, Probes, Reading, Rule, probes, read, risk
-from hdr4me.recalibration.rules import Problem
+from hdr4me.recalibration.rules import Fits, Problem
 from hdr4me.recalibration.simplex import base_cut, norm_sub
 from hdr4me.recalibration.sure import sure_threshold
 
@@ -192,7 +192,7 @@ def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
     if not noisy.any():
         return norm_sub
     few = part.only(noisy)
-    inner = rule(method, few, Problem(few.standard_errors, 0.0, 1.0, 0.0), [], options)
+    inner = rule(method, few, Fits(Problem(few.standard_errors, 0.0, 1.0, 0.0)), [], options)
 
     def projected(f: Floats) -> Floats:
         out = f.copy()
@@ -207,5 +207,5 @@ def _bayes(f: Floats, s: Floats, noisy: Any) -> Floats:
     mean = f.copy()
     if noisy.any():
         null = float(np.clip(np.min(_soft(f, s, noisy)), 0.0, 1.0))
-        mean[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean()
+        mean[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean
     return norm_sub(mean)

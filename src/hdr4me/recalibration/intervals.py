@@ -20,7 +20,7 @@ are. `credible`: under the fitted prior, and honest only as far as the prior is 
 def check_kind(kind: str) -> str:
     """A known kind of interval."""
     if kind not in KINDS:
-        raise InvalidInput.of("kind", repr(kind), f"use one of {', '.join(KINDS)}")
+        raise InvalidInput.of("kind", kind, f"use one of {', '.join(KINDS)}")
     return kind
 
 

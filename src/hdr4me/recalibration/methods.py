@@ -24,7 +24,7 @@ from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.recalibration.result import Guarantee
 from hdr4me.recalibration.risk import Rule
-from hdr4me.recalibration.rules import Problem, candidates
+from hdr4me.recalibration.rules import Fits, candidates
 from hdr4me.recalibration.smooth import Block
 from hdr4me.recalibration.sure import sure_threshold
 from hdr4me.recalibration.trivial import clip, zeros
@@ -58,17 +58,15 @@ def localised(options: dict[str, Any], noisy: NDArray[np.int64], n: int) -> dict
     return options | {"reference": array[noisy]}
 
 
-def rule(
-    method: str, part: Inputs, problem: Problem, parts: Sequence[Block], options: dict[str, Any]
-) -> Rule:
+def rule(method: str, part: Inputs, fits: Fits, parts: Sequence[Block], options: dict[str, Any]) -> Rule:
     """The method as a function of the calibrated means; the paper's own work on θ̂ as it was collected."""
-    s, low, high, _ = problem
+    s, low, high, _ = fits.problem
 
     def collected(x: Floats) -> Inputs:
         return part._replace(means=part.slope * x + part.bias)
 
     if method == "bayes":
-        return candidates(problem, parts)["structure" if parts else "bayes"]
+        return candidates(fits, parts)["structure" if parts else "bayes"]
     if method == "sure":
         return lambda x: soft_threshold(x, sure_threshold(x, s) * s)
     if method == "james_stein":

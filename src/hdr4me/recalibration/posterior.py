@@ -101,6 +101,7 @@ class Posterior:
         out[3] = np.clip(out[3], 0.0, 1.0)
         return Summary(*(row[self.inverse] for row in out))
 
+    @cached_property
     def mean(self) -> Floats:
         """E θ_j under the estimate's odds alone: what `summary` calls mean, at half the price."""
         out = np.empty(self.distinct.x.size)

@@ -93,13 +93,13 @@ def structured_mean(parts: Sequence[Block], posterior: Posterior, x: Floats) -> 
 
     A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds.
     """
-    mean = posterior.mean()
+    mean = posterior.mean.copy()
     believed = np.zeros(mean.size)
-    alone = posterior.log_marginal()
+    whole = any(part.index.size == mean.size for part in parts)
+    alone = np.empty(0) if whole else posterior.log_marginal()
     for part in parts:
         found = part.fit(x[part.index])
-        everything = part.index.size == mean.size
-        rival = posterior.log_evidence if everything else float(alone[part.index].sum())
+        rival = posterior.log_evidence if whole else float(alone[part.index].sum())
         p = float(expit(found.log_evidence - rival + _LOG_ODDS))
         believed[part.index] = p
         mean[part.index] += p * (found.mean - mean[part.index])
