@@ -8,9 +8,9 @@ import pytest
 
 from hdr4me.demo.population import panel_schema
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.recalibration import recalibrate, recalibrate_estimate
+from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.smooth import curve_block, group_block
-from hdr4me.statistics.estimate import Estimate
+from hdr4me.statistics import Answer
 from hdr4me.survey import Numeric, Schema, Survey
 
 HOUR = np.arange(24)
@@ -111,37 +111,42 @@ def test_refusals_by_name(options: dict[str, Any], message: str) -> None:
         recalibrate([0.1, 0.2, 0.3], 0.1, **options)
 
 
-def _estimate(schema: Schema, x: np.ndarray) -> Estimate:
-    return Estimate(
+def _answer(schema: Schema, x: np.ndarray) -> Answer:
+    error = np.full(x.size, 0.3)
+    return Answer(
         survey=Survey(schema, epsilon=4.0, mechanism="duchi"),
-        n_users=10_000,
-        names=schema.names,
+        n_reports=10_000,
+        statistics=("mean",) * x.size,
+        dimensions=schema.names,
+        categories=(None,) * x.size,
+        value=50 + 50 * x,
+        standard_error=50 * error,
         n_answers=np.full(x.size, 400),
-        scaled_mean=x,
-        scaled_standard_error=np.full(x.size, 0.3),
-        _frequencies={},
+        scaled_value=x,
+        scaled_error=error,
+        unsure=np.zeros(x.size, bool),
     )
 
 
 def test_names_and_the_schema_declare_the_same() -> None:
     x = DAY + 0.3 * np.random.default_rng(6).normal(size=24)
     names = [f"steps_{h:02d}" for h in HOUR]
-    plain = _estimate(Schema([Numeric(name, 0, 100) for name in names]), x)
-    declared = _estimate(Schema([Numeric(name, 0, 100, curve="steps") for name in names]), x)
+    plain = _answer(Schema([Numeric(name, 0, 100) for name in names]), x)
+    declared = _answer(Schema([Numeric(name, 0, 100, curve="steps") for name in names]), x)
     by_array = recalibrate(x, 0.3, order=HOUR).enhanced_mean
     for found in (
-        recalibrate_estimate(declared),
-        recalibrate_estimate(plain, order=names),
-        recalibrate_estimate(plain, order=[names]),
+        declared.recalibrate(),
+        plain.recalibrate(order=names),
+        plain.recalibrate(order=[names]),
         declared.recalibrate("auto"),
     ):
-        np.testing.assert_allclose(found.scaled_mean, by_array, atol=1e-12)
-    grouped = recalibrate_estimate(plain, groups={"night": names[:8], "day": names[8:]})
-    assert grouped.scaled_mean.shape == (24,)
+        np.testing.assert_allclose(found.scaled_value, by_array, atol=1e-12)
+    grouped = plain.recalibrate(groups={"night": names[:8], "day": names[8:]})
+    assert grouped.scaled_value.shape == (24,)
     with pytest.raises(InvalidInput, match="order = 'steps_99' is not allowed"):
-        recalibrate_estimate(plain, order=["steps_99"])
+        plain.recalibrate(order=["steps_99"])
     with pytest.raises(InvalidInput, match="each name may be in one curve or group"):
-        recalibrate_estimate(plain, order=names, groups=[names[:2]])
+        plain.recalibrate(order=names, groups=[names[:2]])
 
 
 def test_a_declaration_travels_and_changes_no_fingerprint_where_there_is_none(tmp_path: Path) -> None:
@@ -155,7 +160,7 @@ def test_a_declaration_travels_and_changes_no_fingerprint_where_there_is_none(tm
     file = tmp_path / "schema.toml"
     file.write_text('[[dimensions]]\nname = "a"\nlow = 0\nhigh = 1\ncurve = "c"\n', encoding="utf-8")
     assert Schema.load(file).dimensions[0] == Numeric("a", 0, 1, curve="c")
-    with pytest.raises(InvalidInput, match="name = ''"):
+    with pytest.raises(InvalidInput, match="curve = ''"):
         Numeric("a", 0, 1, curve="")
     with pytest.raises(FormatError, match="expected"):
         Schema.from_dict({"dimensions": [{"name": "a", "categories": ["x", "y"], "curve": "c"}]})
