@@ -101,7 +101,9 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
         scaled_value=scaled_value,
         scaled_error=scaled_error,
         unsure=_each(parts, "unsure", np.bool_),
-        intervals=_intervals(parts, np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)),
+        intervals=_intervals(
+            parts, np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
+        ),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
 

@@ -9,6 +9,9 @@ at the level of z, whatever F is. Among all such weights the ones are used that 
 even spread of values. They depend on the table and on the number of reports, never on the counts: choosing weights by
 the counts would make the bound look better than it is. Lower bounds are the same with w at most 1 inside and at most 0
 outside. w is linear between levels, so that checking levels and the interval's ends checks all values.
+
+Shorter bounds assume that there are no spikes: values are spread evenly within each of `STRETCHES` equal stretches of
+the range. Then w must keep its side on average over each stretch only.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from scipy.optimize import nnls
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.readings import Reading
 
-__all__ = ["Bounds"]
+__all__ = ["STRETCHES", "Bounds"]
 
 Floats = NDArray[np.float64]
+STRETCHES = 32
+"""Short bounds take values as evenly spread within each of so many stretches of the range."""
 _ABSENT = 0.2
 """The share without a value that weights are designed for, where a number is optional."""
 _RIDGE, _ROUNDS, _FLAT = 1e-10, 4, 1e-3
@@ -52,9 +57,11 @@ class Bounds:
     """
 
     reading: Reading
-    _kept: dict[tuple[float, float, int, float, bool], Floats] = field(default_factory=dict, repr=False)
+    _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
 
-    def share(self, counts: Floats, low: float, high: float, level: float = 0.95) -> tuple[float, float]:
+    def share(
+        self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
+    ) -> tuple[float, float]:
         """Bounds of the share of users whose value is in [low, high] on [−1, 1], of those who have a value.
 
         Values at `low` and `high` themselves are counted in for the upper bound and left out for the lower one, unless
@@ -68,53 +75,65 @@ class Bounds:
             The interval.
         level
             The probability that the truth lies within both bounds.
+        even
+            Whether values are taken as evenly spread within stretches: the short bounds.
         """
-        if not self.reading.optional:
-            return (
-                max(0.0, self._bound(counts, low, high, level, upper=False)),
-                min(1.0, self._bound(counts, low, high, level, upper=True)),
-            )
-        # A ratio: the share with a value in the interval over the share with a value, each at half the error.
-        half = (1.0 + level) / 2
-        inside = [self._bound(counts, low, high, half, upper=upper) for upper in (False, True)]
-        present = [self._bound(counts, -1.0, 1.0, half, upper=upper) for upper in (False, True)]
-        if present[0] <= 0.0:
-            return 0.0, 1.0
-        return max(0.0, inside[0] / min(1.0, present[1])), min(1.0, inside[1] / present[0])
+        return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
 
-    def _bound(self, counts: Floats, low: float, high: float, level: float, *, upper: bool) -> float:
+    def side(
+        self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool = False
+    ) -> float:
+        """One of the two bounds; each is exceeded with probability (1 − level)/2 at most."""
+        if not self.reading.optional:
+            found = self._bound(counts, low, high, level, upper, even)
+        else:
+            # A ratio: the share with a value in the interval over the share with a value, each at half the error.
+            half = (1.0 + level) / 2
+            inside = self._bound(counts, low, high, half, upper, even)
+            present = self._bound(counts, -1.0, 1.0, half, not upper, even)
+            found = inside / min(present, 1.0) if present > 0.0 else float(upper)
+        return min(max(found, 0.0), 1.0)
+
+    def _bound(self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool) -> float:
         r = float(counts.sum())
         reach = float(quantile(level, r))
-        u = self._weights(low, high, r, reach, upper)
+        u = self._weights(low, high, r, reach, upper, even)
         mean = float(counts @ u) / r
         variance = float(counts @ (u - mean) ** 2) / (r - 1)
-        error = reach * np.sqrt(variance / r)
+        error = reach * float(np.sqrt(variance / r))
         return mean + error if upper else mean - error
 
-    def _weights(self, low: float, high: float, r: float, reach: float, upper: bool) -> Floats:
-        scale = round(2 * np.log2(r))  # reports within a factor 1.19 share their weights: any weights are valid
-        key = (low, high, scale, round(reach, 6), upper)
+    def _weights(self, low: float, high: float, r: float, reach: float, upper: bool, even: bool) -> Floats:
+        scale = round(
+            2 * np.log2(r)
+        )  # reports within a factor 1.19 share their weights: any weights are valid
+        key = (low, high, scale, round(reach, 6), upper, even)
         if key not in self._kept:
-            law, target = self._target(low, high, upper)
+            law, target = self._target(low, high, upper, even)
             sign = 1.0 if upper else -1.0
             design = _design(law, sign * target, self._reference(), 2.0 ** (scale / 2), reach)
             self._kept[key] = sign * design
         return self._kept[key]
 
-    def _target(self, low: float, high: float, upper: bool) -> tuple[Floats, Floats]:
-        """The rows at every level and at both ends, and what w must reach there (lower: must not exceed)."""
+    def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
+        """Rows of the law, and what w must reach there (lower bound: must not exceed)."""
         reading = self.reading
-        at = np.unique(np.concatenate([np.linspace(-1.0, 1.0, reading.n_levels), [low, high]]))
-        within = (at >= low) & (at <= high)
-        if not upper:
-            within &= ((at > low) | (low <= -1.0)) & ((at < high) | (high >= 1.0))
-        law = reading.at(at)
-        target = np.repeat(within.astype(np.float64), law.shape[1])
+        if even:
+            edges = np.linspace(-1.0, 1.0, STRETCHES + 1)
+            law = reading.in_bins(edges)
+            inside = np.clip(high, edges[:-1], edges[1:]) - np.clip(low, edges[:-1], edges[1:])
+            target = np.repeat(inside / np.diff(edges), law.shape[1])
+        else:
+            at = np.unique(np.concatenate([np.linspace(-1.0, 1.0, reading.n_levels), [low, high]]))
+            within = (at >= low) & (at <= high)
+            if not upper:
+                within &= ((at > low) | (low <= -1.0)) & ((at < high) | (high >= 1.0))
+            law = reading.at(at)
+            target = np.repeat(within.astype(np.float64), law.shape[1])
         law = law.reshape(-1, law.shape[-1])
         if reading.optional:
-            absent = reading.rows[-1]
-            law = np.concatenate([law, absent])
-            target = np.concatenate([target, np.zeros(len(absent))])
+            law = np.concatenate([law, reading.rows[-1]])
+            target = np.concatenate([target, np.zeros(len(reading.rows[-1]))])
         return law, target
 
     def _reference(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,27 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.readings import shows_shape, why_no_shape
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic
 from hdr4me.survey import Dimension
 
-__all__ = ["CDF", "DISTRIBUTION", "HISTOGRAM", "KINDS", "check_kind", "no_more", "numbers", "unknown"]
+__all__ = [
+    "CDF",
+    "DISTRIBUTION",
+    "HISTOGRAM",
+    "KINDS",
+    "SPIKES",
+    "check_kind",
+    "no_more",
+    "numbers",
+    "unknown",
+]
 
 Floats = NDArray[np.float64]
 KINDS = ("honest", "short")
-"""Intervals that hold for every distribution, and shorter ones whose coverage was measured on smooth data."""
+"""Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
+SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
 
 
 class Spread(Statistic):
@@ -95,9 +106,11 @@ def _shares(
     for j in dimensions:
         edges = edges_of(j)
         at = _scaled(counted, j, edges, "edges")
-        labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in zip(edges[:-1], edges[1:], strict=True))
+        labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
         shape = found.get(j)
-        made.append(unknown(counted, j, labels) if shape is None else _told(j, labels, shape, at[:-1], at[1:]))
+        made.append(
+            unknown(counted, j, labels) if shape is None else _told(j, labels, shape, at[:-1], at[1:])
+        )
     return made
 
 
@@ -108,24 +121,15 @@ def _told(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floa
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        if kind == "short":
-            ends = shape.replicates
-            spread = np.std(
-                [np.interp(high, shape.grid.edges, one) - np.interp(low, shape.grid.edges, one) for one in ends],
-                axis=0,
-            )
-            sharper = np.interp(high, shape.grid.edges, shape.sharper)
-            sharper = sharper - np.interp(low, shape.grid.edges, shape.sharper)
-            reach = float(quantile(level, r)) * spread + np.abs(sharper - value)
-            return np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
         pairs = [
-            shape.bounds.share(shape.counts, a, b, level)
+            shape.bounds.share(shape.counts, a, b, level, even=kind == "short")
             for a, b in zip(low.tolist(), high.tolist(), strict=True)
         ]
         lower, upper = np.array(pairs).T
         return np.minimum(lower, value), np.maximum(upper, value)
 
-    return Part(j, labels, value, np.full(value.size, np.nan), r, intervals=intervals)
+    notes = (SPIKES if shape.spiky else "",) * value.size
+    return Part(j, labels, value, np.full(value.size, np.nan), r, intervals=intervals, notes=notes)
 
 
 def unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
@@ -161,7 +165,9 @@ def _scaled(counted: Counted, j: int, values: Floats, name: str) -> Floats:
     dimension = counted.survey.schema.dimensions[j]
     low, high = dimension.bounds
     if values.min() < low or values.max() > high:
-        raise InvalidInput.of(name, values.tolist(), f"inside the range of {dimension.name!r}, {low:g} to {high:g}")
+        raise InvalidInput.of(
+            name, values.tolist(), f"inside the range of {dimension.name!r}, {low:g} to {high:g}"
+        )
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
 
 

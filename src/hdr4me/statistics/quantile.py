@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.distribution import Spread, check_kind, no_more, numbers, unknown
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.distribution import SPIKES, Spread, check_kind, no_more, numbers, unknown
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted, Part
 
@@ -18,7 +17,7 @@ __all__ = ["QUANTILE"]
 
 Floats = NDArray[np.float64]
 _GRID = np.linspace(-1.0, 1.0, 257)
-"""Honest intervals end on this grid, rounded outwards."""
+"""Intervals end on this grid, rounded outwards."""
 EDGE = 0.05
 """A quantile nearer to an end of the range than this share of the range is flagged."""
 TAIL = 0.1
@@ -28,8 +27,8 @@ TAIL = 0.1
 class Quantile(Spread):
     """The value that a share p of the values lies below.
 
-    The honest interval, which is the default, holds for every distribution; the short one comes from the fitted
-    shape and is flagged in the rows' notes where the fit is known to mislead.
+    The honest interval, which is the default, holds for every distribution. The short one assumes that there are no
+    spikes; rows where it is known to mislead are flagged in their notes.
     """
 
     name = "quantile"
@@ -56,45 +55,39 @@ def _told(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        if kind == "short":
-            reach = shape.short_quantile(p, float(quantile(level, r)))
-            return np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
-        pairs = [_honest(shape, float(share), level) for share in p]
+        pairs = [_ends(shape, float(share), level, kind == "short") for share in p]
         low, high = np.array(pairs).T
         return np.minimum(low, value), np.maximum(high, value)
 
-    notes = tuple(_flag(float(x), float(share)) for x, share in zip(value, p, strict=True))
+    notes = tuple(_flag(shape, float(x), float(share)) for x, share in zip(value, p, strict=True))
     nothing = np.full(p.size, np.nan)
     return Part(j, labels, value, nothing, r, scaled=True, intervals=intervals, notes=notes)
 
 
-def _honest(shape: Shape, p: float, level: float) -> tuple[float, float]:
+def _ends(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
-    If the quantile is below x, a share p or more lies up to x, which the upper bound at x then allows: x with an upper
-    bound below p are below the quantile, and x with a lower bound above p are above it.
+    If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
+    x, and a lower bound above p puts it at x or below. The bounds rise with x: bisection finds where they cross p.
     """
 
-    def upper(x: float) -> float:
-        return shape.bounds.share(shape.counts, -1.0, x, level)[1]
+    def side(at: int, upper: bool) -> float:
+        return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
 
-    def lower(x: float) -> float:
-        return shape.bounds.share(shape.counts, -1.0, x, level)[0]
-
-    last = len(_GRID) - 1
-    first, past = 0, last  # upper(first) < p is not known at 0, which is the range's end
+    first, past = 0, len(_GRID) - 1
     while past - first > 1:
         middle = (first + past) // 2
-        first, past = (middle, past) if upper(float(_GRID[middle])) < p else (first, middle)
-    low = first
-    first, past = low, last
+        first, past = (middle, past) if side(middle, True) < p else (first, middle)
+    low, past = first, len(_GRID) - 1
     while past - first > 1:
         middle = (first + past) // 2
-        first, past = (first, middle) if lower(float(_GRID[middle])) > p else (middle, past)
+        first, past = (first, middle) if side(middle, False) > p else (middle, past)
     return float(_GRID[low]), float(_GRID[past])
 
 
-def _flag(x: float, p: float) -> str:
+def _flag(shape: Shape, x: float, p: float) -> str:
+    if shape.spiky:
+        return SPIKES
     near = min(1.0 + x, 1.0 - x) / 2 < EDGE
     if near or min(p, 1.0 - p) < TAIL:
         return "near an edge: the short interval may miss"

@@ -119,13 +119,15 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
     )
 
 
+_KEPT = 64
 _RANKS: dict[int, tuple[Table, int]] = {}
 
 
 def _rank(table: Table) -> int:
-    """The rank of a table's rows; asked for each dimension, so it is kept for the table that was asked last."""
+    """The rank of a table's rows; it is asked for each dimension, so it is kept for the tables that were asked last."""
     found = _RANKS.get(id(table))
     if found is None or found[0] is not table:
-        _RANKS.clear()
+        if len(_RANKS) >= _KEPT:
+            _RANKS.clear()
         found = _RANKS[id(table)] = (table, Reading(table).rank)
     return found[1]

@@ -1,4 +1,4 @@
-"""The fitted shape of a number's values, on a grid of bins: cumulative shares, quantiles, and how sure they are."""
+"""The fitted shape of a number's values, on a grid of bins: cumulative shares and quantiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Table
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.em import LADDER, climb, fit
+from hdr4me.statistics.em import LADDER, climb
 from hdr4me.statistics.readings import Reading, reading_of
 from hdr4me.statistics.statistic import Counted
 
@@ -22,7 +22,6 @@ BINS = 64
 """Bins of the grid that shapes are fitted on."""
 _CELLS = 96
 """Neighbouring cells are joined until there are at most this many: EM is faster and loses next to nothing."""
-_REPLICATES, _SEED = 200, 20210601
 
 
 @dataclass(frozen=True)
@@ -52,47 +51,20 @@ class Shape:
     @cached_property
     def cumulative(self) -> Floats:
         """The share of values up to each edge of the grid."""
-        return self.grid.cumulative(self.states[None, :])[0]
+        return np.asarray(self.grid.cumulative(self.states[None, :])[0])
 
     def cdf(self, x: ArrayLike) -> Floats:
         """The share of values up to x on [−1, 1]."""
-        return np.interp(x, self.grid.edges, self.cumulative)
+        return np.interp(np.asarray(x, np.float64), self.grid.edges, self.cumulative)
 
     def quantile(self, p: ArrayLike) -> Floats:
         """The value that a share p of the values lies below."""
         return _inverse(self.cumulative, self.grid.edges, np.asarray(p, np.float64))
 
-    @cached_property
-    def replicates(self) -> Floats:
-        """Cumulative shares fitted to counts drawn from the fit itself: how much chance alone moves the fit."""
-        rng = np.random.default_rng(_SEED)
-        law = self.states @ self.grid.law
-        drawn = rng.multinomial(int(self.counts.sum()), law / law.sum(), size=_REPLICATES).astype(np.float64)
-        start = np.repeat(self.states[None, :], _REPLICATES, axis=0)
-        strength = np.full(_REPLICATES, self.strength)
-        found = fit(drawn, self.grid.law, self.grid.shape, strength, start=start, steps=200)
-        return self.grid.cumulative(found.p)
-
-    @cached_property
-    def sharper(self) -> Floats:
-        """Cumulative shares with the next weaker smoothing: how much the smoothing moves the fit."""
-        rung = LADDER[min(LADDER.index(self.strength) + 1, len(LADDER) - 1)]
-        joined = self.grid.joined(self.counts)[None, :]
-        found = fit(joined, self.grid.law, self.grid.shape, np.array([rung]), start=self.states[None, :])
-        return self.grid.cumulative(found.p)[0]
-
-    def short_cdf(self, x: ArrayLike, reach: float) -> Floats:
-        """How far the share up to x may be off: `reach` standard deviations by chance, and what smoothing moves."""
-        spread = np.std([np.interp(x, self.grid.edges, one) for one in self.replicates], axis=0)
-        moved = np.abs(np.interp(x, self.grid.edges, self.sharper) - self.cdf(x))
-        return np.asarray(reach * spread + moved)
-
-    def short_quantile(self, p: ArrayLike, reach: float) -> Floats:
-        """How far the quantile of p may be off, in the same way."""
-        wanted, edges = np.asarray(p, np.float64), self.grid.edges
-        spread = np.std([_inverse(one, edges, wanted) for one in self.replicates], axis=0)
-        moved = np.abs(_inverse(self.sharper, edges, wanted) - self.quantile(wanted))
-        return np.asarray(reach * spread + moved)
+    @property
+    def spiky(self) -> bool:
+        """Whether the counts want (almost) no smoothing: then short intervals, which assume no spikes, may miss."""
+        return self.strength <= LADDER[-2]
 
 
 @dataclass(frozen=True)

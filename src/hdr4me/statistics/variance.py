@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel
+from hdr4me.channels import Channel, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.distribution import Spread, check_kind
@@ -35,7 +35,11 @@ class Variance(Spread):
     name = "variance"
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return shows_shape(dimension, channel) and _square(Reading(channel)) is not None  # type: ignore[arg-type]
+        return (
+            shows_shape(dimension, channel)
+            and isinstance(channel, Table)
+            and _kept_square(channel, 0) is not None
+        )
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         if options:
@@ -68,7 +72,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
         return Part(j, (None,), nothing, nothing, int(r))
     suffix = f" {reading.place + 1}" if reading.place else ""
     value = np.array(reading.table.decoders["value" + suffix])
-    square = _square(reading)
+    square = _kept_square(reading.table, reading.place)
     assert square is not None
     present = np.array(reading.table.decoders.get("present" + suffix, np.ones(value.size)))
     share = float(counts @ present) / r
@@ -111,6 +115,20 @@ def _through(ends: Intervals, change: Any) -> Intervals:
         return change(low), change(high)
 
     return changed
+
+
+_KEPT = 64
+_SQUARES: dict[tuple[int, int], tuple[Table, Floats | None]] = {}
+
+
+def _kept_square(table: Table, place: int) -> Floats | None:
+    """`_square`, kept for the tables that were asked last: dimensions share them."""
+    found = _SQUARES.get((id(table), place))
+    if found is None or found[0] is not table:
+        if len(_SQUARES) >= _KEPT:
+            _SQUARES.clear()
+        found = _SQUARES[id(table), place] = (table, _square(Reading(table, place)))
+    return found[1]
 
 
 def _square(reading: Reading) -> Floats | None:
