@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.channels.subset import Subset
+from hdr4me.reports.report import pack, unpack
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 # A busy machine is no failure: examples have no deadline.
@@ -64,12 +65,8 @@ def make_mixed(n_sampled: int = 2, name: str = "") -> Survey:
             Categorical("pet", ["none", "cat", "dog"]),
         ]
     )
-    questions = [
-        Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))
-    ]
-    return Survey.from_questions(
-        schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name
-    )
+    questions = [Question((j,), channel) for j, channel in enumerate((three(), coin(), choice(4), bits()))]
+    return Survey.from_questions(schema, epsilon=12.0, n_sampled=n_sampled, questions=questions, name=name)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +79,21 @@ def other() -> Survey:
 def all_sent() -> Survey:
     """Every user answers every question."""
     return make_mixed(n_sampled=4)
+
+
+@pytest.fixture(scope="session")
+def even(mixed: Survey) -> Survey:
+    """The questions that are answered in one byte: all reports have one size on the wire too."""
+    questions = [Question((j,), mixed.questions[j].channel) for j in range(3)]
+    return Survey.from_questions(
+        Schema(mixed.schema.dimensions[:3]), epsilon=12.0, n_sampled=2, questions=questions
+    )
+
+
+@pytest.fixture(scope="session")
+def wire() -> Callable[[np.ndarray, Survey], list[bytes]]:
+    """wire(rows, survey): valid reports as they travel, without padding."""
+    return lambda rows, survey: [pack(unpack(row.tobytes(), survey), survey, padded=False) for row in rows]
 
 
 def codes(channel: Channel, flat: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -11,10 +11,10 @@ import numpy as np
 
 from bench.clock import Task, cpu, interleave, slope
 from bench.suites import Suite
-from hdr4me.engines.columns import from_matrix
 from hdr4me.engines.local import Local
 from hdr4me.engines.plan import plan_of
 from hdr4me.kernels.exact.perturb import perturb
+from hdr4me.records.columns import from_matrix
 from hdr4me.reports import write_reports
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
@@ -81,7 +81,8 @@ from hdr4me.mechanisms import mechanism
 import numpy as np
 engine = Local(2)
 small = np.zeros((1000, len(survey.schema)))
-list(engine.reports(small, survey)); simulate(mechanism("piecewise", epsilon=1.0), small, seed=1)
+list(engine.reports(small, survey))
+simulate(mechanism("piecewise", epsilon=1.0), small, seed=1, n_sampled=small.shape[1])
 before, peak, going = anonymous(), 0.0, True
 def watch():
     global peak
@@ -90,7 +91,9 @@ def watch():
 thread = threading.Thread(target=watch); thread.start()
 if what == "perturb": engine.perturb(source, survey, target)
 elif what == "tally": engine.tally([source], survey)
-else: simulate(mechanism("piecewise", epsilon=1.0), np.load(source, mmap_mode="r"), seed=1, threads=2)
+else:
+    data = np.load(source, mmap_mode="r")
+    simulate(mechanism("piecewise", epsilon=1.0), data, seed=1, n_sampled=data.shape[1], threads=2)
 going = False; thread.join()
 print(peak - before)
 """

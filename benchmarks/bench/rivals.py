@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.mechanisms import mechanism
-from hdr4me.simulation.simulate import law_of
+from hdr4me.simulation.laws import law_of
 
 __all__ = ["laplace_difference", "laplace_library", "laplace_sign", "mixture", "numba_random", "per_user"]
 

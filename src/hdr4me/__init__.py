@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdr4me import channels as channels
+    from hdr4me import checks as checks
     from hdr4me import engines as engines
     from hdr4me import errors as errors
+    from hdr4me.accounting import amplification as amplification
+    from hdr4me.accounting import local_epsilon as local_epsilon
     from hdr4me.auditing import audit as audit
     from hdr4me.channels import Channel as Channel
     from hdr4me.channels import Entries as Entries
@@ -22,12 +25,15 @@ if TYPE_CHECKING:
     from hdr4me.client import Ledger as Ledger
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
+    from hdr4me.mechanisms import exact as exact
     from hdr4me.mechanisms import mechanism as mechanism
+    from hdr4me.mechanisms import register_mechanism as register_mechanism
     from hdr4me.mechanisms.law import Mechanism as Mechanism
     from hdr4me.planner import Plan as Plan
     from hdr4me.planner import plan as plan
     from hdr4me.recalibration import Recalibration as Recalibration
     from hdr4me.recalibration import recalibrate as recalibrate
+    from hdr4me.records import infer_schema as infer_schema
     from hdr4me.reports import Report as Report
     from hdr4me.simulation import simulate as simulate
     from hdr4me.statistics import Answer as Answer
@@ -65,16 +71,21 @@ _HOMES = {
     "Survey": "survey",
     "Table": "channels",
     "Tally": "tally",
+    "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
     "deviation": "framework",
     "estimate": "statistics",
+    "exact": "mechanisms",
+    "infer_schema": "records",
+    "local_epsilon": "accounting",
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
+    "register_mechanism": "mechanisms",
     "simulate": "simulation",
 }
-_ROOMS = ("channels", "engines", "errors")
+_ROOMS = ("channels", "checks", "engines", "errors")
 
 __all__ = [
     "Answer",
@@ -97,16 +108,22 @@ __all__ = [
     "Survey",
     "Table",
     "Tally",
+    "amplification",
     "ask",
     "audit",
     "channels",
+    "checks",
     "deviation",
     "engines",
     "errors",
     "estimate",
+    "exact",
+    "infer_schema",
+    "local_epsilon",
     "mechanism",
     "plan",
     "recalibrate",
+    "register_mechanism",
     "simulate",
 ]
 

@@ -5,6 +5,7 @@
     ├── FormatError           a file or message is not what it should be
     │   └── FingerprintMismatch   it belongs to another survey
     ├── BudgetExceeded        the ledger refuses to spend more
+    ├── LedgerBusy            another process holds the ledger's lock
     ├── NotReachable          no plan meets what was asked; carries the nearest that does
     └── MissingDependency     an optional package is not installed; says how to install it
 
@@ -23,6 +24,7 @@ __all__ = [
     "FormatError",
     "HDR4MEError",
     "InvalidInput",
+    "LedgerBusy",
     "MissingDependency",
     "NotReachable",
     "printable",
@@ -117,6 +119,10 @@ class FingerprintMismatch(FormatError):
 
 class BudgetExceeded(HDR4MEError):
     """The ledger refuses: the survey's budget is spent."""
+
+
+class LedgerBusy(HDR4MEError):
+    """Another process holds the ledger's lock, so nothing was read and nothing was spent."""
 
 
 class NotReachable(HDR4MEError):

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hdr4me.survey.canonical import fingerprint
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -126,8 +128,9 @@ def test_a_survey_that_leaks_is_refused(plain, collected, folder: Path, tmp_path
     """Tables are proven again whenever a survey is read: a document that claims less than it leaks is no use."""
     document = json.loads(collected.survey.read_text())
     document["epsilon"] = 1.0
-    for table in document["randomizers"]:
-        table["epsilon"] = 1.0
+    for channel in document["channels"]:
+        channel["epsilon"] = 1.0
+    document["fingerprint"] = fingerprint(document)
     path = tmp_path / "leak.json"
     path.write_text(json.dumps(document))
     assert "leaks" in plain("audit", path)
@@ -145,7 +148,13 @@ def test_odd_values_are_sent_all_the_same(run, collected, tmp_path: Path) -> Non
     )
     path, out, tally = tmp_path / "odd.parquet", tmp_path / "odd.jsonl", tmp_path / "odd.tally"
     pq.write_table(records, path)
-    assert run("perturb", collected.survey, path, "-o", out, "--json").json["reports"] == 5
+    refused = run("perturb", collected.survey, path, "-o", out, "--json")
+    assert refused.code == 2
+    assert "column 'height' has no usable value among 5" in refused.err
+    assert not out.exists()
+    allowed = run("perturb", collected.survey, path, "-o", out, "--json", "--allow-unusable")
+    assert allowed.json["reports"] == 5
+    assert "column 'age': 2 of 5 values (40 %) are missing and count as 60" in allowed.err
     assert run("tally", collected.survey, out, "-o", tally, "--json").json == {
         "survey": run("survey", collected.survey, "--json").json["fingerprint"],
         "reports": 5,

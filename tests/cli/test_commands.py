@@ -30,7 +30,7 @@ def test_survey_shows_what_it_wrote(run, collected) -> None:
     shown = run("survey", collected.survey, "--json").json
     assert shown["n_dims"] == 3
     assert shown["epsilon"] == 2.0
-    assert {table["kind"] for table in shown["tables"]} == {"value", "category"}
+    assert {channel["kind"] for channel in shown["channels"]} == {"table", "heavy_set"}
     assert "duchi" in run("survey", collected.survey).out
 
 
@@ -55,14 +55,14 @@ def test_every_wire_format_goes_the_whole_way(run, collected, tmp_path: Path, su
         run("perturb", collected.survey, collected.records, "-o", reports, "--json").json["reports"] == 20_000
     )
     assert run("tally", collected.survey, reports, "-o", tally, "--json").json["reports"] == 20_000
-    assert run("estimate", reports, "--survey", collected.survey, "--json").json["users"] == 20_000
+    assert run("estimate", reports, "--survey", collected.survey, "--json").json["reports"] == 20_000
 
 
 def test_merge_adds(run, collected, tmp_path: Path) -> None:
     out = tmp_path / "two.tally"
     assert run("merge", collected.tally, collected.tally, "-o", out, "--json").json["reports"] == 40_000
-    assert run("estimate", out, "--json").json["users"] == 40_000
-    assert run("estimate", collected.tally, collected.tally, "--json").json["users"] == 40_000
+    assert run("estimate", out, "--json").json["reports"] == 40_000
+    assert run("estimate", collected.tally, collected.tally, "--json").json["reports"] == 40_000
 
 
 def test_estimate_writes_csv(run, collected, tmp_path: Path) -> None:

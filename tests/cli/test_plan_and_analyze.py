@@ -213,7 +213,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
         ((*ONE, "--tolerance", ""), "--tolerance '' is not allowed: numbers"),
         ((*ONE, "--tolerance", "nan"), "--tolerance nan is not allowed: numbers >= 0"),
         ((*ONE, "--dims", "0"), "--dims 0 is not allowed"),
-        ((*ONE, "--dims", "3", "--sampled", "4"), "--sampled 4 is not allowed: at most --dims 3"),
+        ((*ONE, "--dims", "3", "--sampled", "4"), "--sampled 4 is not allowed: at most the number of dimensions, 3"),
         ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
         ((*ONE, "--values", "0.5,nan"), "--values with nan are not allowed: finite numbers"),
     ],

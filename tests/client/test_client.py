@@ -16,10 +16,11 @@ import pytest
 from scipy.stats import chi2
 
 import hdr4me
+from hdr4me.channels import Table
 from hdr4me.client import Client
 from hdr4me.errors import InvalidInput
 from hdr4me.reports.report import fault
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Numeric, Question, Schema, Survey
 
 RECORDS: list[dict[str, Any]] = [
     {"age": 31, "debt": -10, "colour": "red", "pet": "dog"},
@@ -81,75 +82,84 @@ def test_every_record_gives_a_valid_report(mixed: Survey, all_sent: Survey, reco
         for _ in range(20):
             report = Client(survey).report(record)
             assert fault(report.answers, survey) is None
-            assert len(report.to_bytes(survey)) == survey.report_size
+            sizes = [2 + survey.questions[q].channel.wire_size for q, *_ in report.answers]
+            assert len(report.to_bytes(survey)) == sum(sizes) <= survey.report_size
 
 
 def test_a_record_is_a_mapping(mixed: Survey) -> None:
     with pytest.raises(InvalidInput, match="not be a list"):
         Client(mixed).report([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="must be a Survey"):
+    with pytest.raises(InvalidInput, match="survey = 'survey' is not allowed: a Survey"):
         Client("survey")  # type: ignore[arg-type]
 
 
 class Counting:
-    """Stands in for the system's randomness: fixed dimensions, fixed words, and every call written down."""
+    """Stands in for the system's randomness: fixed fractions, words and bounded numbers, and every call noted."""
 
-    def __init__(self, word: int) -> None:
-        self.word = word
-        self.calls: list[tuple[str, Any]] = []
+    def __init__(self, word: int, fraction: int = 0) -> None:
+        self.word, self.fraction = word, fraction
+        self.calls: list[tuple[str, int]] = []
 
-    def sample(self, population: range, k: int) -> list[int]:
-        self.calls.append(("sample", (population, k)))
-        return list(population)[-k:][::-1]
+    def bits(self, n: int) -> int:
+        self.calls.append(("bits", n))
+        return {16: self.fraction, 32: self.word}[n]
 
-    def getrandbits(self, k: int) -> int:
-        self.calls.append(("getrandbits", k))
-        return self.word
+    def below(self, n: int) -> int:
+        self.calls.append(("below", n))
+        return self.word % n
 
 
-@pytest.mark.parametrize("word", [0, (1 << 48) - 1, 0x5A5A_1234_8000])
-def test_the_draws_do_not_depend_on_the_record(all_sent: Survey, word: int) -> None:
+LAST = (1 << 32) - 1
+
+
+@pytest.mark.parametrize(("word", "fraction"), [(0, 0), (LAST, 65535), (0x5A5A_1234, 0x8000)])
+def test_the_draws_do_not_depend_on_the_record(all_sent: Survey, word: int, fraction: int) -> None:
     logs = []
     for record in RECORDS:
         client = Client(all_sent)
-        client._random = Counting(word)  # type: ignore[assignment]
+        client._draws = draws = Counting(word, fraction)  # type: ignore[assignment]
         client.report(record)
-        logs.append(client._random.calls)  # type: ignore[attr-defined]
+        logs.append(draws.calls)
     assert all(log == logs[0] for log in logs)
-    assert len(logs[0]) == 1 + 1 + 1 + 1 + 3  # the sample, then one draw for each code
+    questions = [("below", n) for n in (1, 2, 3, 4)]  # which of the four, by Floyd's algorithm
+    number, entry = [("bits", 16), ("bits", 32)], ("bits", 32)
+    choice = [("bits", 32), ("below", 3), ("below", 1)]
+    assert logs[0] == [*questions, *number, *number, *choice, entry, entry, entry]
 
 
 def test_extreme_words_give_the_first_and_last_cell(all_sent: Survey) -> None:
-    for word, codes in ((0, (0, 0, 0, 0, 0, 0)), ((1 << 48) - 1, (2, 1, 3, 1, 1, 1))):
+    """Of a set of one the first word is heavy, so grey, the default; the last one is light and the last of the rest."""
+    for word, codes in ((0, (0, 0, 3, 0, 0, 0)), (LAST, (2, 1, LAST % 3, 1, 1, 1))):
         client = Client(all_sent)
-        client._random = Counting(word)  # type: ignore[assignment]
+        client._draws = Counting(word)  # type: ignore[assignment]
         answers = client.report({}).answers
         assert tuple(code for answer in answers for code in answer[1:]) == codes
 
 
 def test_rounding_takes_the_upper_row_exactly_frac_of_the_time(all_sent: Survey) -> None:
     """At 3/8 between rows the upper one is taken by 24576 of the 65536 fractions: compare on both sides."""
-    table = all_sent.randomizers[0]
+    table = all_sent.channels[0]
+    assert isinstance(table, Table)
     age = 120 * (1 + 0.375) / 4
     boundary = table.cumulative[2][0]  # this word is cell 1 in row 2 and cell 0 in row 1
     assert table.cumulative[1][0] > boundary
     for fraction, code in ((24575, 1), (24576, 0)):
         client = Client(all_sent)
-        client._random = Counting((boundary << 16) | fraction)  # type: ignore[assignment]
+        client._draws = Counting(boundary, fraction)  # type: ignore[assignment]
         assert client.report({"age": age}).answers[0] == (0, code)
 
 
 def expected_law(survey: Survey, j: int, row: float) -> np.ndarray:
-    weights = np.array(survey.randomizer(j).weights) / 2**32
+    weights = np.array(survey.questions[j].channel.rows) / 2**32
     low = int(row)
     high = min(low + 1, len(weights) - 1)
     return weights[low] + (row - low) * (weights[high] - weights[low])
 
 
 def test_codes_follow_the_table(all_sent: Survey) -> None:
-    """χ² over every code position, 4000 reports; false alarm 1e-6 for each of 6 comparisons.
+    """χ² over every code position, 4000 reports; false alarm 1e-8 for each of 6 comparisons.
 
-    The randomness is the system's and cannot be seeded: once in about 170,000 runs this fails by chance.
+    The randomness is the system's and cannot be seeded: once in about 17 million runs this fails by chance.
     """
     record = {"age": 120 * 0.6, "debt": -250, "colour": "green", "pet": "dog"}
     rows = [2.4, 0.75, 1.0, 0.0, 0.0, 1.0]  # position on each table's rows; entries none, cat, dog
@@ -160,21 +170,20 @@ def test_codes_follow_the_table(all_sent: Survey) -> None:
         law = expected_law(all_sent, j, row)
         seen = np.bincount(flat[:, column], minlength=len(law))
         statistic = float(((seen - 4000 * law) ** 2 / (4000 * law)).sum())
-        assert statistic < chi2.isf(1e-6, len(law) - 1), (column, seen, law)
+        assert statistic < chi2.isf(1e-8, len(law) - 1), (column, seen, law)
 
 
 def test_dimensions_are_sampled_uniformly(mixed: Survey) -> None:
-    """Each of the 6 pairs of 4 dimensions, 3000 reports; χ² at a false alarm of 1e-6, not seedable as above."""
+    """Each of the 6 pairs of 4 dimensions, 3000 reports; χ² at a false alarm of 1e-8, not seedable as above."""
     client = Client(mixed)
     pairs = Counter(tuple(answer[0] for answer in client.report({}).answers) for _ in range(3000))
     assert len(pairs) == 6
-    assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-6, 5)
+    assert sum((n - 500) ** 2 / 500 for n in pairs.values()) < chi2.isf(1e-8, 5)
 
 
 def test_many_dimensions_need_two_bytes(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
-    survey = Survey.from_tables(
-        schema, epsilon=300.0, n_sampled=300, randomizers=(mixed.randomizers[0],), assignment=(0,) * 300
-    )
+    questions = [Question((j,), mixed.channels[0]) for j in range(300)]
+    survey = Survey.from_questions(schema, epsilon=300.0, n_sampled=300, questions=questions)
     data = Client(survey).report({}).to_bytes(survey)
     assert data[-3:-1] == (299).to_bytes(2, "little")

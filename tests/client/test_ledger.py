@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hdr4me.client import Client, Ledger
+from hdr4me.client import Client, Ledger, ledger_file
+from hdr4me.client.periods import days, rounds
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
-from hdr4me.survey import Question, Survey
+from hdr4me.survey import Numeric, Question, Schema, Survey
+
+DAY = 86_400
 
 
 @pytest.fixture
@@ -21,51 +28,176 @@ def path(tmp_path) -> Path:
     return tmp_path / "ledger.json"
 
 
-def test_one_report_for_each_survey(mixed: Survey, other: Survey, path: Path) -> None:
+@pytest.fixture(scope="module")
+def small(mixed: Survey) -> Survey:
+    """One question under ε = 1.1."""
+    return Survey.from_questions(
+        mixed.schema.__class__([mixed.schema["debt"]]),
+        epsilon=1.1,
+        n_sampled=1,
+        questions=[Question((0,), mixed.questions[1].channel)],
+    )
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the day: clock(3) is the third day after some first one."""
+
+    def to(day: float) -> None:
+        monkeypatch.setattr("hdr4me.client.ledger.time.time", lambda: (20_000 + day) * DAY + 5)
+
+    to(0)
+    return to
+
+
+# -- what is allowed ----------------------------------------------------------------------------------------------
+
+
+def test_one_report_for_each_series(mixed: Survey, other: Survey, small: Survey, path: Path) -> None:
+    """A survey under another name has no budget of its own."""
     ledger = Ledger(path)
     Client(mixed, ledger).report({})
     with pytest.raises(BudgetExceeded, match=mixed.fingerprint):
         Client(mixed, ledger).report({})
-    Client(other, ledger).report({})
-    assert ledger.spent(mixed) == 12
-    assert Ledger(path).total == 24
+    with pytest.raises(BudgetExceeded, match="under this name or another"):
+        Client(other, ledger).report({})
+    Client(small, ledger).report({})
+    assert ledger.spent(mixed) == ledger.spent(other) == 12
+    assert Ledger(path).total == 12 + Fraction(1.1)
 
 
 def test_more_reports_if_asked_for(mixed: Survey, path: Path) -> None:
-    client = Client(mixed, Ledger(path, reports_per_survey=3))
+    client = Client(mixed, Ledger(path, reports_per_survey=3, limit=None))
     for _ in range(3):
         client.report({})
     with pytest.raises(BudgetExceeded, match="3 time"):
         client.report({})
 
 
-def test_the_limit_is_exact(mixed: Survey, path: Path) -> None:
-    """Ten times 0.1 is a little more than 1 as exact fractions: the tenth is refused at a limit of 1."""
-    survey = Survey.from_questions(
-        mixed.schema.__class__([mixed.schema["debt"]]),
-        epsilon=1.1,
-        n_sampled=1,
-        questions=[Question((0,), mixed.questions[1].channel)],
-    )
+def test_there_is_a_limit_by_default(path: Path) -> None:
+    ledger = Ledger(path)
+    surveys = [Survey(Schema([Numeric(f"x{i}", 0, 1)]), epsilon=4.0, mechanism="duchi") for i in range(5)]
+    for survey in surveys[:4]:
+        ledger.spend(survey)
+    with pytest.raises(BudgetExceeded, match="limit of 16"):
+        ledger.spend(surveys[4])
+    assert ledger.left(surveys[4]) == 0
+    Ledger(path, limit=None).spend(surveys[4])
+
+
+def test_the_limit_is_exact(small: Survey, path: Path) -> None:
+    """Ten times 1.1 is a little more than 11 as exact fractions: the tenth is refused at a limit of 11."""
     ledger = Ledger(path, limit=11.0, reports_per_survey=100)
     for _ in range(9):
-        ledger.spend(survey)
+        ledger.spend(small)
     with pytest.raises(BudgetExceeded, match="limit of 11"):
-        ledger.spend(survey)
+        ledger.spend(small)
     assert ledger.total == 9 * Fraction(1.1)
+    assert ledger.left(small) == 11 - 9 * Fraction(1.1)
 
 
-def test_spent_before_the_report_is_released(mixed: Survey, path: Path, monkeypatch) -> None:
-    """If the ledger cannot be written there is no report."""
+# -- periods ------------------------------------------------------------------------------------------------------
 
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
 
+def test_a_budget_renews_after_its_period(small: Survey, path: Path, clock: Any) -> None:
+    ledger = Ledger(path, every="week")
+    ledger.spend(small)
+    for day in (0, 1, 6):
+        clock(day)
+        with pytest.raises(BudgetExceeded, match="no more in 7 day"):
+            ledger.spend(small)
+    clock(7)
+    ledger.spend(small)
+    assert ledger.total == 2 * Fraction(1.1)
+    with pytest.raises(BudgetExceeded, match=r"no more$"):
+        Ledger(path, reports_per_survey=2).spend(small)  # without a period all of it counts
+
+
+def test_any_so_many_days_hold_the_limit(small: Survey, path: Path, clock: Any) -> None:
+    """A window that slides: there is no border at which two budgets meet."""
+    ledger, spent = Ledger(path, every=7, reports_per_survey=3), []
+    for day in range(40):
+        clock(day)
+        for _ in range(2):
+            try:
+                ledger.spend(small)
+            except BudgetExceeded:
+                continue
+            spent.append(day)
+    assert max(sum(d - 7 < x <= d for x in spent) for d in range(40)) == 3
+    assert len(spent) == 18
+
+
+def test_a_clock_set_back_renews_nothing(small: Survey, path: Path, clock: Any) -> None:
+    clock(400)
+    ledger = Ledger(path, every="week")
+    ledger.spend(small)
+    clock(0)
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(small)
+
+
+@pytest.mark.parametrize(
+    "length", [0, -1, 1.5, True, "", "fortnight", "0d", "9" * 30 + "d", "1e3d", None, "40000d"]
+)
+def test_a_period_is_a_length_of_time(path: Path, length: Any) -> None:
+    with pytest.raises(InvalidInput, match="every = "):
+        days(length)
+    if length is not None:
+        with pytest.raises(InvalidInput, match="every = "):
+            Ledger(path, every=length)
+
+
+def test_lengths_of_time() -> None:
+    assert [days(x) for x in (1, "day", "7 days", "Quarter", "6m", " 2 years ")] == [1, 1, 7, 91, 180, 730]
+    assert (rounds("week", "8d"), rounds("week", "7d"), rounds("month", "1d")) == (2, 1, 1)
+    with pytest.raises(InvalidInput, match="during = 'x'"):
+        rounds("week", "x")
+
+
+# -- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_plain_and_nobody_elses(small: Survey, path: Path, clock: Any) -> None:
+    Ledger(path).spend(small)
+    document = json.loads(path.read_text())
+    assert (document["version"], document["counter"]) == (2, 1)
+    assert document["spent"] == {small.series: {"20000": str(Fraction(1.1))}}
+    assert sorted(file.name for file in path.parent.iterdir()) == [
+        "ledger.json",
+        "ledger.json.counter",
+        "ledger.json.lock",
+    ]
+    assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
+
+
+def test_every_flipped_bit_refuses(small: Survey, path: Path) -> None:
+    """In version 1, 393 of 1,752 flips released a second report."""
     ledger = Ledger(path)
-    monkeypatch.setattr("hdr4me.client.ledger.write_text", full)
-    with pytest.raises(OSError, match="No space"):
-        Client(mixed, ledger).report({})
-    assert ledger.total == 0
+    ledger.spend(small)
+    for file in (path, ledger_file.beside(path, "counter")):
+        whole = file.read_bytes()
+        for bit in range(8 * len(whole)):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(flipped)
+            with pytest.raises((FormatError, BudgetExceeded)):
+                ledger._check(ledger.book(), small, Fraction(small.epsilon))
+        file.write_bytes(whole)
+
+
+def test_every_truncation_refuses(small: Survey, path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.spend(small)
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(FormatError, match="not a ledger"):
+            ledger.book()
+
+
+V1 = '{"format": "hdr4me-ledger", "version": 1, '
+KEY = "ab" * 32
 
 
 @pytest.mark.parametrize(
@@ -77,77 +209,253 @@ def test_spent_before_the_report_is_released(mixed: Survey, path: Path, monkeypa
         "[" * 100_000,
         '{"format": "hdr4me-ledger"}',
         '{"format": "hdr4me-ledger", "version": 2, "spent": {}, "total": "0"}',
-        '{"format": "hdr4me-ledger", "version": 1, "spent": {"a": "-1"}, "total": "-1"}',
-        '{"format": "hdr4me-ledger", "version": 1, "spent": {"a": "1"}, "total": "0"}',
-        '{"format": "hdr4me-ledger", "version": 1, "spent": {"a": "1/0"}, "total": "0"}',
-        '{"format": "hdr4me-ledger", "version": 1, "spent": {"a": "nan"}, "total": "0"}',
-        '{"format": "hdr4me-ledger", "version": 1, "spent": [], "total": "0"}',
+        '{"format": "hdr4me-ledger", "version": 3, "spent": {}, "total": "0"}',
+        '{"format": "hdr4me-ledger", "version": true, "spent": {}, "total": "0"}',
+        '{"format": "hdr4me-ledger", "version": 1.0, "spent": {}, "total": "0"}',
+        '{"format": "hdr4me-ledger", "version": ' + "1" * 10_000 + "}",
+        V1 + '"spent": {"KEY": "-1"}, "total": "-1"}',
+        V1 + '"spent": {"KEY": "1"}, "total": "0"}',
+        V1 + '"spent": {"KEY": "1/0"}, "total": "0"}',
+        V1 + '"spent": {"KEY": "nan"}, "total": "0"}',
+        V1 + '"spent": {"KEY": 0}, "total": "0"}',
+        V1 + '"spent": {"a": "1"}, "total": "1"}',
+        V1 + '"spent": [], "total": "0"}',
+        V1 + '"spent": {"KEY": "1", "KEY": "0"}, "total": "0"}',
+        V1 + '"version": 1, "spent": {}, "total": "0"}',
+        V1 + '"spent": {}, "total": "0"}',  # not as the program wrote it
+        "\ufeff{}",
     ],
 )
 def test_a_ledger_that_cannot_be_read_refuses(mixed: Survey, path: Path, text: str) -> None:
-    path.write_text(text)
+    text = text.replace("KEY", KEY)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match="not a ledger"):
         Client(mixed, Ledger(path)).report({})
-    assert path.read_text() == text
+    assert path.read_text(encoding="utf-8") == text
 
 
-def test_the_file_is_plain(mixed: Survey, path: Path) -> None:
-    Ledger(path).spend(mixed)
-    assert json.loads(path.read_text()) == {
-        "format": "hdr4me-ledger",
-        "version": 1,
-        "spent": {mixed.fingerprint: "12"},
-        "total": "12",
-    }
+@pytest.mark.parametrize("amount", ["1e30000000", "1" * 100_000, "1/" + "7" * 100_000])
+def test_a_huge_number_is_refused_at_once(path: Path, amount: str) -> None:
+    """It took 168 seconds; a hundred refusals take less than two."""
+    path.write_text(V1 + f'"spent": {{"{KEY}": "{amount}"}}, "total": "{amount}"}}')
+    start = time.perf_counter()
+    for _ in range(100):
+        with pytest.raises(FormatError, match="not a ledger"):
+            Ledger(path).book()
+    assert time.perf_counter() - start < 2
 
 
-@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
-def test_a_limit_is_positive(path: Path, limit: float) -> None:
-    with pytest.raises(InvalidInput, match="limit"):
-        Ledger(path, limit=limit)
+def test_a_file_that_is_too_large_or_no_file_is_refused(small: Survey, path: Path, monkeypatch: Any) -> None:
+    path.write_bytes(b" " * (ledger_file.MAX_BYTES + 1))
+    with pytest.raises(FormatError, match="more than"):
+        Ledger(path).spend(small)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(FormatError, match="not a regular file"):
+        Ledger(path).spend(small)
+    path.unlink()
+    monkeypatch.setattr("hdr4me.client.ledger_file.MAX_BYTES", 100)
+    with pytest.raises(BudgetExceeded, match="full"):
+        Ledger(path).spend(small)
+    assert not path.exists()
 
 
-@pytest.mark.parametrize("reports", [0, 1.5, True])
-def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
-    with pytest.raises(InvalidInput, match="reports_per_survey"):
-        Ledger(path, reports_per_survey=reports)
+def test_a_ledger_of_version_1_goes_on(
+    mixed: Survey, other: Survey, small: Survey, path: Path, clock: Any
+) -> None:
+    """What version 1 wrote by fingerprint still counts; the next entry makes it version 2."""
+    document = {"format": "hdr4me-ledger", "version": 1, "spent": {other.fingerprint: "12"}, "total": "12"}
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    ledger = Ledger(path, limit=None)
+    assert ledger.total == ledger.spent(other) == 12
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(other)
+    ledger.spend(small)
+    assert json.loads(path.read_text())["version"] == 2
+    assert ledger.spent(other) == 12
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(other)
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    with pytest.raises(FormatError, match="older copy"):
+        ledger.spend(small)
 
 
-SPEND = """
-import sys
-from hdr4me.client import Ledger
-from hdr4me.survey import Question, Survey
-ledger, survey = Ledger(sys.argv[1], reports_per_survey=1000), Survey.load(sys.argv[2])
-for _ in range(15):
-    ledger.spend(survey)
+# -- old copies ---------------------------------------------------------------------------------------------------
+
+
+def test_an_older_copy_is_noticed(small: Survey, path: Path) -> None:
+    ledger = Ledger(path, reports_per_survey=5)
+    ledger.spend(small)
+    shutil.copy(path, path.with_name("backup.json"))
+    ledger.spend(small)
+    shutil.copy(path.with_name("backup.json"), path)
+    with pytest.raises(FormatError, match=r"older copy .written 1 time.*counter says 2"):
+        ledger.spend(small)
+    with pytest.raises(FormatError, match="older copy"):
+        _ = ledger.total
+
+
+def test_a_ledger_that_is_gone_is_not_started_anew(small: Survey, path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.spend(small)
+    path.unlink()
+    with pytest.raises(FormatError, match="is gone but its counter"):
+        ledger.spend(small)
+    ledger_file.beside(path, "counter").unlink()
+    ledger.spend(small)  # all of it was removed: the user's own decision
+
+
+def test_a_counter_that_is_gone_or_anothers_is_noticed(small: Survey, path: Path) -> None:
+    ledger, counter = Ledger(path, reports_per_survey=5), ledger_file.beside(path, "counter")
+    ledger.spend(small)
+    kept = counter.read_bytes()
+    counter.unlink()
+    with pytest.raises(FormatError, match="lost its counter"):
+        ledger.spend(small)
+    counter.write_text(f"hdr4me-ledger-counter {'0' * 32} 1\n")
+    with pytest.raises(FormatError, match="two ledgers"):
+        ledger.spend(small)
+    counter.write_bytes(b"")
+    with pytest.raises(FormatError, match="not the counter"):
+        ledger.spend(small)
+    counter.write_bytes(kept)
+    ledger.spend(small)
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 2])
+def test_a_write_that_fails_releases_nothing_and_loses_nothing(
+    small: Survey, path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    """The disk is full at the first counter, at the ledger, at the second counter: no report; then all goes on."""
+    real, calls = ledger_file.write_text, []
+
+    def full(*arguments: Any, **options: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == fails_at + 1:
+            raise OSError(28, "No space left on device")
+        real(*arguments, **options)
+
+    monkeypatch.setattr(ledger_file, "write_text", full)
+    client = Client(small, Ledger(path, reports_per_survey=2))
+    with pytest.raises(OSError, match="No space"):
+        client.report({})
+    charged = client.ledger.total  # type: ignore[union-attr]
+    assert charged == (0 if fails_at < 2 else Fraction(1.1))
+    client.report({})
+    assert Ledger(path).total == charged + Fraction(1.1)
+
+
+FULL = """
+import resource, signal, sys
+from hdr4me.client import Client, Ledger
+from hdr4me.survey import Survey
+survey = Survey.load(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    Client(survey, Ledger(sys.argv[1], reports_per_survey=9)).report({})
+except OSError as error:
+    print("refused", error.errno)
+else:
+    print("released")
 """
 
 
-def test_processes_at_once_lose_nothing(mixed: Survey, path: Path) -> None:
+@pytest.mark.parametrize("room", [0, 30, 100])
+def test_a_disk_that_is_really_full(small: Survey, path: Path, room: int) -> None:
+    """The system itself refuses to write: no report, nothing left over, and the ledger is as before."""
+    survey = path.with_name("survey.json")
+    small.save(survey)
+    Ledger(path).spend(small)
+    before = path.read_bytes()
+    command = [sys.executable, "-c", FULL, str(path), str(survey), str(room)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "refused 27\n"
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob(".*.part"))
+    assert Ledger(path).total == Fraction(1.1)
+
+
+# -- several processes --------------------------------------------------------------------------------------------
+
+SPEND = """
+import sys
+from hdr4me.client import Client, Ledger
+from hdr4me.errors import BudgetExceeded
+from hdr4me.survey import Survey
+client = Client(Survey.load(sys.argv[2]), Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None))
+try:
+    while True:
+        client.report({})
+        print("released", flush=True)
+except BudgetExceeded:
+    pass
+"""
+
+
+def test_two_processes_never_spend_more_than_allowed(small: Survey, path: Path) -> None:
     document = path.with_name("survey.json")
-    mixed.save(document)
-    command = [sys.executable, "-c", SPEND, str(path), str(document)]
-    workers = [subprocess.Popen(command) for _ in range(2)]
-    assert [worker.wait() for worker in workers] == [0, 0]
-    assert Ledger(path).spent(mixed) == 2 * 15 * 12
+    small.save(document)
+    command = [sys.executable, "-c", SPEND, str(path), str(document), "31"]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    released = [worker.communicate()[0].count("released") for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0]
+    assert sum(released) == 31
+    assert Ledger(path).spent(small) == 31 * Fraction(1.1)
+
+
+def test_killed_at_any_moment_it_never_releases_more_than_was_written(small: Survey, path: Path) -> None:
+    """kill −9 five times in the middle of spending: every released report is in the ledger, which stays whole."""
+    document = path.with_name("survey.json")
+    small.save(document)
+    command = [sys.executable, "-c", SPEND, str(path), str(document), "1000000"]
+    released = 0
+    for pause in (0.0, 0.003, 0.007, 0.013, 0.029):
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        released += 1
+        time.sleep(pause)
+        os.kill(worker.pid, signal.SIGKILL)
+        released += worker.communicate()[0].count("released\n")
+        spent = Ledger(path).spent(small) / Fraction(1.1)
+        assert released <= spent <= released + 5  # at most the one in hand at each kill was lost
+    Ledger(path, reports_per_survey=10**6, limit=None).spend(small)
+    assert not list(path.parent.glob(".*.part"))
 
 
 def test_a_link_to_the_ledger_is_the_ledger(mixed: Survey, path: Path) -> None:
-    """One file, one lock, whatever it is called; and nobody else may read what was spent."""
+    """One file, one lock, whatever it is called."""
     link = path.with_name("link.json")
     link.symlink_to(path)
     first, second = Ledger(path), Ledger(link)
     assert first.path == second.path
     first.spend(mixed)
-    assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BudgetExceeded):
         second.spend(mixed)
 
 
-def test_a_folder_that_is_not_there_and_a_limit_that_is_no_number_are_named(
-    mixed: Survey, path: Path
-) -> None:
+# -- parameters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), "1", True])
+def test_a_limit_is_positive(path: Path, limit: Any) -> None:
+    with pytest.raises(InvalidInput, match="limit = "):
+        Ledger(path, limit=limit)
+
+
+@pytest.mark.parametrize("reports", [0, 1.5, True])
+def test_reports_are_counted_whole(path: Path, reports: Any) -> None:
+    with pytest.raises(InvalidInput, match="reports_per_survey = "):
+        Ledger(path, reports_per_survey=reports)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "1", 1e9])
+def test_a_time_out_is_a_number_of_seconds(path: Path, timeout: Any) -> None:
+    with pytest.raises(InvalidInput, match="timeout = "):
+        Ledger(path, timeout=timeout)
+
+
+def test_a_folder_that_is_not_there_is_named(mixed: Survey, path: Path) -> None:
     with pytest.raises(InvalidInput, match="its folder does not exist"):
         Ledger(path.parent / "gone" / "ledger.json").spend(mixed)
-    with pytest.raises(InvalidInput, match="limit = '1'"):
-        Ledger(path, limit="1")  # type: ignore[arg-type]

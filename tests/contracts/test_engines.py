@@ -50,7 +50,9 @@ def records(n: int) -> pa.Table:
 def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 20_000
     pq.write_table(records(n), tmp_path / "records.parquet", row_group_size=3_000)
-    engine.perturb(tmp_path / "records.parquet", survey, tmp_path / "reports.parquet")
+    engine.perturb(
+        tmp_path / "records.parquet", survey, tmp_path / "reports.parquet", on_account=lambda account: None
+    )
     tally = engine.tally([tmp_path / "reports.parquet"], survey)
     assert (tally.n_reports, tally.rejected) == (n, {})
     totals = tally.counts.reshape(4, 2).sum(1)
@@ -65,7 +67,7 @@ def test_records_become_reports_become_counts(engine: Any, survey: Survey, tmp_p
 
 def test_any_split_into_files_gives_the_same_tally(engine: Any, survey: Survey, tmp_path: Path) -> None:
     n = 3_000
-    engine.perturb(records(n), survey, tmp_path / "all.parquet")
+    engine.perturb(records(n), survey, tmp_path / "all.parquet", on_account=lambda account: None)
     column = pq.read_table(tmp_path / "all.parquet")["report"]
     rows = np.array([list(row) for row in column.to_pylist()], np.uint8)
     parts = []
@@ -99,7 +101,7 @@ def test_another_surveys_reports_are_refused(engine: Any, survey: Survey, tmp_pa
     other = Survey.from_questions(
         survey.schema, epsilon=survey.epsilon, n_sampled=2, questions=survey.questions, name="another"
     )
-    engine.perturb(records(10), other, tmp_path / "other.parquet")
+    engine.perturb(records(10), other, tmp_path / "other.parquet", on_account=lambda account: None)
     with pytest.raises(FingerprintMismatch) as caught:
         engine.tally([tmp_path / "other.parquet"], survey)
     assert survey.fingerprint in str(caught.value)

@@ -13,8 +13,8 @@ from hdr4me.engines import Local
 from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports import Quarantine, refuse, write_reports
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.reports import write_reports
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
 
@@ -53,8 +53,8 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
 
 
 def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdr4me.engines.records.batch_rows", lambda survey: 100)
-    table = pa.table({"age": range(250), "colour": ["red"] * 250, "rooms": [1] * 250})
+    monkeypatch.setattr("hdr4me.records.reading.batch_rows", lambda survey: 100)
+    table = pa.table({"age": [31] * 250, "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
     n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
     assert (n, steps) == (250, [100, 100, 50])
@@ -96,20 +96,21 @@ def test_input_cut_short_leaves_no_output(mixed_survey: Survey, tmp_path: Path) 
 
 
 def test_bad_reports_go_to_quarantine_from_every_thread(mixed_survey: Survey, tmp_path: Path) -> None:
-    bad = np.full((3, mixed_survey.report_size), 9, np.uint8)
+    slots = np.full((3, 3, mixed_survey.slot_size), 9, np.uint8)  # a code that no question has
+    slots[:, :, 0], slots[:, :, 1] = np.arange(3), 0
+    bad = slots.reshape(3, mixed_survey.report_size)
     paths = [tmp_path / f"{i}.arrow" for i in range(4)]
     for path in paths:
         with write_reports(path, mixed_survey) as writer:
             writer.write(bad)
     lines = tmp_path / "lines.jsonl"
     lines.write_text("no report\n{}\n" + Client(mixed_survey).report({}).to_json() + "\n")
-    with Quarantine(tmp_path / "bad.jsonl") as quarantine:
-        tally = Local(3).tally([*paths, lines], mixed_survey, on_rejected=quarantine)
+    tally = Local(3).tally([*paths, lines], mixed_survey, quarantine=tmp_path / "bad.jsonl")
     assert tally.n_reports == 1
     assert sum(tally.rejected.values()) == 14
     assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 14
     with pytest.raises(FormatError):
-        Local(1).tally([lines], mixed_survey, on_rejected=refuse)
+        Local(1).tally([lines], mixed_survey, strict=True)
 
 
 def test_ahead_keeps_order_and_errors() -> None:

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hdr4me.channels import Table
 from hdr4me.engines import Local, Spark, spark, spark_engine
 from hdr4me.engines.spark_engine import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import Quarantine, Reason, Report, read_reports, write_reports
+from hdr4me.reports import Reason, Report, read_reports, write_reports
 from hdr4me.reports.lines import longest_line
 from hdr4me.survey import Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
@@ -91,8 +92,7 @@ def test_bad_rows_are_written_down_as_on_one_machine(
     path = tmp_path / "r.parquet"
     with write_reports(path, mixed) as writer:
         writer.write(with_bad_rows(mixed, simulate, 500))
-    with Quarantine(tmp_path / "local.jsonl") as quarantine:
-        expected = Local(threads=1).tally([path], mixed, on_rejected=quarantine)
+    expected = Local(threads=1).tally([path], mixed, quarantine=tmp_path / "local.jsonl")
     assert engine.tally(path, mixed, quarantine=tmp_path / "spark") == expected
     assert lines(tmp_path / "spark") == lines(tmp_path / "local.jsonl")
     # A path that is there already is never overwritten, and no bad reports leave no folder.

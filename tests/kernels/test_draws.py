@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hdr4me.kernels.simulate.accumulate import column_sums, scatter_sums
-from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS, draw, words_per_value
+from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS, draw
 
 N = 5003
 RNG = np.random.default_rng(2)
@@ -65,11 +65,11 @@ def test_draws_equal_their_twin(family: int, dtype: type) -> None:
 
 @pytest.mark.parametrize("family", LAWS)
 def test_words_are_all_that_is_used(family: int) -> None:
-    assert words_per_value(family) == (2 if family == STEPS else 1)
+    words_per_value = 2 if family == STEPS else 1
     n = 100
     x, y = np.zeros(n), np.zeros(n)
-    draw(family, T[:n], WORDS[: n * words_per_value(family)], LAWS[family], x)
-    longer = np.concatenate([WORDS[: n * words_per_value(family)], WORDS[:50]])
+    draw(family, T[:n], WORDS[: n * words_per_value], LAWS[family], x)
+    longer = np.concatenate([WORDS[: n * words_per_value], WORDS[:50]])
     draw(family, T[:n], longer, LAWS[family], y)
     assert (x == y).all()
 

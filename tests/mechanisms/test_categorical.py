@@ -32,7 +32,7 @@ def test_oue_has_the_textbook_variance():
     # Wang et al. 2017: 4e^ε/(e^ε − 1)² for an absent entry
     for epsilon in (0.5, 1.0, 4.0):
         e = np.exp(epsilon)
-        assert oue(epsilon).level_variances[0] == pytest.approx(4 * e / (e - 1) ** 2, rel=1e-6)
+        assert oue(epsilon).variance(0.0) == pytest.approx(4 * e / (e - 1) ** 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("base", ["duchi", "piecewise", "laplace", "optimal"])
@@ -51,7 +51,7 @@ def test_histogram_by_piecewise_on_plus_and_minus_one():
     # a quarter of Piecewise's variance at |t| = 1 under ε/2: entries are mapped to ±1
     s = np.exp(0.25)
     expected = (1 / (s - 1) + (s + 3) / (3 * (s - 1) ** 2)) / 4
-    assert histogram(1.0, "piecewise").level_variances == pytest.approx([expected] * 2, rel=1e-3)
+    assert histogram(1.0, "piecewise").variance([0.0, 1.0]) == pytest.approx([expected] * 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("v", [0, 1, 257])

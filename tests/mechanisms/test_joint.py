@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import designs
 from hdr4me.mechanisms.designs import Design, cached_design
-from hdr4me.channels.proof import exp_lower
 from hdr4me.mechanisms.joint import number_pair, optional_number
 from hdr4me.mechanisms.priors import as_prior
 

@@ -110,11 +110,6 @@ def test_between_eight_and_twelve_the_better_of_both():
     assert table.max_variance() < window_table("w", 10.0, 200, 8).max_variance()
 
 
-def test_levels_tell_the_second_moment_too():
-    for epsilon in (0.5, 1.0, 4.0):
-        assert optimal(epsilon).second_moment_decoder is not None
-
-
 @pytest.mark.parametrize(("epsilon", "objective"), [(0.0, "max"), (float("inf"), "max"), (1.0, "median")])
 def test_refuses_what_is_not_allowed(epsilon, objective):
     with pytest.raises(InvalidInput, match=r"epsilon|objective"):

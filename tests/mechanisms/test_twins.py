@@ -96,7 +96,10 @@ def test_unknown_mechanisms_have_no_twin():
         def variance(self, t):
             raise NotImplementedError
 
-        abs_third_moment = density = cdf = sample = variance
+        abs_third_moment = density = sample = variance
+
+        def cdf(self, x, t):
+            raise NotImplementedError
 
     with pytest.raises(InvalidInput, match="strange"):
         exact_twin(Strange())

@@ -1,14 +1,21 @@
-"""One tiny run of everything, shared by the tests of claims, figures and report."""
+"""One tiny run of everything, shared by the tests of claims, figures and report; and published numbers read back."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
 import pytest
 
+from hdr4me.paper.cells import Cell
+from hdr4me.paper.outcomes import CellResult, Outcome
 from hdr4me.paper.readings import DEFAULT
 from hdr4me.paper.report import About
-from hdr4me.paper.results import gather
+from hdr4me.paper.results import Results, gather
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import Scale, cells_for
+from hdr4me.paper.theory import TheoryCell, TheoryResult
 
 TINY = Scale("tiny", fewer_dims=10, repeats=2, clt_repeats=60)
 
@@ -28,4 +35,78 @@ def results(tmp_path_factory):
 def about():
     return About(
         "hdr4me reproduce all --scale tiny", "tiny", 1, DEFAULT, 1, {"processor": "a processor"}, 1.0
+    )
+
+
+@pytest.fixture(scope="session")
+def read_back():
+    """Reads what a run published, so that its verdicts can be judged again from its own numbers."""
+
+    def read(folder: Path) -> Results:
+        with (folder / "numbers.csv").open(encoding="utf-8", newline="") as lines:
+            cells = _cells_from_rows(csv.DictReader(lines))
+        return Results(cells, (), _theory_from(folder / "theory.csv"))
+
+    return read
+
+
+def _theory_from(path: Path, seed: int = 1, repeats: int = 1000) -> tuple[TheoryResult, ...]:
+    """The studies of a published `theory.csv`."""
+    found: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            found.setdefault(row["study"], {})[row["quantity"]] = float(row["value"])
+    return tuple(
+        TheoryResult(TheoryCell(study, repeats), seed, 0.0, numbers) for study, numbers in found.items()
+    )
+
+
+def _cells_from_rows(rows: Iterable[Mapping[str, str]]) -> tuple[CellResult, ...]:
+    """Back from the lines of a CSV file of `rows_of`; the time each cell took is not in it."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows:
+        key = "/".join(row[name] for name in ("figure", "data", "mechanism", "epsilon", "n_dims"))
+        found.setdefault(key, []).append(row)
+    return tuple(_cell_of(lines) for lines in found.values())
+
+
+def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
+    first = lines[0]
+
+    def pair(name: str) -> tuple[float, float]:
+        return float(first[f"{name}_1"]), float(first[f"{name}_2"])
+
+    return CellResult(
+        cell=Cell(
+            figure=first["figure"],
+            dataset=first["dataset"],
+            mechanism=first["mechanism"],
+            epsilon=float(first["epsilon"]),
+            n_users=int(first["n_users"]),
+            n_dims=int(first["n_dims"]),
+            repeats=int(first["repeats"]),
+        ),
+        title=first["data"],
+        stand_in=first["stand_in"] == "True",
+        normalisation=first["normalisation"],
+        seed=int(first["seed"]),
+        how=first["how"],
+        predicted_mse=float(first["predicted_mse"]),
+        some_above=pair("some_above"),
+        all_above=pair("all_above"),
+        share_above=pair("share_above"),
+        seconds=0.0,
+        outcomes=tuple(
+            Outcome(
+                method=line["method"],
+                width=line["width"],
+                spread=line["spread"],
+                reference=line["reference"],
+                mse=float(line["mse"]),
+                standard_error=float(line["standard_error"]),
+                better=float(line["better"]),
+                weight=float(line["weight"]) if line["weight"] else None,
+            )
+            for line in lines
+        ),
     )

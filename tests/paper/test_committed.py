@@ -10,16 +10,14 @@ import pytest
 
 from hdr4me.paper.claims import CLAIMS, judge
 from hdr4me.paper.readings import DEFAULT
-from hdr4me.paper.results import Results, cells_from_rows
 from hdr4me.paper.studies import SCALES, cells_for
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
 @pytest.fixture(scope="module")
-def committed():
-    with (FOLDER / "numbers.csv").open(encoding="utf-8", newline="") as lines:
-        return Results(cells_from_rows(csv.DictReader(lines)), ())
+def committed(read_back):
+    return read_back(FOLDER)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def test_the_first_users_and_dimensions_are_taken(tmp_path, vectors):
     path = tmp_path / "e.csv"
     path.write_text(_lines(vectors))
     data = load_cov19(path, 10, 4, tmp_path / "rows", "min-max")
-    assert (data.n_users, data.n_dims, data.stand_in, data.title) == (10, 4, False, "COV-19")
+    assert (data.n_users, data.n_dims, data.stand_in, data.title) == (10, 4, False, path.name)
     column = vectors[:10, 2]
     expected = 2 * (column - column.min()) / (column.max() - column.min()) - 1
     assert np.allclose(data.column(2), expected, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def test_the_page_is_made_from_the_code():
         ("probability as printed (some)", 0.930, 0.0005),
         ("share of 2,000 simulated collections that L1 improves", 0.0, 0.0),
         ("calibrated Square wave over Piecewise, variance on uniform data, ε = 1", 1.04, 0.005),
+        ("Square wave on [−1, 1]: bias", -0.550, 0.0005),
+        ("probability within 0.1, Square wave on [−1, 1]", 0.0, 0.0),
+        ("probability within 0.1, Piecewise on [−1, 1]", 0.00345533, 5e-9),
+        ("largest variance over smallest, hybrid, ε = 1", 1.0, 1e-12),
+        ("argmin of ½(θ − 1)² + λθ² at λ = 3, by search", 1 / 7, 1e-5),
+        ("argmin of ½(θ − 1)² + (λθ)² at λ = 3, by search", 1 / 19, 1e-5),
+        ("L2: probability of an improvement, at most", 0.0, 1e-6),
+        # −(1/3)/(2(V̄ + 1/3) − 1/3) with V̄ = 0.012908 at ε = 8
+        (
+            "correlation of two errors, equal uniform dimensions, Piecewise, d = 2, m = 1, ε = 8",
+            -0.928,
+            0.0005,
+        ),
     ],
 )
 def test_numbers_are_those_checked_by_hand(numbers, what, value, tolerance):
@@ -50,3 +64,15 @@ def test_quadrature_agrees_with_the_formula(numbers):
 @pytest.mark.parametrize(("z", "ratio"), [(1.0, 1.28), (2.0, 1.05), (3.0, 1.006)])
 def test_where_l1_starts_to_harm(z, ratio):
     assert harm_ratio(z) == pytest.approx(ratio, abs=0.005 if z < 3 else 0.0005)
+
+
+def test_what_is_commentary_stands_apart():
+    found = errata()
+    assert [item.title for item in found if item.commentary] == [
+        "When L1 and L2 harm",
+        "Square wave's small error is shrinkage",
+    ]
+    assert not any(a.commentary and not b.commentary for a, b in pairwise(found))
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.index("## Commentary") > page.index("The penalty of L2")
+    assert "**Right:** Σ_j λ*_jθ_j²" in page

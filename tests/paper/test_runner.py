@@ -84,7 +84,7 @@ def test_the_embeddings_file_is_used_where_it_is_given(tmp_path):
     path.write_text("".join(f"u{i},{i % 7},{(3 * i) % 11},{i % 2}\n" for i in range(50)))
     cell = Cell("fig5", "cov19", "laplace", 0.8, 384, 5, 2)
     found = run_cells([cell], Settings(cov19=str(path)), tmp_path / "w")[0]
-    assert (found.title, found.stand_in, found.cell.n_users, found.cell.n_dims) == ("COV-19", False, 50, 5)
+    assert (found.title, found.stand_in, found.cell.n_users, found.cell.n_dims) == ("e.csv", False, 50, 5)
 
 
 def test_the_naive_mean_is_as_foretold(tmp_path):
@@ -96,3 +96,32 @@ def test_the_naive_mean_is_as_foretold(tmp_path):
         naive = result.outcomes[0]
         assert naive.method == "naive"
         assert abs(naive.mse - result.predicted_mse) < 6 * naive.standard_error
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"cell": {}}', "null"])
+def test_a_damaged_cell_is_run_again(tmp_path, damage):
+    first = run_cells(CELLS[:2], Settings(), tmp_path)
+    path = next(tmp_path.glob("fig4-gaussian-laplace-*.json"))
+    path.write_text(damage)
+    assert finished_cells(CELLS[:2], Settings(), tmp_path) == 1
+    assert _plain(run_cells(CELLS[:2], Settings(), tmp_path)) == _plain(first)
+
+
+def test_the_file_of_another_cell_is_not_taken(tmp_path):
+    first = run_cells(CELLS[:2], Settings(), tmp_path)
+    one, two = (next(tmp_path.glob(f"fig4-gaussian-{name}-*.json")) for name in ("laplace", "square_wave"))
+    one.write_text(two.read_text())
+    assert _plain(run_cells(CELLS[:2], Settings(), tmp_path)) == _plain(first)
+
+
+def test_orphans_in_the_work_folder_do_no_harm(tmp_path):
+    """A data set without its description, a half-written one, and what an interruption leaves behind."""
+    for name in ("gaussian-0123.f32", "x.rows", ".a.json.0123.part"):
+        (tmp_path / name).write_bytes(b"half")
+    cell = CELLS[0]
+    stored = runner._data_key(cell, Settings())
+    (tmp_path / f"{stored}.f32").write_bytes(b"too short")
+    (tmp_path / f"{stored}.json").write_text("{}")
+    (found,) = run_cells([cell], Settings(), tmp_path)
+    assert found.cell == cell
+    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]

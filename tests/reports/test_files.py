@@ -33,14 +33,13 @@ def bad_files(survey: Survey) -> dict[str, pa.Table]:
     schema = schema_of(survey)
     good = pa.table({"report": pa.array([b"\0" * survey.report_size], schema.field(0).type)}, schema=schema)
     metadata = dict(schema.metadata)
+    of_bytes = f"of {survey.report_size} bytes" if survey.fixed_size else "'report', of bytes"
     return {
         "does not say": good.replace_schema_metadata({}),
         "version '9'": good.replace_schema_metadata({**metadata, b"hdr4me.version": b"9"}),
         "version 'none'": good.replace_schema_metadata({b"hdr4me.format": b"hdr4me-reports"}),
         "one column": good.append_column("more", pa.array([1])).replace_schema_metadata(metadata),
-        "of 10 bytes": pa.table({"report": pa.array([b"abc"], pa.binary(3))}).replace_schema_metadata(
-            metadata
-        ),
+        of_bytes: pa.table({"report": pa.array([b"abc"], pa.binary(3))}).replace_schema_metadata(metadata),
         "'report', of": pa.table({"report": pa.array([[1]])}).replace_schema_metadata(metadata),
     }
 
@@ -50,20 +49,41 @@ def write_arrow(table: pa.Table, path) -> None:
         writer.write_table(table)
 
 
+@pytest.mark.parametrize("name", ["mixed", "even"])
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_files_that_break_a_promise(mixed: Survey, tmp_path, suffix: str) -> None:
-    path = tmp_path / f"a.{suffix}"
-    for message, table in bad_files(mixed).items():
+def test_files_that_break_a_promise(request: pytest.FixtureRequest, name: str, tmp_path, suffix: str) -> None:
+    path, survey = tmp_path / f"a.{suffix}", request.getfixturevalue(name)
+    for message, table in bad_files(survey).items():
         (pq.write_table if suffix == "parquet" else write_arrow)(table, path)
         with pytest.raises(FormatError, match=message):
-            list(read_reports(path, mixed))
+            list(read_reports(path, survey))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_reports_of_a_wrong_length_are_rejected_one_by_one(
+    mixed: Survey, some_reports: np.ndarray, wire, tmp_path, suffix: str
+) -> None:
+    """On the wire a report is as long as its questions say: shorter, longer and empty ones are not counted."""
+    first, second = wire(some_reports[:2], mixed)
+    rows = [first, first[:-1], second + b"\0", b"", second, first + second]
+    schema = schema_of(mixed)
+    table = pa.table({"report": pa.array(rows, schema.field(0).type)}, schema=schema)
+    path = tmp_path / f"a.{suffix}"
+    (pq.write_table if suffix == "parquet" else write_arrow)(table, path)
+    seen: list[Rejected] = []
+    blocks = list(read_reports(path, mixed, on_rejected=seen.append))
+    assert np.array_equal(np.concatenate(blocks), some_reports[:2])
+    assert [(r.reason, r.where) for r in seen] == [
+        (Reason.SIZE, f"{path}, row {row}") for row in (2, 3, 4, 6)
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 def test_nulls_are_rejected_one_by_one(
-    mixed: Survey, some_reports: np.ndarray, tmp_path, suffix: str
+    mixed: Survey, some_reports: np.ndarray, wire, tmp_path, suffix: str
 ) -> None:
-    rows = [some_reports[0].tobytes(), None, some_reports[1].tobytes(), None]
+    first, second = wire(some_reports[:2], mixed)
+    rows = [first, None, second, None]
     schema = schema_of(mixed)
     nullable = pa.schema([schema.field(0).with_nullable(True)], metadata=schema.metadata)
     table = pa.table({"report": pa.array(rows, schema.field(0).type)}, schema=nullable)
@@ -132,7 +152,9 @@ def test_the_longest_report_fits(all_sent: Survey) -> None:
     from hdr4me.reports.json import encode
     from hdr4me.reports.report import Report
 
-    longest = Report(all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4)))
+    longest = Report(
+        all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4))
+    )
     assert 2 * len(encode(longest)) <= longest_line(all_sent)
 
 

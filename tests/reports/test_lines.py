@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.engines import Local
 from hdr4me.engines.spark_counts import count_batches, from_vector
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports import Reason, Rejected, Report
@@ -65,7 +64,7 @@ def test_a_line_is_the_same_in_a_file_and_in_a_column(
     path = tmp_path / "r.jsonl"
     path.write_bytes(good + b"\n" + line + b"\n" + good)
     in_file: list[Rejected] = []
-    tally = Local(threads=1).tally(path, mixed, on_rejected=in_file.append)
+    tally = Tally(mixed).add_file(path, on_rejected=in_file.append)
     raw = pa.array([good, line, good], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 3, raw.buffers())  # as Spark hands it over, UTF-8 or not
     column = pa.RecordBatch.from_arrays([text], names=["value"])
@@ -106,7 +105,7 @@ def test_rejected_lines_reach_their_handler_before_the_file_is_refused(mixed: Su
     path.write_bytes(b"x\n" * 5000)
     seen: list[Rejected] = []
     with pytest.raises(FormatError, match="none of its 5000 lines"):
-        Local(threads=2).tally(path, mixed, on_rejected=seen.append)
+        Tally(mixed).add_file(path, on_rejected=seen.append)
     assert len(seen) == 5000
 
 

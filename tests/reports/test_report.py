@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdr4me.channels import HeavySet
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError
 from hdr4me.reports import Reason, Rejected, Report, refuse
 from hdr4me.reports.report import fault, pack, unpack
-from hdr4me.survey import Survey
+from hdr4me.survey import Categorical, Question, Schema, Survey
 
 
 @pytest.mark.parametrize(
@@ -46,9 +49,29 @@ def test_faults(mixed: Survey, answers: Any, reason: Reason | None) -> None:
 
 def test_the_binary_form(mixed: Survey) -> None:
     report = Report(mixed.fingerprint, ((1, 1), (3, 1, 0, 1)))
-    data = report.to_bytes(mixed)
-    assert data == b"\x01\x00\x01\x00\x00\x03\x00\x01\x00\x01"
-    assert unpack(data, mixed) == report.answers
+    assert report.to_bytes(mixed) == b"\x01\x00\x01\x03\x00\x01\x00\x01"  # nothing is padded on the wire
+    in_memory = pack(report.answers, mixed)
+    assert in_memory == b"\x01\x00\x01\x00\x00\x03\x00\x01\x00\x01"
+    assert unpack(in_memory, mixed) == report.answers
+
+
+def test_wide_fields_stand_little_end_first() -> None:
+    """A set of 3 of 1000 categories: six bytes; no room for a second reading."""
+    channel = HeavySet("subset", 1.0, Subset(1000, 3), heaviest(1.0, Subset(1000, 3)))
+    survey = Survey.from_questions(
+        Schema([Categorical("town", range(1000))]),
+        epsilon=1.0,
+        n_sampled=1,
+        questions=[Question((0,), channel)],
+    )
+    data = Report(survey.fingerprint, ((0, 1, 258, 999),)).to_bytes(survey)
+    assert data == bytes([0, 0, 1, 0, 2, 1, 0xE7, 3])
+    assert unpack(data, survey) == ((0, 1, 258, 999),)
+    for numbers, reason in (((1, 1, 2), "code"), ((2, 1, 3), "code"), ((1, 2, 1000), "code")):
+        body = b"".join(x.to_bytes(2, "little") for x in numbers)
+        with pytest.raises(FormatError, match=reason):
+            unpack(b"\0\0" + body, survey)
+    assert fault(((0, 1, 2),), survey) is Reason.SIZE
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,21 @@ from scipy import stats
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate import fused
 from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.duchi import Duchi
+from hdr4me.mechanisms.laplace import Laplace
+from hdr4me.mechanisms.law import Parts, UniformMixture
 from hdr4me.simulation import aggregate
-from hdr4me.simulation.aggregate import simulate_sums
-from hdr4me.simulation.simulate import law_of, simulate, simulate_values
+from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, simulate_sums, way_of
+from hdr4me.simulation.laws import fused_law, law_of
+from hdr4me.simulation.simulate import simulate
+
+
+def simulate_values(mech, values, seed: int) -> np.ndarray:
+    """The reports themselves: each value is a dimension that one user reports, so its total is the report."""
+    return simulate(
+        mech, np.asarray(values).reshape(1, -1), seed=seed, n_sampled=np.size(values)
+    ).total.reshape(np.shape(values))
+
 
 NAMES = ["laplace", "scdf", "staircase", "duchi", "piecewise", "hybrid", "square_wave"]
 EPSILONS = [1e-6, 0.3, 1.0, 5.0, 40.0]
@@ -44,7 +56,7 @@ def test_sums_and_squares_have_the_right_moments(name: str, epsilon: float) -> N
     n, d = 20_000, 10
     mech = mechanism(name, epsilon=epsilon)
     values = np.random.default_rng(1).uniform(0, 1, (n, d))
-    found = simulate(mech, values, seed=5)
+    found = simulate(mech, values, n_sampled=values.shape[1], seed=5)
     mean, variance = mech.mean(values).sum(0), mech.variance(values).sum(0)
     assert (np.abs(found.total - mean) < 6 * np.sqrt(variance)).all()
     spread = found.squares.sum() / (mech.variance(values) + mech.mean(values) ** 2).sum()
@@ -63,19 +75,6 @@ def test_bits_do_not_depend_on_threads(name: str, n_sampled: int, monkeypatch: p
     for a, b in zip(one, three, strict=True):
         assert a.tobytes() == b.tobytes()
     assert one.total.tobytes() != simulate(mech, values, seed=10, n_sampled=n_sampled).total.tobytes()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sums_are_those_of_the_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "_CHUNK", 5_000)
-    mech = mechanism(name, epsilon=1.0)
-    values = np.random.default_rng(3).uniform(0, 1, (1_503, 21))
-    x = simulate_values(mech, values, seed=4, threads=2)
-    found = simulate(mech, values, seed=4)
-    # Sums of 1,503 doubles in another order: a few units of 1e-16 times √n.
-    assert np.allclose(found.total, x.sum(0), rtol=1e-12, atol=1e-9)
-    assert np.allclose(found.squares, (x**2).sum(0), rtol=1e-12)
-    assert found.n_reports.tolist() == [1503.0] * 21
 
 
 def test_sampled_users_spread_evenly() -> None:
@@ -111,8 +110,10 @@ def test_sampling_goes_on_where_words_run_out(monkeypatch: pytest.MonkeyPatch) -
 def test_single_precision_and_other_layouts_are_taken() -> None:
     mech = mechanism("piecewise", epsilon=1.0)
     values = np.random.default_rng(8).uniform(-1, 1, (300, 7)).astype(np.float32)
-    single = simulate(mech, values, seed=1).total
-    double = simulate(mech, np.asfortranarray(values.astype(np.float64)), seed=1).total
+    single = simulate(mech, values, seed=1, n_sampled=values.shape[1]).total
+    double = simulate(
+        mech, np.asfortranarray(values.astype(np.float64)), seed=1, n_sampled=values.shape[1]
+    ).total
     assert np.allclose(single, double, rtol=1e-6, atol=1e-4)
 
 
@@ -146,14 +147,130 @@ def test_shortcuts_have_the_law_of_the_sums(name: str) -> None:
     column = np.random.default_rng(4).uniform(0, 1, 25)
     values = np.tile(column, (4_000, 1)).T
     quick = simulate_sums(mech, values, np.random.default_rng(5))
-    plain = simulate(mech, values, seed=6).total
+    plain = simulate(mech, values, n_sampled=values.shape[1], seed=6).total
     assert stats.ks_2samp(quick, plain).pvalue > 1e-4
 
 
-def test_shortcuts_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(aggregate, "simulate")
+def test_one_rule_decides_whether_a_shortcut_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between .08 and .25 of band reports the sums and the reproduction used to disagree; both ask `way_of`."""
     values, rng = np.zeros((10, 2)), np.random.default_rng(1)
-    for name in ("laplace", "piecewise", "square_wave"):
-        assert simulate_sums(mechanism(name, epsilon=0.1), values, rng).shape == (2,)
-    with pytest.raises(NameError):
-        simulate_sums(mechanism("piecewise", epsilon=4.0), values, rng)
+    monkeypatch.delattr(aggregate, "simulate")
+    for name, epsilon, way in [
+        ("laplace", 4.0, GAMMA),
+        ("piecewise", 0.1, SKIPPING),
+        ("square_wave", 0.1, SKIPPING),
+        ("piecewise", 0.3, DIRECT),  # 14 % of the reports depend on the value
+        ("piecewise", 4.0, DIRECT),
+        ("hybrid", 0.1, DIRECT),
+        ("duchi", 0.1, DIRECT),
+    ]:
+        mech = mechanism(name, epsilon=epsilon)
+        assert way_of(mech) == way
+        if way == DIRECT:
+            with pytest.raises(NameError):
+                simulate_sums(mech, values, rng)
+        else:
+            assert simulate_sums(mech, values, rng).shape == (2,)
+
+
+class ThreeOutputs(UniformMixture):
+    """Zhao et al. 2020: −C, 0 or C; the probability of 0 depends on |t|, which two values of t cannot show."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon, self.name = epsilon, "three outputs"
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-self.bound, self.bound)
+
+    @property
+    def bound(self) -> float:
+        e, a = np.exp(self.epsilon), self.zero
+        return float((e + 1) / ((e - 1) * (1 - a / e)))
+
+    @property
+    def zero(self) -> float:
+        return 0.4
+
+    def parts(self, t: np.ndarray) -> Parts:
+        e, a = np.exp(self.epsilon), self.zero
+        size = np.abs(t)
+        middle = a + (a / e - a) * size
+        far = (1 - a) / 2 + ((e - a) / (e * (e + 1)) - (1 - a) / 2) * size  # P(−C) for t > 0
+        near = 1 - middle - far
+        c = (1 - a / e) * (e - 1) / (e + 1)
+        reach = 1 / c
+        up, down = np.where(t >= 0, near, far), np.where(t >= 0, far, near)
+        mean = self.mean(t)
+        return Parts(
+            np.stack([down, middle, up]),
+            np.stack([-reach - mean, -mean, reach - mean]),
+            np.zeros((3, *t.shape)),
+        )
+
+
+def test_a_law_that_depends_on_the_size_of_t_is_drawn_by_its_own_sample() -> None:
+    """Read at t = 0 and 1 alone, the variance came out at half of the law's; 5 standard errors, seeded."""
+    mech = ThreeOutputs(1.0)
+    assert fused_law(mech) is None
+    values = np.full((200_000, 2), -0.8)
+    found = simulate(mech, values, n_sampled=values.shape[1], seed=3)
+    variance = found.squares / found.n_reports - found.mean**2
+    law = float(mech.variance(-0.8))
+    # t* is bounded by `bound`, so the squares' standard deviation is at most bound²/2.
+    assert np.abs(variance - law).max() < 5 * mech.bound**2 / 2 / np.sqrt(len(values)) + 0.02
+    assert np.abs(found.mean + 0.8).max() < 5 * np.sqrt(law / len(values))
+    again = simulate(mech, values, n_sampled=values.shape[1], seed=3, threads=2)
+    assert again.total.tobytes() == found.total.tobytes()
+
+
+def test_the_slow_path_samples_m_of_d() -> None:
+    """Each user is in m of d dimensions, and each dimension's count is binomial (chi-square at 1e-6)."""
+    n, d, m = 20_000, 8, 3
+    values = np.tile(np.linspace(-1, 1, d), (n, 1))
+    found = simulate(ThreeOutputs(2.0), values, seed=6, n_sampled=m)
+    assert found.n_reports.sum() == n * m
+    statistic = ((found.n_reports - n * m / d) ** 2 / (n * m / d)).sum() / (1 - m / d) * (d - 1) / d
+    assert stats.chi2(d - 1).sf(statistic) > 1e-6
+    spread = ThreeOutputs(2.0).variance(values[0])
+    assert np.abs((found.mean - values[0]) / np.sqrt(spread / found.n_reports)).max() < 6
+
+
+class Doubled(Laplace):
+    """A subclass that draws other noise than its parent."""
+
+    def noise_sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return 2 * rng.laplace(0.0, self.scale, shape)
+
+
+def test_a_subclass_with_its_own_noise_is_not_taken_for_its_parent() -> None:
+    """The variance is four times Laplace's: 6 standard errors of a mean of squares of kurtosis 6, seeded."""
+    mech = Doubled(epsilon=1.0)
+    assert fused_law(mech) is None
+    assert way_of(mech) == DIRECT
+    found = simulate(mech, np.zeros((50_000, 1)), seed=1)
+    assert abs(found.squares[0] / 50_000 / 32 - 1) < 6 * np.sqrt(5 / 50_000)
+
+
+def test_a_mixture_whose_domain_lacks_zero_and_one_is_drawn_too() -> None:
+    class Shifted(Duchi):
+        domain = (-1.0, 0.5)
+
+    assert fused_law(Shifted(epsilon=1.0)) is None
+    found = simulate(Shifted(epsilon=1.0), np.full((20_000, 1), -0.5), seed=1)
+    # Var = C² − t² = 4.43: 6 standard errors of the mean are 0.09.
+    assert abs(found.mean[0] + 0.5) < 0.09
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 0.01, 1.0, 40.0, 700.0, 5000.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_law_of_the_paper_is_fused(name: str, epsilon: float) -> None:
+    """The comparison on a grid must not refuse a right law for its rounding."""
+    assert fused_law(mechanism(name, epsilon=epsilon)) is not None
+
+
+def test_what_has_no_law_for_the_kernel_is_refused_in_words() -> None:
+    with pytest.raises(InvalidInput, match="no law that the fused kernel can draw"):
+        law_of(ThreeOutputs(1.0))
+    with pytest.raises(InvalidInput, match="a continuous mechanism, such as"):
+        simulate("piecewise", np.zeros((2, 2)), seed=1)  # type: ignore[arg-type]

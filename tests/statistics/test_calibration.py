@@ -59,11 +59,9 @@ def test_numeric_mechanisms(simulate, name: str, sampled: str) -> None:
     rng = np.random.default_rng(2026)
     tally.add_block(simulate(survey, n, lambda j, users: base[(users + 7 * j) % ANSWERS], rng))
     answer = tally.estimate()
-    decode = np.array(survey.randomizers[0].decode)
-    step = (
-        (decode[1] - decode[0]) / answer.n_answers / answer.scaled_standard_error if len(decode) == 2 else 0.0
-    )
-    check((answer.scaled_mean - base.mean()) / answer.scaled_standard_error, answer.n_answers, step)
+    decode = np.array(survey.channels[0].decoders["value"])  # type: ignore[attr-defined]
+    step = (decode[1] - decode[0]) / answer.n_answers / answer.scaled_error if len(decode) == 2 else 0.0
+    check((answer.scaled_value - base.mean()) / answer.scaled_error, answer.n_answers, step)
 
 
 @pytest.mark.parametrize("sampled", ["one", "all"])
@@ -83,11 +81,13 @@ def test_categorical_mechanisms(simulate, name: str, sampled: str) -> None:
         simulate(survey, n, lambda j, users: base[(users + 7 * j) % ANSWERS], rng)
     )
     answer = tally.estimate()
-    found = [answer.frequencies(f"x{j}") for j in range(d)]
-    z = np.array([(f.frequency[j % 4] - truth[j % 4]) / f.standard_error[j % 4] for j, f in enumerate(found)])
-    errors = np.array([f.standard_error[j % 4] for j, f in enumerate(found)])
-    answers = np.array([f.n_answers for f in found])
-    decode = survey.randomizers[0].decode
+    every = np.arange(d)
+    value, errors, answers = (
+        array.reshape(d, 4)[every, every % 4]
+        for array in (answer.value, answer.standard_error, answer.n_answers)
+    )
+    z = (value - truth[every % 4]) / errors
+    decode = survey.channels[0].decode  # type: ignore[attr-defined]
     check(z, answers, abs(decode[1] - decode[0]) / answers / errors if len(decode) == 2 else 0.0)
 
 
@@ -102,7 +102,7 @@ def test_duchi_errs_on_the_safe_side(simulate) -> None:
     rng = np.random.default_rng(4)
     block = simulate(survey, ANSWERS, lambda j, users: base[(users + 7 * j) % ANSWERS], rng)
     answer = Tally(survey).add_block(block).estimate()
-    z = (answer.scaled_mean - base.mean()) / answer.scaled_standard_error
+    z = (answer.scaled_value - base.mean()) / answer.scaled_error
     c2 = 1 / math.tanh(0.75) ** 2
     expected = math.sqrt((c2 - np.mean(base**2)) / (c2 - base.mean() ** 2))
     assert expected < 0.97

@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.statistics.calibrate import value_moments
 from hdr4me.statistics.moments import Moments
-from hdr4me.survey import Randomizer, Survey
+from hdr4me.survey import Survey
 
 ONE = 1 << 32
 
 
 def test_squares_and_noise_at_every_value(mixed: Survey) -> None:
     """Between two levels ḡ exceeds t² by the variance of rounding, f(1 − f)Δ², which is at most `rounding`."""
-    moments = Moments(mixed.randomizers[0])
+    table = mixed.channels[0]
+    assert isinstance(table, Table)
+    moments = Moments(table)
     assert moments.decoders is not None
     g, h = moments.decoders
     t = np.linspace(-1, 1, 1001)
-    square = np.interp(t, mixed.randomizers[0].levels, moments.probabilities @ g)
+    square = np.interp(t, table.targets["value"], moments.probabilities @ g)
     f = (t + 1) * 2 % 1
     assert square == pytest.approx(t**2 + f * (1 - f) * 0.25, abs=1e-12)
     assert (f * (1 - f) * 0.25).max() == pytest.approx(moments.rounding)
@@ -27,7 +30,9 @@ def test_squares_and_noise_at_every_value(mixed: Survey) -> None:
 
 def test_constant_noise_is_not_estimated(mixed: Survey) -> None:
     """The coin's rows have the same variance: h is that number, whatever is reported."""
-    moments = Moments(mixed.randomizers[1])
+    coin = mixed.channels[1]
+    assert isinstance(coin, Table)
+    moments = Moments(coin)
     assert moments.decoders is not None
     assert moments.decoders[1] == pytest.approx([3.0, 3.0])
 
@@ -35,7 +40,7 @@ def test_constant_noise_is_not_estimated(mixed: Survey) -> None:
 def test_cells_that_cannot_tell() -> None:
     """Three levels, two cells: the mean comes through, nothing else could; the error is s²/r."""
     rows = tuple((ONE // 2 - k * ONE // 8, ONE // 2 + k * ONE // 8) for k in (-1, 0, 1))
-    moments = Moments(Randomizer("line", 1.0, "value", (-4.0, 4.0), rows))
+    moments = Moments(Table("line", 1.0, {"value": (-4.0, 4.0)}, rows))
     assert moments.decoders is None
     mean, variance = value_moments(np.array([[45, 55], [20, 80]]), 100, moments)
     assert mean == pytest.approx([0.4, 2.4])
@@ -47,12 +52,14 @@ def test_cells_that_cannot_tell() -> None:
 def test_a_cell_that_is_never_reported() -> None:
     """A column of zeros is allowed; it is given no weight."""
     rows = ((3 * ONE // 4, 0, ONE // 4), (ONE // 4, 0, 3 * ONE // 4))
-    decoders = Moments(Randomizer("gap", 1.1, "value", (-2.0, 7.0, 2.0), rows)).decoders
+    decoders = Moments(Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows)).decoders
     assert decoders is not None
     assert decoders[0] == pytest.approx([1, 0, 1], abs=1e-12)
 
 
-def test_row_variances(mixed: Survey) -> None:
-    choice, bits = Moments(mixed.randomizers[2]), Moments(mixed.randomizers[3])
-    assert choice.row_variances == pytest.approx([0.125 * 0.875 * 4, 0.625 * 0.375 * 4])
-    assert bits.row_variances == pytest.approx([0.1875 * 16, 0.25 * 16])
+def test_variances_of_categories(mixed: Survey) -> None:
+    choice, bits = mixed.channels[2:]
+    assert isinstance(choice, HeavySet)
+    assert isinstance(bits, Entries)
+    assert choice.indicator_variances == pytest.approx((0.125 * 0.875 * 4, 0.625 * 0.375 * 4))
+    assert bits.indicator_variances == pytest.approx((0.1875 * 16, 0.25 * 16))

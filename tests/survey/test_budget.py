@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
-from hdr4me.survey import Numeric, Randomizer, Schema, Survey
+from hdr4me.survey import Numeric, Question, Schema, Survey
 from hdr4me.survey.budget import split_budget
 
 
@@ -26,7 +27,10 @@ def test_the_rows_of_all_tables_are_bounded() -> None:
     half = 1 << 31
     levels = [2 * i / 254 - 1 for i in range(255)]
     exact = tuple((half - round(level * half / 2), half + round(level * half / 2)) for level in levels)
-    table = Randomizer("line", 1.1, "value", (-2.0, 2.0), exact)
-    schema = Schema([Numeric("x", 0, 1)])
+    schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(261)])
+    tables = [Table(f"line {j}", 1.1, {"value": (-2.0, 2.0)}, exact) for j in range(261)]
+    questions = [Question((j,), table) for j, table in enumerate(tables)]
     with pytest.raises(InvalidInput, match="66555 rows in all: at most 65536"):
-        Survey.from_tables(schema, epsilon=1.1, n_sampled=1, randomizers=(table,) * 261, assignment=(0,))
+        Survey.from_questions(schema, epsilon=1.1, n_sampled=1, questions=questions)
+    shared = [Question((j,), tables[0]) for j in range(261)]
+    assert Survey.from_questions(schema, epsilon=1.1, n_sampled=1, questions=shared)

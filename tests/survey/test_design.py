@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 
+from hdr4me.channels import Channel, HeavySet
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.categorical import categorical_choice, grr, oue, subset_selection
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
-from hdr4me.survey.design import categorical_choice
 
 SCHEMA = Schema(
     [
@@ -23,11 +25,17 @@ SCHEMA = Schema(
 )
 
 
-def test_tables_are_shared() -> None:
+def channel_of(survey: Survey, name: str) -> Channel:
+    return survey.questions[survey.question_of(name)].channel
+
+
+def test_channels_are_shared() -> None:
     survey = Survey(SCHEMA, epsilon=1.0, mechanism="duchi")
-    assert survey.assignment == (0, 1, 0, 2, 1)
-    assert [table.kind for table in survey.randomizers] == ["value", "category", "entries"]
-    assert [survey.n_codes(j) for j in range(5)] == [1, 1, 1, 40, 1]
+    numbers = [survey.channels.index(question.channel) for question in survey.questions]
+    assert numbers == [0, 1, 0, 2, 1]
+    assert [channel.kind for channel in survey.channels] == ["table", "heavy_set", "heavy_set"]
+    assert [channel.mechanism for channel in survey.channels] == ["duchi", "grr", "subset"]
+    assert [len(question.channel.fields) for question in survey.questions] == [1, 1, 1, 11, 1]
     assert Survey.from_json(survey.to_json()) == survey
 
 
@@ -37,15 +45,21 @@ def test_tables_are_shared() -> None:
 def test_every_mechanism_can_be_deployed(name: str) -> None:
     survey = Survey(SCHEMA, epsilon=2.0, mechanism=name, n_sampled=2)
     assert Survey.from_json(survey.to_json()) == survey
-    assert all(table.epsilon <= 1.0 for table in survey.randomizers)
+    assert all(channel.epsilon <= 1.0 for channel in survey.channels)
 
 
 @pytest.mark.parametrize(
-    ("categorical", "kinds"), [("grr", {"category"}), ("oue", {"entries"}), ("histogram", {"entries"})]
+    ("categorical", "kinds"),
+    [
+        ("grr", {"grr"}),
+        ("subset", {"grr", "subset"}),
+        ("oue", {"oue"}),
+        ("histogram", {"histogram-piecewise"}),
+    ],
 )
 def test_a_categorical_mechanism_can_be_asked_for(categorical: str, kinds: set[str]) -> None:
     survey = Survey(SCHEMA, epsilon=2.0, mechanism="piecewise", categorical=categorical)
-    assert {survey.randomizer(j).kind for j in (1, 3, 4)} == kinds
+    assert {channel_of(survey, name).mechanism for name in ("smoker", "town", "owner")} == kinds
     assert Survey.from_json(survey.to_json()) == survey
 
 
@@ -57,7 +71,7 @@ def test_the_same_question_gives_the_same_fingerprint() -> None:
 def test_a_mechanism_object_can_be_given() -> None:
     made = mechanism("staircase", epsilon=0.5, variant="variance")
     survey = Survey(SCHEMA, epsilon=1.0, mechanism=made, n_sampled=2, categorical="histogram")
-    assert survey.randomizers[0].epsilon == 0.5
+    assert survey.channels[0].epsilon == 0.5
 
 
 @pytest.mark.parametrize(
@@ -69,25 +83,56 @@ def test_a_mechanism_object_can_be_given() -> None:
         {"mechanism": "square-wave"},
         {"epsilon": 0.0},
         {"n_sampled": 6},
-        {"schema": Schema([Categorical("x", [str(i) for i in range(300)])]), "categorical": "grr"},
+        {"weights": {"nobody": 2}},
+        {"weights": {"age": 0}},
+        {"weights": {"age": 2}, "n_sampled": 2},
     ],
 )
 def test_what_is_not_allowed(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match=r" = .* is not (allowed|known): |weights that differ"):
         Survey(**{"schema": SCHEMA, "epsilon": 1.0, **change})
 
 
 def test_a_mechanism_that_spends_too_much_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"spends 1\.0 on each of 2 values"):
+    with pytest.raises(InvalidInput, match=r"spends 1\.0 on each of 2 answers"):
         Survey(SCHEMA, epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0), n_sampled=2)
 
 
-def test_the_choice_is_the_smaller_variance() -> None:
-    """GRR: (v − 2 + e^ε)/(e^ε − 1)²; OUE: 4e^ε/(e^ε − 1)²; beyond 256 categories only OUE has room."""
-    for epsilon in (0.1, 1.0, 3.0):
-        for v in range(2, 100):
-            grr = v - 2 + math.exp(epsilon)
-            assert categorical_choice(epsilon, v) == ("grr" if grr < 4 * math.exp(epsilon) else "oue")
-    assert categorical_choice(8.0, 256) == "grr"
-    assert categorical_choice(8.0, 257) == "oue"
+def total_error(channel: HeavySet) -> float:
+    """n·E‖f̂ − f‖² from the variances of one report about each category."""
+    absent, present = channel.indicator_variances
+    return (channel.n_counters - 1) * absent + present
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 3.0, 5.0])
+def test_the_choice_is_the_best_of_all_sizes(epsilon: float) -> None:
+    """Every size of sets is tried: none has a smaller error; sets of one are called by their name, GRR."""
+    for v in (2, 3, 4, 5, 8, 16, 30, 60):
+        chosen = subset_selection(epsilon, v)
+        others = []
+        for w in range(1, v):
+            family = Subset(v, w)
+            others.append(total_error(HeavySet("subset", epsilon, family, heaviest(epsilon, family))))
+        assert total_error(chosen) <= min(others) * (1 + 1e-6)
+        size = chosen.per_report
+        assert chosen.mechanism == categorical_choice(epsilon, v) == ("grr" if size == 1 else "subset")
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+def test_subset_selection_beats_what_there_was_before(epsilon: float) -> None:
+    """GRR and OUE, by their own tables: never a larger error, and a smaller one from a few categories on."""
+    for v in (2, 4, 10, 40, 200):
+        found = total_error(subset_selection(epsilon, v))
+        absent, present = grr(epsilon, v).channel().indicator_variances  # type: ignore[attr-defined]
+        assert found <= ((v - 1) * absent + present) * (1 + 1e-6)
+        absent, present = oue(epsilon).channel(v).indicator_variances  # type: ignore[attr-defined]
+        assert found < (v - 1) * absent + present
+
+
+def test_many_categories_and_large_budgets() -> None:
+    assert categorical_choice(8.0, 256) == categorical_choice(8.0, 257) == "grr"
+    assert categorical_choice(1.0, 257) == "subset"
     assert categorical_choice(5000.0, 3) == "grr"
+    survey = Survey(Schema([Categorical("x", [str(i) for i in range(300)])]), epsilon=8.0)
+    assert survey.channels[0].mechanism == "grr"
+    assert (survey.report_size, survey.byte_wise) == (4, False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema
-from hdr4me.survey.schema import label
+from hdr4me.survey.dimensions import MAX_CATEGORIES, label
 
 
 def test_the_default_is_the_middle_or_the_first() -> None:
@@ -60,7 +60,7 @@ def test_a_range_must_be_finite_and_hold_its_default(low: object, high: object, 
         (["a", "\ud800"], None),
         (["a", "b"], "c"),
         (["a", "b"], 1.5),
-        ([str(i) for i in range(65537)], None),
+        ([str(i) for i in range(MAX_CATEGORIES + 1)], None),
     ],
 )
 def test_categories_must_be_distinct_strings(categories: object, default: object) -> None:

@@ -8,12 +8,13 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.survey import Numeric, Randomizer, Schema, Survey
+from hdr4me.survey import Numeric, Question, Schema, Survey
 from hdr4me.survey.canonical import fingerprint
 
 
@@ -25,10 +26,13 @@ def tampered(survey: Survey, change: dict[str, Any], *, signed: bool = True) -> 
 
 
 def test_sizes(mixed: Survey, all_sent: Survey) -> None:
-    assert [mixed.n_codes(j) for j in range(4)] == [1, 1, 1, 3]
-    assert (mixed.code_width, mixed.slot_size, mixed.report_size) == (3, 5, 10)
+    assert [len(question.channel.fields) for question in mixed.questions] == [1, 1, 1, 3]
+    assert [mixed.question_of(name) for name in mixed.schema.names] == [0, 1, 2, 3]
+    assert (mixed.slot_size, mixed.report_size) == (5, 10)
     assert all_sent.report_size == 20
-    assert mixed.epsilon_per_value == 6.0
+    assert mixed.epsilon_per_answer == 6.0
+    assert mixed.byte_wise
+    assert not mixed.fixed_size  # a slot on the wire has three bytes, or five
 
 
 def test_round_trip(mixed: Survey, tmp_path) -> None:
@@ -36,14 +40,14 @@ def test_round_trip(mixed: Survey, tmp_path) -> None:
     again = Survey.load(tmp_path / "s.json")
     assert again == mixed
     assert hash(again) == hash(mixed)
-    assert again.randomizers == mixed.randomizers
+    assert again.questions == mixed.questions
     assert again.schema == mixed.schema
     assert again.to_json() == mixed.to_json()
 
 
 def test_the_fingerprint_is_pinned(mixed: Survey) -> None:
     """A change of this number is a change of the format: raise the version."""
-    assert mixed.fingerprint == "447bde4985e6e06009d3aae8ed0a1c89f602e9f550c1fa601e2ec3cffb309194"
+    assert mixed.fingerprint == "c3683d246576c5213243f6dd601f7e1beb6ae0fb1f9f5d4decedac20d06495d1"
 
 
 def test_any_change_changes_the_fingerprint(mixed: Survey, other: Survey, all_sent: Survey) -> None:
@@ -62,9 +66,14 @@ def test_a_changed_document_is_noticed(mixed: Survey) -> None:
     assert Survey.from_json(tampered(mixed, {"name": "mine"})).name == "mine"
 
 
-def first_randomizer(survey: Survey, **change: Any) -> dict[str, Any]:
-    randomizers = json.loads(survey.to_json())["randomizers"]
-    return {"randomizers": [{**randomizers[0], **change}, *randomizers[1:]]}
+def first_channel(survey: Survey, **change: Any) -> dict[str, Any]:
+    channels = json.loads(survey.to_json())["channels"]
+    return {"channels": [{**channels[0], **change}, *channels[1:]]}
+
+
+def first_question(survey: Survey, **change: Any) -> dict[str, Any]:
+    questions = json.loads(survey.to_json())["questions"]
+    return {"questions": [{**questions[0], **change}, *questions[1:]]}
 
 
 def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
@@ -76,14 +85,15 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
     ("change", "message"),
     [
         ({"format": "x"}, "format"),
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3: this program reads versions 1 and 2"),
+        ({"version": 1}, "fields missing or unknown"),
         ({"version": True}, "version True"),
         ({"extra": 1}, "'extra'"),
-        ({"bits": 16}, "bits"),
+        ({"bits": 32}, "'bits'"),
         ({"epsilon": 0}, "epsilon = 0"),
         ({"epsilon": "1"}, "epsilon = '1'"),
         ({"epsilon": 1e9}, "epsilon"),
-        ({"epsilon": 1.0}, "'three' spends 0.85 on each of 2 values"),
+        ({"epsilon": 1.0}, "'three' spends 0.85 on each of 2 answers"),
         ({"epsilon": None}, "epsilon = None"),
         ({"n_sampled": 0}, "n_sampled = 0"),
         ({"n_sampled": 5}, "n_sampled = 5"),
@@ -91,10 +101,14 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
         ({"n_sampled": True}, "n_sampled = True"),
         ({"name": 3}, "name = 3"),
         ({"dimensions": 3}, "dimensions"),
-        ({"dimensions": [3]}, "dimensions"),
+        ({"dimensions": [3]}, "a dimension must be an object, not 3"),
         ({"dimensions": []}, "0 dimensions"),
-        ({"randomizers": {}}, "randomizers"),
-        ({"randomizers": []}, "does not exist"),
+        ({"channels": {}}, "channels are lists"),
+        ({"channels": []}, "does not exist"),
+        ({"channels": [3]}, "an object with a kind"),
+        ({"questions": {}}, "questions and channels are lists"),
+        ({"questions": []}, "used by no question"),
+        ({"questions": [3]}, "a question is an object"),
     ],
 )
 def test_wrong_documents(mixed: Survey, change: dict[str, Any], message: str) -> None:
@@ -105,17 +119,36 @@ def test_wrong_documents(mixed: Survey, change: dict[str, Any], message: str) ->
 
 def test_wrong_dimensions_and_tables(mixed: Survey) -> None:
     for change, message in [
-        (first_dimension(mixed, randomizer=9), "randomizer = 9 does not exist"),
-        (first_dimension(mixed, randomizer=None), "does not exist"),
-        (first_dimension(mixed, randomizer=2), "cannot use randomizer 'choice'"),
+        (first_question(mixed, channel=9), "channel = 9 does not exist"),
+        (first_question(mixed, channel=-1), "channel = -1 does not exist"),
+        (first_question(mixed, channel=None), "does not exist"),
+        (first_question(mixed, channel=True), "does not exist"),
+        (first_question(mixed, channel=1), "used by no question"),
+        (first_question(mixed, dimensions=[2]), "every dimension must be in one question"),
+        (first_question(mixed, dimensions=[7]), "a dimension that the schema does not have"),
+        (first_question(mixed, dimensions=[-1]), "a dimension that the schema does not have"),
+        (first_question(mixed, dimensions=[]), "list of whole numbers"),
+        (first_question(mixed, dimensions=[0.0]), "list of whole numbers"),
+        (first_question(mixed, dimensions=0), "list of whole numbers"),
+        (first_question(mixed, weight=2), "weights that differ need n_sampled = 1"),
+        (first_question(mixed, weight=0), "weight = 0 is not allowed"),
+        (first_question(mixed, weight=1.5), "weight = 1.5 is not allowed"),
+        (first_question(mixed, more=2), "a question is an object"),
+        (first_dimension(mixed, categories=["a", "b"]), "has fields"),
+        (
+            first_dimension(mixed, optional=True),
+            "cannot use channel 'three', which takes a number of 5 inputs",
+        ),
         (first_dimension(mixed, low=200), "low = 200"),
         (first_dimension(mixed, name="pet"), "'pet' appears twice"),
-        (first_randomizer(mixed, epsilon=0.8), "leaks a factor of 2.33"),
-        (first_randomizer(mixed, decode=[0, 0, 1]), "not unbiased"),
-        (first_randomizer(mixed, weights=[[1]]), "1 rows"),
+        (first_channel(mixed, epsilon=0.8), "leaks a factor of 2.33"),
+        (first_channel(mixed, decoders={"value": [0, 0, 1]}), "not unbiased"),
+        (first_channel(mixed, weights=[[1]]), "1 rows"),
+        (first_channel(mixed, kind="value"), "channel of kind 'value': known are table, entries, heavy_set"),
     ]:
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=message) as caught:
             Survey.from_json(tampered(mixed, change))
+        assert "\n" not in str(caught.value)
 
 
 def test_a_table_that_leaks_one_part_in_four_billion_is_refused(mixed: Survey) -> None:
@@ -124,19 +157,18 @@ def test_a_table_that_leaks_one_part_in_four_billion_is_refused(mixed: Survey) -
     below = math.log(3)
     while Fraction(below) and not _leaks(below):
         below = math.nextafter(below, 0.0)
-    document["randomizers"][1]["epsilon"] = below
+    document["channels"][1]["epsilon"] = below
     document["fingerprint"] = fingerprint(document)
     with pytest.raises(FormatError, match="leaks a factor of 3"):
         Survey.from_json(json.dumps(document))
-    document["randomizers"][1]["epsilon"] = math.nextafter(math.log(3), math.inf)
+    document["channels"][1]["epsilon"] = math.nextafter(math.log(3), math.inf)
     document["fingerprint"] = fingerprint(document)
     assert Survey.from_json(json.dumps(document))
 
 
 def _leaks(epsilon: float) -> bool:
-    from hdr4me.channels.proof import exp_upper
-
-    return exp_upper(epsilon) < 3
+    with mpmath.workdps(60):
+        return bool(mpmath.exp(epsilon) < 3)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +199,11 @@ def test_a_tampered_file_names_both_fingerprints(mixed: Survey, tmp_path) -> Non
         {"epsilon": 10**400},
         {"n_sampled": 2.0},
         {"name": "\ud800"},
-        {"assignment": (0, 1)},
-        {"assignment": (0, 1, 3, 3, 3)},
-        {"assignment": (0, 1, 0, 3)},
+        {"questions": (0, 1)},
+        {"questions": (0, 1, 3, 3, 3)},
+        {"questions": (0, 1, 0, 3)},
+        {"questions": (3, 2, 1, 0)},
+        {"questions": ()},
     ],
 )
 def test_wrong_parts(mixed: Survey, change: dict[str, Any]) -> None:
@@ -177,11 +211,12 @@ def test_wrong_parts(mixed: Survey, change: dict[str, Any]) -> None:
         "schema": mixed.schema,
         "epsilon": 12.0,
         "n_sampled": 2,
-        "randomizers": mixed.randomizers,
-        "assignment": (0, 1, 2, 3),
+        "questions": (0, 1, 2, 3),
+        **change,
     }
+    questions = [mixed.questions[q] for q in parts.pop("questions")]  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput):
-        Survey.from_tables(**{**parts, **change})  # type: ignore[arg-type]
+        Survey.from_questions(**parts, questions=questions)  # type: ignore[arg-type]
 
 
 def test_a_survey_cannot_be_changed(mixed: Survey) -> None:
@@ -198,12 +233,11 @@ def test_mutated_documents_never_crash(mixed: Survey, data: st.DataObject) -> No
         assert Survey.from_json(bytes(text)) == mixed
 
 
-def test_shared_tables(mixed: Survey) -> None:
-    table: Randomizer = mixed.randomizers[0]
+def test_shared_channels(mixed: Survey) -> None:
     schema = Schema([Numeric(f"x{j}", 0, 1) for j in range(300)])
-    survey = Survey.from_tables(
-        schema, epsilon=0.85, n_sampled=1, randomizers=(table,), assignment=(0,) * 300
-    )
+    questions = [Question((j,), mixed.channels[0]) for j in range(300)]
+    survey = Survey.from_questions(schema, epsilon=0.85, n_sampled=1, questions=questions)
+    assert len(survey.channels) == len(json.loads(survey.to_json())["channels"]) == 1
     assert survey.report_size == 3
     assert len(survey.to_json()) < 50_000
 

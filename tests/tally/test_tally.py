@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from hdr4me.client import Client
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.reports import Quarantine, Reason, Rejected, Report, refuse, write_reports
+from hdr4me.reports.arrow import schema_of
 from hdr4me.reports.report import fault, unpack
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -29,11 +32,11 @@ def block(*rows: bytes) -> np.ndarray:
 
 def test_the_layout(mixed: Survey) -> None:
     layout = Tally(mixed).layout
-    assert layout.offsets.tolist() == [0, 3, 5, 9]
+    assert layout.offsets.tolist() == [0, 3, 5, 9, 15]
     assert layout.entries.tolist() == [1, 1, 1, 3]
     assert layout.cells.tolist() == [3, 2, 4, 2]
     assert layout.size == 15
-    assert layout.starts.tolist() == [0, 3, 5, 9, 11, 13]
+    assert [len(layout.of_question(np.zeros(15, np.int64), q)) for q in range(4)] == [3, 2, 4, 6]
 
 
 def test_one_report_counts_where_it_should(mixed: Survey) -> None:
@@ -145,9 +148,10 @@ def test_the_kernel_agrees_with_the_reference(mixed: Survey, row: bytes) -> None
     slots = [row[:5], row[5:]]
     dims = [int.from_bytes(slot[:2], "little") for slot in slots]
     if max(dims) < 4:
-        answers = [(j, *slot[2 : 2 + mixed.n_codes(j)]) for j, slot in zip(dims, slots, strict=True)]
+        ends = [2 + mixed.questions[j].channel.wire_size for j in dims]
+        answers = [(j, *slot[2:end]) for j, slot, end in zip(dims, slots, ends, strict=True)]
         reason = fault(answers, mixed)
-        padded = any(any(slot[2 + mixed.n_codes(j) :]) for j, slot in zip(dims, slots, strict=True))
+        padded = any(any(slot[end:]) for slot, end in zip(slots, ends, strict=True))
         assert (tally.n_reports == 1) == (reason is None and not padded)
         if not padded and reason is not None:
             assert tally.rejected == {reason.text: 1}
@@ -163,18 +167,41 @@ def test_a_block_has_the_survey_s_shape(mixed: Survey, shape: tuple[int, ...]) -
         Tally(mixed).add_block(np.zeros((1, 10), np.int32))  # type: ignore[arg-type]
 
 
-def test_a_file_with_bad_rows(mixed: Survey, some_reports: np.ndarray, tmp_path) -> None:
+def test_a_file_with_bad_rows(even: Survey, simulate, tmp_path) -> None:
     path, bad = tmp_path / "a.parquet", tmp_path / "bad.jsonl"
-    with write_reports(path, mixed) as writer:
-        writer.write(np.concatenate([some_reports, block(*BAD.values())]))
+    good = simulate(even, 1000, lambda j, users: np.zeros(len(users)), np.random.default_rng(3))
+    rows = block(b"\0\0\0\3\0\0", b"\1\0\0\1\0\0", b"\0\0\0\1\0\2")
+    reasons = {"unknown dimension", "dimensions not distinct and increasing", "code out of support"}
+    with write_reports(path, even) as writer:
+        writer.write(np.concatenate([good, rows]))
     with Quarantine(bad) as quarantine:
-        tally = Tally(mixed).add_file(path, on_rejected=quarantine)
+        tally = Tally(even).add_file(path, on_rejected=quarantine)
     assert tally.n_reports == 1000
-    assert tally.rejected == dict.fromkeys(sorted(BAD), 1)
-    assert bad.read_text().count("\n") == quarantine.n_written == 4
+    assert tally.rejected == dict.fromkeys(sorted(reasons), 1)
+    assert bad.read_text().count("\n") == quarantine.n_written == 3
     assert f"{path}, row 1001" in bad.read_text()
     with pytest.raises(FormatError, match="row 1001: unknown dimension"):
-        Tally(mixed).add_file(path, on_rejected=refuse)
+        Tally(even).add_file(path, on_rejected=refuse)
+
+
+def test_a_file_of_reports_of_different_sizes_with_bad_rows(
+    mixed: Survey, some_reports: np.ndarray, wire, tmp_path
+) -> None:
+    """Without padding there are no trailing bytes: what is too long or too short has a wrong number of codes."""
+    rows = {
+        "unknown dimension": b"\4\0\5\0",
+        "dimensions not distinct and increasing": b"\1\0\0\1\0\0",
+        "code out of support": b"\1\0\2\3\0\1\0\1",
+        "wrong number of answers or codes": b"\1\0\1\3\0\1\0",
+    }
+    schema = schema_of(mixed)
+    column = pa.array([*wire(some_reports[:20], mixed), *rows.values()], schema.field(0).type)
+    pq.write_table(pa.table({"report": column}, schema=schema), tmp_path / "a.parquet")
+    seen: list[Rejected] = []
+    tally = Tally(mixed).add_file(tmp_path / "a.parquet", on_rejected=seen.append)
+    assert tally.n_reports == 20
+    assert tally.rejected == dict.fromkeys(sorted(rows), 1)
+    assert sorted(r.where for r in seen) == [f"{tmp_path / 'a.parquet'}, row {20 + i}" for i in range(1, 5)]
 
 
 def test_lines_with_bad_rows(mixed: Survey, some_reports: np.ndarray, tmp_path) -> None:

@@ -1,20 +1,24 @@
 """The command line: one file per command, gathered here.
 
 Results go to standard output, messages and progress to standard error. Bad input ends with one plain line and exit
-code 2, never with a traceback; an interruption ends with 130.
+code 2, never with a traceback; an interruption ends with 130. What nobody foresaw ends with one line and exit code 3;
+with HDR4ME_TRACEBACK=1 in the environment the traceback is shown.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from hdr4me.errors import HDR4MEError
+from hdr4me.errors import HDR4MEError, printable
 
 __all__ = ["main"]
 
 _INTERRUPTED = 130
+_UNFORESEEN = 3
+_LONGEST = 2000
+"""Characters of a message: what a file holds can be of any length."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{where}{error.strerror or error}", 2)
     except TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)(), 2)
+    except UnicodeEncodeError as error:
+        return _complain(f"{error.object!r} is not UTF-8: give the file another name", 2)
+    except MemoryError:
+        return _complain("this takes more memory than there is", 2)
+    except Exception as error:
+        if os.environ.get("HDR4ME_TRACEBACK"):
+            raise
+        return _complain(
+            f"unforeseen {type(error).__name__}: {error}; this is a mistake in hdr4me, please report it "
+            "(HDR4ME_TRACEBACK=1 shows where)",
+            _UNFORESEEN,
+        )
     if result == _INTERRUPTED:
         return _complain("interrupted; no unfinished file was left", _INTERRUPTED)
     return result if isinstance(result, int) else 0
@@ -56,13 +72,16 @@ def _spelt_out(arguments: Sequence[str] | None) -> list[str]:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     for i in reversed(range(len(given))):
-        following = given[i + 1 : i + 2]
-        bare = not following or following[0].startswith("-") or Path(following[0]).is_file()
-        if given[i] == "--recalibrate" and bare:
+        if given[i] == "--recalibrate" and _is_bare(given[i + 1 : i + 2]):
             given.insert(i + 1, "auto")
     return given
 
 
+def _is_bare(following: Sequence[str]) -> bool:
+    return not following or following[0].startswith("-") or os.path.isfile(following[0])  # noqa: PTH113  # never raises
+
+
 def _complain(message: str, code: int) -> int:
-    print("hdr4me: " + " ".join(message.split()), file=sys.stderr)
+    shown = printable(" ".join(message.split()))
+    print("hdr4me: " + (shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."), file=sys.stderr)
     return code

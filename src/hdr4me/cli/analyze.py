@@ -20,6 +20,11 @@ _OPTIONS = {
     },
 }
 
+_SMALLEST, _LARGEST = 1e-9, 5000.0
+"""Budgets of one value at which every law's formulas hold in floating point."""
+
+_MOST = 10**15
+
 
 def analyze(
     mechanism: Annotated[
@@ -60,8 +65,8 @@ def analyze(
 
     m = dims if sampled is None else sampled
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
-        if count < 1:
-            raise InvalidInput(f"{option} {count} is not allowed: a whole number >= 1")
+        if not 1 <= count <= _MOST:
+            raise InvalidInput(f"{option} {count} is not allowed: a whole number from 1 to {_MOST:,}")
     tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
     at = dict(zip(tolerances, [] if tolerance is None else _numbers("--tolerance", tolerance), strict=True))
     for text, ξ in at.items():
@@ -69,6 +74,10 @@ def analyze(
             raise InvalidInput(f"--tolerance {text} is not allowed: numbers >= 0")
     with named_options(_OPTIONS):
         check_epsilon(epsilon)
+        if not _SMALLEST <= epsilon / m <= _LARGEST:
+            raise InvalidInput.of(
+                "epsilon", epsilon, f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
+            )
         law: Any = named(mechanism, epsilon=epsilon / m)
         dev = deviation(
             law.exact() if table else law,

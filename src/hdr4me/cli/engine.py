@@ -1,109 +1,71 @@
-"""The --engine option: this machine or Spark, behind the same two verbs, with progress."""
+"""The --engine option: any registered engine, opened for one command, with progress."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_note, progress
-from hdr4me.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from hdr4me.reports import OnRejected, Quarantine
+    from hdr4me.engines import Engine
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
-__all__ = ["ENGINE", "MASTER", "Worker", "open_engine"]
+__all__ = ["ENGINE", "MASTER", "open_engine", "tally_files"]
 
-ENGINE = Annotated[str, typer.Option("--engine", help="Where the work is done: local or spark.")]
+ENGINE = Annotated[
+    str, typer.Option("--engine", help="Where the work is done: local, spark, or a registered one.")
+]
 MASTER = Annotated[
     str | None, typer.Option("--master", help="For spark: the master's URL, such as local[2].")
 ]
 
 
-class Worker(Protocol):
-    """What a command asks of an engine."""
-
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
-        """Write the reports of a file of records; how many there are."""
-
-    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
-        """Count files of reports; bad ones go to the quarantine, or the first one is an error."""
-
-
 @contextmanager
-def open_engine(engine: str, master: str | None) -> Iterator[Worker]:
+def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
     """The engine called `engine`, closed afterwards."""
-    if engine not in ("local", "spark"):
-        raise InvalidInput(f"--engine {engine!r} is not known: use local or spark")
-    if engine == "local":
-        if master is not None:
-            raise InvalidInput(f"--master {master!r} goes with --engine spark")
-        yield _Local()
-        return
-    from hdr4me.engines import open_session
+    from hdr4me.engines import ENGINES
 
-    session = open_session(master)
+    with named_options({"engine": "--engine", "master": "--master"}):
+        opened = ENGINES[engine](master)
+        worker = opened.__enter__()
     try:
-        yield _Spark(session)
+        yield worker
     finally:
-        session.stop()
+        opened.__exit__(None, None, None)
 
 
-class _Local:
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
-        from hdr4me.engines import Local, count_records
+def tally_files(
+    worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
+) -> Tally:
+    """Count files of reports with a progress bar, and say what the quarantine had no room for."""
+    from hdr4me.records import count_records
+    from hdr4me.reports.files import files_of
 
-        with progress("perturbing", count_records(records)) as advance:
-            return Local().perturb(records, survey, output, progress=advance)
-
-    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
-        from hdr4me.engines import Local, count_records
-        from hdr4me.reports import Quarantine, refuse
-        from hdr4me.reports.files import files_of
-
-        reports = [file for path in reports for file in files_of(path)]
-        sizes = [count_records(path) for path in reports]
-        with ExitStack() as stack:
-            handler: OnRejected | None = None
-            if strict:
-                handler = refuse
-            elif quarantine is not None:
-                handler = stack.enter_context(Quarantine(quarantine))
-                stack.callback(_say_left_out, handler)
-            total = None if None in sizes else sum(size or 0 for size in sizes)
-            advance = stack.enter_context(progress("tallying", total))
-            return Local().tally(reports, survey, on_rejected=handler, progress=advance)
+    sizes = [count_records(file) for path in reports for file in files_of(path)]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    with progress("tallying", total) as advance:
+        counted = worker.tally(list(reports), survey, quarantine=quarantine, strict=strict, progress=advance)
+    _say_left_out(quarantine, sum(counted.rejected.values()))
+    return counted
 
 
-class _Spark:
-    def __init__(self, session: SparkSession) -> None:
-        from hdr4me.engines import spark
-
-        self._engine = spark(session)
-
-    def perturb(self, survey: Survey, records: Path, output: Path) -> int:
-        return self._engine.perturb(records, survey, output)
-
-    def tally(self, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool) -> Tally:
-        counted = self._engine.tally(list(reports), survey, quarantine=quarantine)
-        if strict and counted.rejected:
-            reason, number = next(iter(counted.rejected.items()))
-            raise FormatError(f"{number} bad reports: {reason}")
-        return counted
-
-
-def _say_left_out(quarantine: Quarantine) -> None:
+def _say_left_out(quarantine: Path | None, n_rejected: int) -> None:
+    """A quarantine has a limit: bad reports beyond it are only counted."""
     from hdr4me.reports.quarantine import QUARANTINE_BYTES
 
-    if quarantine.n_left_out:
+    if not n_rejected or quarantine is None or not quarantine.is_file():
+        return
+    with quarantine.open("rb") as file:
+        n_written = sum(b"beyond the quarantine's limit" not in line for line in file)
+    if n_written < n_rejected:
         print_note(
-            f"note: {quarantine.path} reached its limit of {QUARANTINE_BYTES >> 20} MiB: it holds the first "
-            f"{quarantine.n_written:,} bad reports, {quarantine.n_left_out:,} more are only counted"
+            f"note: {quarantine} reached its limit of {QUARANTINE_BYTES >> 20} MiB: "
+            f"it holds {n_written:,} bad reports, {n_rejected - n_written:,} more are only counted"
         )

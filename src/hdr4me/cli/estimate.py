@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
@@ -86,7 +86,7 @@ def estimate(
         print_json(
             {
                 "survey": tally.survey.fingerprint,
-                "users": tally.n_reports,
+                "reports": tally.n_reports,
                 "rejected": tally.rejected,
                 "level": level,
                 "simultaneous": simultaneous,
@@ -97,7 +97,7 @@ def estimate(
     elif csv is None:
         told = [c for c in COLUMNS if any(row[c] not in (None, "ok") for row in rows)]
         print_table(
-            f"{tally.n_reports:,} users, {100 * level:g} % intervals"
+            f"{tally.n_reports:,} reports, {100 * level:g} % intervals"
             + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
             [[row[column] for column in told] for row in rows],
@@ -114,7 +114,7 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
 
     if survey is not None:
         with open_engine(engine, master) as worker:
-            return worker.tally(Survey.load(survey), source, None, False)
+            return tally_files(worker, Survey.load(survey), source, None, False)
     if engine != "local":
         raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
     for path in source:

@@ -1,4 +1,8 @@
-"""How every command speaks: tables for people, JSON for programs, progress on standard error."""
+"""How every command speaks: tables for people, JSON for programs, progress on standard error.
+
+Names, fingerprints and paths are other people's: everything that is printed passes `printable`, so that no file can
+steer the terminal of whoever reads it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from hdr4me.errors import printable
 
 __all__ = ["as_json", "print_json", "print_note", "print_table", "progress"]
 
@@ -33,12 +39,15 @@ def as_json(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(as_json(value), indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(as_json(value), indent=2, ensure_ascii=False)
+    if not text.isascii() or "\x7f" in text:  # JSON itself escapes the other control characters of ASCII
+        text = "".join(c if c == "\n" or printable(c) == c else _json_escape(c) for c in text)
+    sys.stdout.write(text + "\n")
 
 
 def print_note(text: str) -> None:
     """A line for a person, on standard error."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -59,29 +68,38 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
             break
     # Lines that are too long for the terminal are better than numbers cut off.
     console = Console(width=max(width, least), highlight=False)
-    console.print(title, style="italic", markup=False)
+    console.print(printable(title), style="italic", markup=False)
     console.print(table)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], gap: int, *, keep_names: bool) -> Any:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0))
     for index, column in enumerate(columns):
         texts = any(isinstance(row[index], str) for row in rows)
         whole = " " not in column and (keep_names if index == 0 else not texts)
         side: Any = "left" if index == 0 else "right"
-        table.add_column(column, justify=side, overflow="fold", no_wrap=whole)
+        table.add_column(Text(printable(column)), justify=side, overflow="fold", no_wrap=whole)
     for row in rows:
-        table.add_row(*(_cell(item) for item in row))
+        table.add_row(*(Text(_cell(item)) for item in row))
     return table
 
 
 def _cell(item: object) -> str:
     if isinstance(item, float):
         return f"{item:.5g}"
-    return "" if item is None else str(item)
+    return "" if item is None else printable(str(item))
+
+
+def _json_escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 @contextmanager

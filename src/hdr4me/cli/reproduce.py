@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +13,14 @@ from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from hdr4me.paper.studies import Own, Scale
+
 
 def reproduce(
-    target: Annotated[str, typer.Argument(help="all, case-study, fig2, fig3, table2, fig4 or fig5.")] = "all",
+    target: Annotated[
+        str, typer.Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
+    ] = "all",
     scale: Annotated[
         str, typer.Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
     ] = "quick",
@@ -27,7 +32,28 @@ def reproduce(
         int, typer.Option(help="The same seed gives the same numbers, on any machine's workers.")
     ] = 1,
     cov19: Annotated[
-        Path | None, typer.Option(help="The CORD-19 embeddings file (CSV or CSV.gz); without it, a stand-in.")
+        Path | None,
+        typer.Option(
+            help="An embeddings file (CSV or CSV.gz, an id and numbers) for COV-19's place; else a stand-in."
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Own study: a CSV, TSV or Parquet file, or gaussian, poisson, uniform, cov19 (stand-in)."
+        ),
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option(help="Own study: how many users; without it, all rows.")
+    ] = None,
+    dims: Annotated[
+        list[int] | None, typer.Option(help="Own study: how many dimensions; may be given more than once.")
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="Own study: a budget; may be given more than once.")
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="Own study: a mechanism; may be given more than once.")
     ] = None,
     normalise: Annotated[
         str, typer.Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
@@ -41,7 +67,12 @@ def reproduce(
 
     An interrupted run goes on where it stopped: finished cells are kept in the output folder.
 
+    With --data, --users, --dims, --epsilon or --mechanism it is a study of your own: the same simulation, prediction,
+    methods and figure on your terms, and the paper's claims are left alone.
+
     Example: hdr4me reproduce all --scale quick --output reproduction
+
+    Example: hdr4me reproduce --data mine.csv --epsilon 1 --epsilon 4 --mechanism hybrid
     """
     from hdr4me.pages.machine import machine
     from hdr4me.paper.claims import CLAIMS, judge
@@ -52,10 +83,26 @@ def reproduce(
     from hdr4me.paper.report import About, lead_of
     from hdr4me.paper.results import gather
     from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
-    from hdr4me.paper.studies import cells_for, scale_named
+    from hdr4me.paper.studies import cells_for, own_cells, scale_named
 
-    with named_options({"scale": "--scale", "reading": "--reading", "normalise": "--normalise"}):
-        cells = cells_for(target, scale_named(scale))
+    options = {
+        name: f"--{name}" for name in ("scale", "reading", "normalise", "data", "users", "dims", "epsilon")
+    }
+    mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
+    path = None
+    with named_options({**options, "mechanism": "--mechanism"}):
+        if mine and target not in ("all", "own"):
+            raise InvalidInput.of(
+                "target", target, "with --data, --users, --dims, --epsilon or --mechanism leave it out"
+            )
+        if mine:
+            own, path, note = _own(data, users, dims, epsilon, mechanism, scale_named(scale))
+            cells = own_cells(own, scale_named(scale))
+            if note:
+                print_note(note)
+            target = "own"
+        else:
+            cells = cells_for(target, scale_named(scale))
         chosen = DEFAULT if reading is None else reading_named(reading)
         normalisation = check_normalisation(normalise)
     if workers < 0:
@@ -64,7 +111,8 @@ def reproduce(
         raise InvalidInput(f"--seed {seed} is not allowed: a whole number >= 0")
     if cov19 is not None and not cov19.is_file():
         raise InvalidInput(f"--cov19 {cov19} is not allowed: there is no such file")
-    settings = Settings(seed, normalisation, None if cov19 is None else str(cov19.resolve()))
+    files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
+    settings = Settings(seed, normalisation, *files_used)
     workers = workers or os.cpu_count() or 1
 
     start = time.perf_counter()
@@ -78,7 +126,12 @@ def reproduce(
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
     about = About(
-        command=_command(target, scale, seed, cov19, normalise, reading),
+        command=" ".join(
+            [
+                *_command(target, scale, seed, cov19, normalise, reading),
+                *_own_options(path.name if path is not None else data, users, dims, epsilon, mechanism),
+            ]
+        ),
         scale=scale,
         seed=seed,
         reading=chosen,
@@ -107,7 +160,7 @@ def reproduce(
         print_table("Section IV-C, the paper beside ours", COLUMNS[:4], [row[:4] for row in table2()])
     if verdicts:
         rows = [
-            [v.name, v.verdict, f"{len(v.readings_for)} of {v.readings_all}" if v.readings_all else "–"]
+            [v.name, v.verdict, f"{v.distinct_for} of {v.distinct_all}" if v.distinct_all else "–"]
             for v in verdicts
         ]
         print_table(lead_of(verdicts), ["claim", "verdict", "readings"], rows)
@@ -116,7 +169,7 @@ def reproduce(
 
 def _command(
     target: str, scale: str, seed: int, cov19: Path | None, normalise: str, reading: str | None
-) -> str:
+) -> list[str]:
     """The command that makes the same numbers, without this machine's paths."""
     parts = ["hdr4me", "reproduce", target, "--scale", scale, "--seed", str(seed)]
     if cov19 is not None:
@@ -125,4 +178,54 @@ def _command(
         parts += ["--normalise", normalise]
     if reading is not None:
         parts += ["--reading", reading]
-    return " ".join(parts)
+    return parts
+
+
+def _own_options(
+    data: str | None,
+    users: int | None,
+    dims: list[int] | None,
+    epsilon: list[float] | None,
+    mechanism: list[str] | None,
+) -> list[str]:
+    """The options of a study of one's own, as they would be typed."""
+    parts = [] if data is None else ["--data", data]
+    parts += [] if users is None else ["--users", str(users)]
+    given: list[tuple[str, list[object]]] = [
+        ("--dims", list(dims or [])),
+        ("--epsilon", [f"{value:g}" for value in epsilon or []]),
+        ("--mechanism", list(mechanism or [])),
+    ]
+    return parts + [str(part) for option, values in given for value in values for part in (option, value)]
+
+
+def _own(
+    data: str | None,
+    users: int | None,
+    dims: list[int] | None,
+    epsilon: list[float] | None,
+    mechanism: list[str] | None,
+    scale: Scale,
+) -> tuple[Own, Path | None, str]:
+    """The study that the options describe, the file it reads, and a note on columns that are left out."""
+    from hdr4me.paper.cells import MECHANISMS
+    from hdr4me.paper.datasets import describe
+    from hdr4me.paper.studies import BUDGETS, DATASETS, Own
+
+    budgets, names = tuple(epsilon or BUDGETS["laplace"]), tuple(mechanism or MECHANISMS)
+    name = data or "uniform"
+    if name in DATASETS:
+        n, d = DATASETS[name]
+        sizes = tuple(dims or (scale.dims(d),))
+        return Own(name, scale.users(n) if users is None else users, sizes, budgets, names), None, ""
+    path = Path(name)
+    found = describe(path)
+    if users is not None and users > found.n_rows:
+        raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
+    note = (
+        f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}"
+        if found.left_out
+        else ""
+    )
+    sizes = tuple(dims or (len(found.columns),))
+    return Own("data", found.n_rows if users is None else users, sizes, budgets, names), path, note

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import tomllib
+from fnmatch import fnmatchcase
+from json import dumps as to_json
+from json import loads as from_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.survey import Survey
+    from hdr4me.survey import Schema, Survey
 
-_DATA = (".parquet", ".csv", ".arrow", ".feather")
+_DOCUMENTS = (".json", ".toml")
+_PLENTY = 10.0
+"""A budget above this for one report is told what it means."""
 _OPTIONS = {
     "n_sampled": "--sampled",
     "epsilon": "--epsilon",
@@ -29,12 +38,12 @@ def survey(
     source: Annotated[
         Path,
         typer.Argument(
-            help="A schema (.json, .toml), a data file (.parquet, .arrow, .csv), or a survey to show."
+            help="A schema (.json, .toml), a file of records (Parquet, Arrow, CSV, JSON lines), or a survey to show."
         ),
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the survey.")] = None,
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 1.0,
-    sampled: Annotated[int, typer.Option(help="How many dimensions each user reports (m).")] = 1,
+    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one report.")] = 1.0,
+    sampled: Annotated[int, typer.Option(help="How many dimensions each report has (m).")] = 1,
     mechanism: Annotated[
         str, typer.Option(help="For numeric dimensions: optimal, piecewise, duchi, ...")
     ] = "optimal",
@@ -42,34 +51,43 @@ def survey(
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
-        typer.Option("--range", metavar="<column=low:high>", help="For a data file (repeat)."),
+        typer.Option(
+            "--range", metavar="<column=low:high>", help="For records (repeat; p*=0:1 for all columns in p)."
+        ),
     ] = None,
     categories: Annotated[
         list[str] | None,
-        typer.Option("--categories", metavar="<column=a,b,c>", help="For a data file (repeat)."),
+        typer.Option("--categories", metavar="<column=a,b,c>", help="For records (repeat; patterns too)."),
     ] = None,
+    defaults: Annotated[
+        list[str] | None,
+        typer.Option("--default", metavar="<column=value>", help="What stands for a missing value (repeat)."),
+    ] = None,
+    optional: Annotated[
+        list[str] | None,
+        typer.Option("--optional", metavar="<column>", help="Missing is an answer of its own (repeat)."),
+    ] = None,
+    encoding: ENCODING = None,
+    delimiter: DELIMITER = None,
+    schema_only: Annotated[
+        bool, typer.Option("--schema-only", help="Write the schema that is used, to edit it, and no survey.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that holds another survey.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Design a survey from a schema: pick the tables, prove them private, write the document.
 
-    Ranges and categories are never read off the private data: for a data file you give them, and only the columns
-    that you give them for are asked.
+    Ranges and categories are never read off the private data: for a file of records you give them, and only the
+    columns that you give them for are asked.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
     from hdr4me.survey import Schema, Survey
 
     check_outputs([output], [source])
-    if source.suffix in _DATA:
-        numeric = {
-            column: _range(column, text) for column, text in _pairs("--range", ranges, "column=low:high")
-        }
-        lists = {
-            column: text.split(",") for column, text in _pairs("--categories", categories, "column=a,b,c")
-        }
-        named = [*numeric, *lists] or None
-        schema = Schema.infer(source, ranges=numeric, categories=lists, columns=named)
+    given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
+    if source.suffix.lower() not in _DOCUMENTS or is_records(source):
+        schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
         for name, kind in context.params.items():
             if name not in ("source", "json") and context.get_parameter_source(name).name != "DEFAULT":  # type: ignore[union-attr]
@@ -79,9 +97,14 @@ def survey(
         _show(Survey.load(source), json)
         return
     else:
-        schema = Schema.load(source)
-    if source.suffix not in _DATA and (ranges or categories):
-        raise InvalidInput(f"--range and --categories go with a data file: {source} is a schema")
+        wrong = [option for option, items in given.items() if items]
+        if wrong:
+            raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
+        schema, declared = Schema.load(source), declared_names(source)
+    _say_missing(schema, declared)
+    if schema_only:
+        _write_schema(schema, output)
+        return
     with named_options(_OPTIONS):
         made = Survey(
             schema,
@@ -91,6 +114,8 @@ def survey(
             categorical=categorical,
             name=name,
         )
+    if epsilon > _PLENTY:
+        print_note(f"warning: {meaning_of(epsilon)}")
     if output is not None:
         if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
             raise InvalidInput(
@@ -102,17 +127,115 @@ def survey(
     _show(made, json)
 
 
+def meaning_of(epsilon: float) -> str:
+    """What a large budget of one report means.
+
+    >>> meaning_of(12.0)
+    'epsilon = 12 for one report: whoever sees it may be 162,755 times as sure of a record as before; above 10 ...'
+    """
+    odds = math.exp(min(epsilon, 700.0))
+    times = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.0e}"
+    return (
+        f"epsilon = {epsilon:g} for one report: whoever sees it may be {times} times as sure of a record as before; "
+        f"above {_PLENTY:g} a report hides little"
+    )
+
+
+def is_records(source: Path) -> bool:
+    """Whether a .json file holds records, one object a line, rather than a schema or a survey."""
+    with source.open("rb") as file:
+        start = file.read(1 << 16)
+    first = start.lstrip().split(b"\n")[0]
+    if source.suffix.lower() != ".json" or not first.startswith(b"{"):
+        return False
+    try:
+        document = from_json(first)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "dimensions" not in document
+
+
+def declared_names(source: Path) -> set[str]:
+    """The dimensions of a schema's file that say what a missing value becomes."""
+    text = source.read_text("utf-8")
+    document = tomllib.loads(text) if source.suffix.lower() == ".toml" else from_json(text)
+    return {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
+
+
+def _from_records(
+    source: Path, given: dict[str, list[str] | None], encoding: str | None, delimiter: str | None
+) -> tuple[Schema, set[str]]:
+    from hdr4me.records.infer import infer_schema
+
+    ranges = {
+        column: _range(column, text) for column, text in _pairs("--range", given, "column=low:high").items()
+    }
+    lists = {
+        column: [part.strip() for part in text.split(",")]
+        for column, text in _pairs("--categories", given, "column=a,b,c").items()
+    }
+    defaults = _pairs("--default", given, "column=value")
+    optional = given["--optional"] or []
+    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}):
+        schema = infer_schema(
+            source,
+            ranges=ranges,
+            categories=lists,
+            columns=[*ranges, *lists] or None,
+            defaults=defaults,
+            optional=optional,
+            encoding=encoding,
+            delimiter=delimiter,
+        )
+    patterns = [*defaults, *optional]
+    return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
+
+
+def _say_missing(schema: Schema, declared: set[str]) -> None:
+    """What a missing value becomes, where nobody said."""
+    from hdr4me.survey import Categorical, Numeric
+
+    silent = [
+        x
+        for x in schema
+        if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
+    ]
+    for dimension in silent[:_SHOWN]:
+        value = f"{dimension.default:g}" if isinstance(dimension.default, float) else repr(dimension.default)
+        print_note(
+            f"note: a missing value of {dimension.name!r} will count as {value}: declare a default, or optional"
+        )
+    if len(silent) > _SHOWN:
+        print_note(f"note: likewise for {len(silent) - _SHOWN:,} more dimensions")
+
+
+_SHOWN = 5
+
+
+def _write_schema(schema: Schema, output: Path | None) -> None:
+    text = to_json(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+        print_note(f"wrote {output}")
+
+
 def _is_survey(path: Path) -> bool:
     with path.open("rb") as file:
         return b'"hdr4me-survey"' in file.read(256)
 
 
-def _pairs(option: str, items: list[str] | None, form: str) -> list[tuple[str, str]]:
-    pairs = [item.partition("=") for item in items or []]
-    for (column, equals, text), item in zip(pairs, items or [], strict=True):
+def _pairs(option: str, given: dict[str, list[str] | None], form: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in given[option] or []:
+        column, equals, text = item.partition("=")
         if not (column and equals and text):
             raise InvalidInput(f"{option} {item!r} is not allowed: write {form}")
-    return [(column, text) for column, _, text in pairs]
+        if column in pairs:
+            raise InvalidInput(f"{option} is given twice for {column!r}")
+        pairs[column] = text
+    return pairs
 
 
 def _range(column: str, text: str) -> tuple[float, float]:
@@ -151,7 +274,7 @@ def _show(made: Survey, json: bool) -> None:
         print_json(summary)
         return
     print_table(
-        f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} sent by each user, "
+        f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} in each report, "
         f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
         [list(channel.values()) for channel in channels],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hdr4me.cli.engine import ENGINE, MASTER, open_engine
+from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs, check_twice
 
@@ -38,7 +38,7 @@ def tally(
     check_twice(reports)
     document = Survey.load(survey)
     with open_engine(engine, master) as worker:
-        counted = worker.tally(document, reports, quarantine, strict)
+        counted = tally_files(worker, document, reports, quarantine, strict)
     counted.save(output)
     describe(counted, json)
     print_note(f"wrote {output}")

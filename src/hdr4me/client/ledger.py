@@ -2,114 +2,202 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hdr4me.atomic import write_text
+from hdr4me.atomic import write_bytes
+from hdr4me.client.ledger_file import Book, beside, bounded, read, write
+from hdr4me.client.lock import locked
+from hdr4me.client.periods import days
+from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Ledger"]
+__all__ = ["DEFAULT_LIMIT", "Ledger"]
 
-FORMAT, VERSION = "hdr4me-ledger", 1
+DEFAULT_LIMIT = 16.0
+"""The sum of ε over all series that a ledger allows unless another limit is given."""
+
+Choose = Callable[[bytes, frozenset[str], int], Sequence[str]]
 
 
 class Ledger:
-    """Spent ε for each survey and in total, kept as exact fractions in a JSON file.
+    """Spent ε for each series of surveys and in total, kept as exact fractions in a JSON file.
 
-    A survey may be answered `reports_per_survey` times (once, unless more is asked for); with `limit` the
-    sum over all surveys may not exceed it either. A ledger that cannot be read refuses: it never starts anew.
+    A ledger that cannot be read, or that is an older copy, refuses: it never starts anew. What is spent is on the disk
+    before the report is released.
 
+    Parameters
+    ----------
+    path : path
+        The ledger's file. Its lock, its counter and the device's secret stand beside it under the same name with
+        `.lock`, `.counter` and `.secret` added.
+    limit : float or None
+        The largest sum of ε over all series; None: no such limit.
+    reports_per_survey : int
+        How many reports' ε may be spent on one series: a survey under another name is of the same series.
+    every : int, str or None
+        The period after which the budget renews: days, or a text such as "week" or "30d". Both limits then hold for
+        any so many consecutive days (UTC), and not for longer. None: they hold for ever.
+    timeout : float
+        For how many seconds to wait for another process that uses the ledger.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=0.5, mechanism="duchi")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger(Path(folder, "ledger.json"), limit=1.0)
     ...     ledger.spend(survey)
-    ...     ledger.total, ledger.spent(survey)
-    (Fraction(1, 2), Fraction(1, 2))
+    ...     ledger.total, ledger.spent(survey), ledger.left(survey)
+    (Fraction(1, 2), Fraction(1, 2), Fraction(0, 1))
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, limit: float | None = None, reports_per_survey: int = 1
+        self,
+        path: str | os.PathLike[str],
+        *,
+        limit: float | None = DEFAULT_LIMIT,
+        reports_per_survey: int = 1,
+        every: int | str | None = None,
+        timeout: float = 10.0,
     ) -> None:
         if limit is not None and not (_is_number(limit) and 0 < limit < float("inf")):
-            raise InvalidInput(f"limit = {limit!r} is not allowed: it must be positive and finite")
+            raise InvalidInput.of("limit", limit, "a positive, finite number, or None for no limit")
         if type(reports_per_survey) is not int or reports_per_survey < 1:
-            raise InvalidInput(f"reports_per_survey = {reports_per_survey!r} must be a whole number from 1")
+            raise InvalidInput.of("reports_per_survey", reports_per_survey, "a whole number from 1")
+        if not _is_number(timeout) or not 0 <= timeout <= 86_400:
+            raise InvalidInput.of("timeout", timeout, "a number of seconds from 0 to 86400")
         # One file, one lock, by whatever name it is opened and wherever the process moves to.
         self.path = Path(os.path.realpath(path))
         self.limit = None if limit is None else Fraction(limit)
         self.reports_per_survey = reports_per_survey
+        self.every = None if every is None else days(every)
+        self.timeout = float(timeout)
+
+    # -- what is spent -----------------------------------------------------------------------------------------
 
     @property
     def total(self) -> Fraction:
-        """All that is spent."""
-        return sum(self._read().values(), Fraction(0))
+        """All that was ever spent."""
+        return self.book().total()
 
     def spent(self, survey: Survey) -> Fraction:
-        """What is spent on this survey."""
-        return self._read().get(survey.fingerprint, Fraction(0))
+        """What was ever spent on this survey's series."""
+        return self.book().amount(_keys(survey))
+
+    def left(self, survey: Survey) -> Fraction:
+        """The ε that this ledger would still allow for this survey's series today; may not reach one report."""
+        return self._left(self.book(), survey)
+
+    def book(self) -> Book:
+        """What the file says."""
+        return read(self.path, _today())
+
+    def _left(self, book: Book, survey: Survey) -> Fraction:
+        since = None if self.every is None else _today() - self.every + 1
+        left = self.reports_per_survey * Fraction(survey.epsilon) - book.amount(_keys(survey), since)
+        if self.limit is not None:
+            left = min(left, self.limit - book.total(since))
+        return max(left, Fraction(0))
+
+    # -- spending ----------------------------------------------------------------------------------------------
 
     def spend(self, survey: Survey) -> None:
         """Write down one report's ε, or raise BudgetExceeded and write nothing."""
         cost = Fraction(survey.epsilon)
         with self._locked():
-            spent = self._read()
-            after = spent.get(survey.fingerprint, Fraction(0)) + cost
-            if after > self.reports_per_survey * cost:
-                raise BudgetExceeded(
-                    f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) "
-                    f"at epsilon = {survey.epsilon}: {self.path} allows no more"
-                )
-            total = sum(spent.values(), Fraction(0)) + cost
-            if self.limit is not None and total > self.limit:
-                raise BudgetExceeded(
-                    f"epsilon = {survey.epsilon} more would make {float(total):g} in total, "
-                    f"over the limit of {float(self.limit):g} in {self.path}"
-                )
-            self._write({**spent, survey.fingerprint: after})
+            book = self.book()
+            self._check(book, survey, cost)
+            self._write(_charged(book, survey, cost))
+
+    def claim(self, survey: Survey, choose: Choose) -> None:
+        """Pay ε/m for each row of a permanent answer that was not paid for before.
+
+        `choose` is given the device's secret, the marks paid for and how many more the budget allows; it returns the
+        new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
+        later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
+        """
+        cost = Fraction(survey.epsilon) / survey.n_sampled
+        with self._locked():
+            book = self.book()
+            known = frozenset(book.rows.get(survey.series, ()))
+            if not known:
+                self._check(book, survey, Fraction(survey.epsilon))
+            secret = self._secret(book)
+            new = tuple(choose(secret, known, int(self._left(book, survey) / cost)))
+            if not new:
+                return
+            rows = {**book.rows, survey.series: (*known, *new)}
+            charged = _charged(book, survey, len(new) * cost)
+            self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
+
+    def _check(self, book: Book, survey: Survey, cost: Fraction) -> None:
+        since = None if self.every is None else _today() - self.every + 1
+        when = "" if self.every is None else f" in {self.every} day(s)"
+        if book.amount(_keys(survey), since) + cost > self.reports_per_survey * Fraction(survey.epsilon):
+            raise BudgetExceeded(
+                f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon = "
+                f"{survey.epsilon}, under this name or another: {self.path} allows no more{when}"
+            )
+        total = book.total(since) + cost
+        if self.limit is not None and total > self.limit:
+            raise BudgetExceeded(
+                f"epsilon = {float(cost):g} more would make {float(total):g} in total, "
+                f"over the limit of {float(self.limit):g}{when} in {self.path}"
+            )
+
+    def _write(self, book: Book) -> None:
+        identity = book.identity or secrets.token_hex(16)
+        write(self.path, replace(book, identity=identity, counter=book.counter + 1))
+
+    def _secret(self, book: Book) -> bytes:
+        """The device's secret: 32 bytes of the system's randomness, made when it is first asked for."""
+        path = beside(self.path, "secret")
+        secret = bounded(path, SECRET_BYTES)
+        if secret is None and not book.secret:
+            secret = secrets.token_bytes(SECRET_BYTES)
+            write_bytes(path, secret, mode=0o600)
+        if secret is None:
+            raise FormatError(
+                f"{path} is gone, so nothing is sent: new answers would cost a new budget; put it back"
+            )
+        if len(secret) != SECRET_BYTES or (book.secret and secret_mark(secret) != book.secret):
+            raise FormatError(
+                f"{path} is not the secret that {self.path.name} knows, so nothing is sent: put it back"
+            )
+        return secret
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        # A lock file of its own: the ledger is replaced at each write, and a lock on the old file would not hold.
-        import fcntl
-
         if not self.path.parent.is_dir():
             raise InvalidInput(f"the ledger {self.path} cannot be kept: its folder does not exist")
-        with self.path.with_name(self.path.name + ".lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        # A lock file of its own: the ledger is replaced at each write, and a lock on the old file would not hold.
+        with locked(beside(self.path, "lock"), self.timeout):
             yield
 
-    def _read(self) -> dict[str, Fraction]:
-        try:
-            document: Any = json.loads(self.path.read_bytes())
-            if document["format"] != FORMAT or document["version"] != VERSION:
-                raise ValueError("format or version")
-            spent = {str(survey): Fraction(str(amount)) for survey, amount in document["spent"].items()}
-            if min(spent.values(), default=Fraction(0)) < 0:
-                raise ValueError("negative amount")
-            if sum(spent.values(), Fraction(0)) != Fraction(str(document["total"])):
-                raise ValueError("the total is not the sum")
-        except FileNotFoundError:
-            return {}
-        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
-            raise FormatError(f"{self.path} is not a ledger, so nothing is spent: {error}") from error
-        return spent
 
-    def _write(self, spent: dict[str, Fraction]) -> None:
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "spent": {survey: str(amount) for survey, amount in sorted(spent.items())},
-            "total": str(sum(spent.values(), Fraction(0))),
-        }
-        write_text(self.path, json.dumps(document, indent=1) + "\n", mode=0o600)
+def _charged(book: Book, survey: Survey, cost: Fraction) -> Book:
+    entry = dict(book.spent.get(survey.series, {}))
+    entry[_today()] = entry.get(_today(), Fraction(0)) + cost
+    return replace(book, spent={**book.spent, survey.series: entry})
+
+
+def _keys(survey: Survey) -> set[str]:
+    """A survey's entries: by series, and by fingerprint, which is how version 1 kept them."""
+    return {survey.series, survey.fingerprint}
+
+
+def _today() -> int:
+    return int(time.time() // 86_400)
 
 
 def _is_number(value: Any) -> bool:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.engines.columns import check_matrix, from_batch, from_matrix
 from hdr4me.engines.general import perturb_source
 from hdr4me.engines.plan import plan_of
-from hdr4me.engines.records import batch_rows, check_survey, read_records, table_batches
-from hdr4me.errors import InvalidInput
+from hdr4me.engines.protocol import FilePath, Progress, paths_of
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.kernels.exact.encode import WIDTH
 from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.reports import OnRejected, Rejected, write_reports
+from hdr4me.records.account import Account, OnAccount, account_of, judge
+from hdr4me.records.columns import Source, check_matrix, from_batch, from_matrix
+from hdr4me.records.reading import batch_rows, check_survey, record_batches
+from hdr4me.reports import OnRejected, Quarantine, Rejected, refuse, write_reports
 from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
-__all__ = ["Local", "Progress"]
-
-Path = str | os.PathLike[str]
-Progress = Callable[[int], None]
-"""Called with the number of records or reports done since the last call."""
+__all__ = ["Local", "open_local"]
 
 T = TypeVar("T")
 
@@ -58,57 +57,110 @@ class Local:
     def reports(self, records: Any, survey: Survey) -> Iterator[NDArray[np.uint8]]:
         """Reports of records, as blocks of uint8 [n, report_size], with the system's randomness.
 
-        Records are a file (Parquet, Arrow IPC or CSV), an Arrow table or batch, or a matrix [n, d] of numbers in which
-        a categorical dimension holds category indices.
+        Records are files (a path, several, or `RecordFiles`), an Arrow table or batch, a frame (pandas, polars), or a
+        matrix [n, d] of numbers in which a categorical dimension holds category indices.
         """
         check_survey(survey)
-        if isinstance(records, np.ndarray):
-            return self._matrix_reports(survey, records)
-        is_path = isinstance(records, str | os.PathLike)
-        batches = read_records(records, survey) if is_path else table_batches(records, survey)
-        return self._batch_reports(survey, batches)
+        return self._reports(records, survey, None)
 
-    def perturb(self, records: Any, survey: Survey, target: Path, *, progress: Progress | None = None) -> int:
+    def perturb(
+        self,
+        records: Any,
+        survey: Survey,
+        target: FilePath,
+        *,
+        progress: Progress | None = None,
+        on_account: OnAccount = judge,
+    ) -> int:
         """Write the reports of records to a file, its format by its suffix; returns how many there are.
 
         The file appears whole or not at all, whatever happens on the way.
+
+        Parameters
+        ----------
+        records
+            As for `reports`.
+        survey
+            What is asked.
+        target
+            A file that ends in .parquet, .arrow or .jsonl.
+        progress
+            Called with the number of records done since the last call.
+        on_account
+            Takes the account of the records before the file appears; what it raises leaves no file. Unless given, it
+            is `judge`: a warning of columns with more than one value in a hundred that is missing, unknown or out of
+            range, and an error for a column without a usable value.
+
+        Raises
+        ------
+        FormatError
+            If a file is not whole or there are no records.
+        InvalidInput
+            If a column cannot be used.
         """
+        check_survey(survey)
+        parts: list[Account] = [Account.empty(survey)]
         n = 0
         with write_reports(target, survey) as writer:
-            for block in self.reports(records, survey):
+            for block in self._reports(records, survey, parts):
                 writer.write(block)
                 n += len(block)
+                parts[:] = [sum(parts[1:], start=parts[0])]
                 if progress is not None:
                     progress(len(block))
+            if not n:
+                raise FormatError("there are no records")
+            on_account(parts[0])
         return n
+
+    def account(self, records: Any, survey: Survey) -> Account:
+        """What `perturb` would find in the records, without making a report."""
+        check_survey(survey)
+        total = Account.empty(survey)
+        for source in self._sources(records, survey):
+            total += account_of(source, survey)
+        return total
 
     def tally(
         self,
-        sources: Path | Sequence[Path],
+        reports: FilePath | Sequence[FilePath],
         survey: Survey,
         *,
-        on_rejected: OnRejected | None = None,
+        quarantine: FilePath | None = None,
+        strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
-        """The tally of files of reports, or of folders of them; the same counts in any order and on any engine."""
+        """The tally of files of reports, or of folders of them: see `hdr4me.engines.Engine.tally`."""
         check_survey(survey)
-        given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-        paths = [file for source in given for file in files_of(source)]
+        paths = [file for source in paths_of(reports) for file in files_of(source)]
+        with ExitStack() as stack:
+            if strict:
+                return self._tally_files(paths, survey, refuse, progress)
+            handler = None if quarantine is None else stack.enter_context(Quarantine(quarantine))
+            return self._tally_files(paths, survey, handler, progress)
+
+    # -- the work ----------------------------------------------------------------------------------------------
+
+    def _tally_files(
+        self, paths: Sequence[FilePath], survey: Survey, handler: OnRejected | None, progress: Progress | None
+    ) -> Tally:
+        """Files side by side when there are several; handlers see one thread at a time."""
         lock = threading.Lock()
 
         def locked_rejected(rejected: Rejected) -> None:
-            if on_rejected is not None:
+            if handler is not None:
                 with lock:
-                    on_rejected(rejected)
+                    handler(rejected)
 
         def locked_progress(count: int) -> None:
             if progress is not None:
                 with lock:
                     progress(count)
 
-        def one(source: Path) -> Tally:
-            handler = None if on_rejected is None else locked_rejected
-            return self._tally_file(survey, source, handler, locked_progress)
+        def one(source: FilePath) -> Tally:
+            return self._tally_file(
+                survey, source, None if handler is None else locked_rejected, locked_progress
+            )
 
         workers = min(self.threads, len(paths))
         if workers <= 1:
@@ -116,32 +168,36 @@ class Local:
         with ThreadPoolExecutor(workers) as pool:
             return sum(pool.map(one, paths), start=Tally(survey))
 
-    # -- the work ----------------------------------------------------------------------------------------------
+    def _sources(self, records: Any, survey: Survey) -> Iterator[Source]:
+        if isinstance(records, np.ndarray):
+            values, rows = check_matrix(records, survey), batch_rows(survey)
+            for start in range(0, len(values), rows):
+                yield from_matrix(values[start : start + rows], survey)
+        else:
+            for batch in ahead(record_batches(records, survey)):
+                yield from_batch(batch, survey)
 
-    def _matrix_reports(self, survey: Survey, values: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-        values = check_matrix(values, survey)
+    def _reports(
+        self, records: Any, survey: Survey, accounts: list[Account] | None
+    ) -> Iterator[NDArray[np.uint8]]:
+        """Blocks of reports; the account of each goes to `accounts`, if there is such a list."""
         plain = (
-            survey.byte_wise
-            and survey.n_sampled == len(survey.questions)
+            isinstance(records, np.ndarray)
+            and survey.byte_wise
+            and survey.n_sampled == len(survey.schema) >= WIDTH
             and all(dimension.reads != "category" for dimension in survey.schema)
-            and values.dtype in (np.float64, np.float32)
-            and values.flags.c_contiguous
-            and values.shape[1] >= WIDTH
         )
-        rows = batch_rows(survey)
-        for start in range(0, len(values), rows):
-            part = values[start : start + rows]
-            if plain:
-                yield perturb_matrix(part, plan_of(survey), threads=self.threads)
+        for source in self._sources(records, survey):
+            if accounts is not None:
+                accounts.append(account_of(source, survey))
+            values = source.owners[0]
+            if plain and values.dtype in (np.float64, np.float32) and values.flags.c_contiguous:
+                yield perturb_matrix(values, plan_of(survey), threads=self.threads)
             else:
-                yield perturb_source(from_matrix(part, survey), survey, threads=self.threads)
-
-    def _batch_reports(self, survey: Survey, batches: Iterable[Any]) -> Iterator[NDArray[np.uint8]]:
-        for batch in ahead(batches):
-            yield perturb_source(from_batch(batch, survey), survey, threads=self.threads)
+                yield perturb_source(source, survey, threads=self.threads)
 
     def _tally_file(
-        self, survey: Survey, source: Path, on_rejected: OnRejected | None, progress: Progress
+        self, survey: Survey, source: FilePath, on_rejected: OnRejected | None, progress: Progress
     ) -> Tally:
         tally = Tally(survey)
         blocks = read_blocks(source, survey)
@@ -151,6 +207,14 @@ class Local:
             tally.add_read(block, on_rejected=on_rejected, where=str(source))
             progress(len(block.rows))
         return tally
+
+
+@contextmanager
+def open_local(master: str | None = None) -> Iterator[Local]:
+    """The engine of this machine, which has no master."""
+    if master is not None:
+        raise InvalidInput.of("master", master, "nothing: this engine has no master")
+    yield Local()
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:

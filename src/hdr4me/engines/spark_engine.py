@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -14,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from hdr4me.engines import spark_counts, spark_records
-from hdr4me.engines.columns import from_batch
-from hdr4me.engines.records import check_survey, table_batches
-from hdr4me.engines.spark_files import plan_tasks, record_format
+from hdr4me.engines.protocol import Progress, paths_of
+from hdr4me.engines.spark_files import plan_tasks
 from hdr4me.engines.spark_session import require_pyspark
+from hdr4me.engines.spark_sources import record_source
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import write_reports
+from hdr4me.records.account import Account, OnAccount, judge
+from hdr4me.records.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -60,63 +60,84 @@ class Spark:
     # -- records to reports --------------------------------------------------------------------------------------
 
     @overload
-    def perturb(self, records: Any, survey: Survey) -> DataFrame: ...
+    def perturb(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> DataFrame: ...
     @overload
-    def perturb(self, records: Any, survey: Survey, target: _Path) -> int: ...
+    def perturb(
+        self,
+        records: Any,
+        survey: Survey,
+        target: _Path,
+        *,
+        progress: Progress | None = None,
+        on_account: OnAccount = judge,
+    ) -> int: ...
 
-    def perturb(self, records: Any, survey: Survey, target: _Path | None = None) -> DataFrame | int:
+    def perturb(
+        self,
+        records: Any,
+        survey: Survey,
+        target: _Path | None = None,
+        *,
+        progress: Progress | None = None,
+        on_account: OnAccount = judge,
+    ) -> DataFrame | int:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
-        Records are a DataFrame, a path that Spark reads (Parquet, CSV, JSON lines, by its suffix) or an Arrow table.
         Every record is randomised ONCE: the DataFrame is materialised before it is returned (in the session's
         checkpoint directory if it has one, else on the executors), because a lazy one would randomise each user anew
         at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
-        file for each partition is written, and the folder appears whole or not at all.
+        file for each task is written, and the folder appears whole or not at all.
+
+        Parameters
+        ----------
+        records
+            Files that every executor can open (paths or `RecordFiles`: read by the executors themselves, by the rules
+            of one machine), a DataFrame, a path that only Spark opens (s3://, hdfs://: Parquet, CSV, JSON lines, by
+            its suffix), an Arrow table, or a frame (pandas, polars).
+        survey
+            What is asked.
+        target
+            The folder to write.
+        progress
+            Called once, with the number of reports, when they are written.
+        on_account
+            Takes the account of the records before the reports appear, as on one machine.
+
+        Returns
+        -------
+        The reports, or how many were written.
+
+        Raises
+        ------
+        FormatError
+            If a file is not whole or there are no records to write.
+        InvalidInput
+            If a column cannot be used, or `target` exists.
         """
         check_survey(survey)
-        frame = self._records(records, survey)
+        source, batches = record_source(self.session, records, survey)
         if target is not None:
-            return self._perturb_to(frame, survey, Path(target))
-        reports = frame.mapInArrow(
-            lambda batches: spark_records.report_batches(batches, survey), "report binary"
-        )
-        reports = reports.select(reports["report"].alias("report", metadata=_labels(survey)))
+            n = self._perturb_to(source, batches, survey, Path(target), on_account)
+            if progress is not None:
+                progress(n)
+            return n
+        rows = source.mapInArrow(_maker(survey, batches), spark_records.REPORT_SCHEMA)
         durable = self.session.sparkContext.getCheckpointDir() is not None
-        return reports.checkpoint() if durable else reports.localCheckpoint()
+        rows = rows.checkpoint() if durable else rows.localCheckpoint()
+        counted = rows.where("account is not null or fault is not null").select("account", "fault")
+        on_account(spark_records.account_from(counted.collect(), survey))
+        return rows.select(rows["report"].alias("report", metadata=_labels(survey)))
 
-    def _records(self, records: Any, survey: Survey) -> DataFrame:
-        """The survey's dimensions of the records, in its order; what is wrong with them is said before any job."""
-        from pyspark.sql import DataFrame
+    def account(self, records: Any, survey: Survey) -> Account:
+        """What `perturb` would find in the records, without making a report."""
+        check_survey(survey)
+        source, batches = record_source(self.session, records, survey)
+        rows = source.mapInArrow(_accountant(survey, batches), spark_records.ACCOUNT_SCHEMA)
+        return spark_records.account_from(rows.collect(), survey)
 
-        if isinstance(records, str | os.PathLike):
-            records = self._read_records(os.fspath(records))
-        elif isinstance(records, pa.Table | pa.RecordBatch):
-            table = pa.Table.from_batches([records]) if isinstance(records, pa.RecordBatch) else records
-            records = self.session.createDataFrame(table)
-        if not isinstance(records, DataFrame):
-            raise InvalidInput(
-                f"records of type {type(records).__name__}: expected a DataFrame, a path or a table"
-            )
-        empty: Any = records.limit(0).toArrow()
-        list(table_batches(empty, survey))
-        chosen = empty.select(list(survey.schema.names)).schema
-        from_batch(pa.RecordBatch.from_pylist([], schema=chosen), survey)
-        return records.select([records["`" + name.replace("`", "``") + "`"] for name in survey.schema.names])
-
-    def _read_records(self, path: str) -> DataFrame:
-        from pyspark.errors import AnalysisException
-
-        kind = record_format(path)
-        # Values of a CSV file stay text, as on one machine: no value can stop the job or be lost by a guessed type.
-        reader = self.session.read.option("header", True) if kind == "csv" else self.session.read
-        try:
-            return reader.load(path, format=kind)
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
-            raise
-
-    def _perturb_to(self, frame: DataFrame, survey: Survey, target: Path) -> int:
+    def _perturb_to(
+        self, source: DataFrame, batches: _Work, survey: Survey, target: Path, on_account: OnAccount
+    ) -> int:
         target = Path(os.path.realpath(target))
         if target.exists():
             raise InvalidInput(f"{target} exists: Spark writes a folder of reports that is not there yet")
@@ -124,14 +145,17 @@ class Spark:
         staging, final = (target.with_name(f".{target.name}.{token}.{kind}") for kind in ("tasks", "part"))
         staging.mkdir()
         try:
-            rows = frame.mapInArrow(_writer(survey, str(staging)), spark_records.PART_SCHEMA).collect()
+            rows = source.mapInArrow(
+                _writer(survey, batches, str(staging)), spark_records.PART_SCHEMA
+            ).collect()
+            account = spark_records.account_from(rows, survey)
+            if not rows:
+                raise FormatError("there are no records")
+            on_account(account)
             final.mkdir()
             # Spark hands over each partition's result once, whatever was repeated: these files and no others exist.
             for row in rows:
                 (staging / row["name"]).rename(final / (row["name"][:10] + ".parquet"))
-            if not rows:
-                with write_reports(final / "part-00000.parquet", survey):
-                    pass
             final.rename(target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -140,8 +164,18 @@ class Spark:
 
     # -- reports to a tally --------------------------------------------------------------------------------------
 
-    def tally(self, reports: Any, survey: Survey, *, quarantine: _Path | None = None) -> Tally:
+    def tally(
+        self,
+        reports: Any,
+        survey: Survey,
+        *,
+        quarantine: _Path | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Tally:
         """The tally of reports: a DataFrame, or files and folders of files that every executor can open.
+
+        Otherwise as `hdr4me.engines.Engine.tally`; with `strict`, all reports are counted before the error.
 
         Files are read by the executors themselves, with the checks of one machine: format, fingerprint, page
         checksums. A DataFrame has a binary column `report`, or a text column `report` or `value` with a JSON report
@@ -154,7 +188,13 @@ class Spark:
             raise InvalidInput(
                 f"quarantine = {quarantine} already exists: Spark writes a folder that is not there yet"
             )
-        return self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
+        tally = self._tally(reports, survey, None if quarantine is None else os.fspath(quarantine))
+        if strict and tally.rejected:
+            reason, number = next(iter(tally.rejected.items()))
+            raise FormatError(f"{number} bad reports: {reason}")
+        if progress is not None:
+            progress(tally.n_reports)
+        return tally
 
     def _tally(
         self, reports: Any, survey: Survey, quarantine: str | None, *, mode: str = "errorifexists"
@@ -165,7 +205,7 @@ class Spark:
         if isinstance(reports, DataFrame):
             source, work, n_parts = self._frame(reports, survey, keep)
         else:
-            paths = [reports] if isinstance(reports, str | os.PathLike) else list(reports)
+            paths = paths_of(reports)
             if not paths:
                 return Tally(survey)
             source, work, n_parts = self._files(paths, survey, keep)
@@ -273,9 +313,23 @@ def _reader(survey: Survey, tasks: Sequence[Sequence[spark_counts.Split]], keep:
     return read
 
 
-def _writer(survey: Survey, folder: str) -> _Work:
+def _maker(survey: Survey, records: _Work) -> _Work:
+    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return spark_records.report_batches(records(batches), survey)
+
+    return make
+
+
+def _accountant(survey: Survey, records: _Work) -> _Work:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return spark_records.account_batches(records(batches), survey)
+
+    return count
+
+
+def _writer(survey: Survey, records: _Work, folder: str) -> _Work:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return spark_records.write_part(batches, survey, folder, _partition())
+        return spark_records.write_part(records(batches), survey, folder, _partition())
 
     return write
 

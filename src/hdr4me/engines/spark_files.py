@@ -10,9 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 from hdr4me.engines.spark_counts import Split
 from hdr4me.errors import InvalidInput
+from hdr4me.records.origin import RecordFiles
+from hdr4me.records.reading import Part, plan_parts
 from hdr4me.reports.files import files_of
 
-__all__ = ["plan_tasks", "record_format"]
+__all__ = ["plan_tasks", "record_format", "record_tasks"]
 
 _SMALLEST, _LARGEST = 1 << 23, 1 << 27
 """A task reads at least 8 MiB, since starting one takes as long, and at most 128 MiB, so that a retry is cheap."""
@@ -44,6 +46,29 @@ def plan_tasks(paths: Iterable[str | os.PathLike[str]], parallelism: int) -> lis
                 room = step
             tasks[-1].append(Split(str(file), start, stop))
             room -= stop - start
+    return tasks
+
+
+def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
+    """What each task reads of files of records: row groups of Parquet files; text files go whole to one task.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "abc":
+    ...         _ = Path(folder, f"{name}.csv").write_text("age\\n31\\n")
+    ...     [[Path(part.path).name for part in task] for task in record_tasks(RecordFiles(folder), 2)]
+    [['a.csv', 'b.csv', 'c.csv']]
+    """
+    total = sum(Path(path).stat().st_size for path in files.files() if Path(path).exists())
+    step = min(max(-(-total // parallelism), _SMALLEST), _LARGEST)
+    tasks: list[list[Part]] = []
+    room = 0
+    for part in plan_parts(files, step):
+        if room <= 0:
+            tasks.append([])
+            room = step
+        tasks[-1].append(part)
+        room -= part.n_bytes
     return tasks
 
 

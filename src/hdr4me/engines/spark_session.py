@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hdr4me.errors import InvalidInput, MissingDependency
@@ -11,7 +13,9 @@ from hdr4me.errors import InvalidInput, MissingDependency
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["open_session", "require_pyspark"]
+    from hdr4me.engines.spark_engine import Spark
+
+__all__ = ["open_session", "open_spark", "require_pyspark"]
 
 _INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
 _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"
@@ -61,3 +65,15 @@ def open_session(
         raise
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def open_spark(master: str | None = None) -> Iterator[Spark]:
+    """The Spark engine on a session of its own, stopped afterwards."""
+    from hdr4me.engines.spark_engine import Spark
+
+    session = open_session(master)
+    try:
+        yield Spark(session)
+    finally:
+        session.stop()

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import enhancement
+from hdr4me.framework.covariance import Spectrum
 from hdr4me.framework.norm import SquaredNorm
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 
@@ -22,15 +23,16 @@ Variance = Literal["exact", "paper"]
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """θ̂_j − θ̄_j ~ N(bias_j, variance_j), one coordinate per mean (or frequency), coordinates independent.
+    """θ̂_j − θ̄_j ~ N(bias_j, variance_j), one coordinate per mean (or frequency).
 
     Coordinates that are alike are held once, with their number in `counts`. What is returned per
     coordinate is a plain number when all are alike, and otherwise an array with one entry for each.
 
-    Independence: reports of different dimensions are perturbed independently; with m < d they share one
-    draw of who reports what, which leaves them uncorrelated but not quite independent. For unbiased jointly
-    normal deviations the product over coordinates is a lower bound of the joint probability whatever their
-    correlation (Šidák), so that `joint_probability_within` errs on the careful side.
+    Dependence: reports of different dimensions are perturbed independently. With m < d they share one draw of who
+    reports what, which makes the errors of dimensions whose values are correlated correlated too; frequencies of one
+    dimension always are (see `covariance`). `mse_law` and `norm_law` count that where the values are known. The joint
+    probabilities below are products over coordinates: for unbiased jointly normal deviations such a product is a
+    lower bound of the joint probability whatever the correlation (Šidák), so that they err on the careful side.
     """
 
     biases: Floats
@@ -39,6 +41,7 @@ class Deviation:
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
+    spectrum: Spectrum | None = None
 
     def _out(self, per_class: Floats) -> Floats:
         """One number when all coordinates are alike, else one per coordinate."""
@@ -87,6 +90,9 @@ class Deviation:
         return self._squared(1.0, root=True)
 
     def _squared(self, scale: float, *, root: bool = False) -> SquaredNorm:
+        known = self.spectrum
+        if known is not None:
+            return SquaredNorm(known.shift, known.spread, known.counts, scale, root)
         counts = self.counts.astype(np.float64)
         return SquaredNorm(self.biases, np.sqrt(self.variances), counts, scale, root)
 
@@ -136,7 +142,7 @@ class Deviation:
     def tolerance(self, probability: float, *, jointly: bool = False) -> float:
         """The smallest common ξ kept with this probability: by each coordinate alone, or by all at once."""
         if not 0 < probability < 1:
-            raise InvalidInput(f"probability = {probability!r} is not allowed: it must lie between 0 and 1")
+            raise InvalidInput.of("probability", probability, "it must lie between 0 and 1")
         σ = np.sqrt(self.variances)
         if jointly:
             return joint_tolerance(self.biases, σ, self.counts, probability)
@@ -156,7 +162,7 @@ class Deviation:
         """Biases, sds, tolerances and counts of equal length: per class for one ξ, per coordinate for many."""
         ξ = np.asarray(tolerance, dtype=np.float64)
         if np.any(np.isnan(ξ)) or np.any(ξ < 0):
-            raise InvalidInput(f"tolerance = {tolerance!r} is not allowed: numbers >= 0")
+            raise InvalidInput.of("tolerance", tolerance, "numbers >= 0")
         σ = np.sqrt(self.variances)
         if ξ.ndim == 0:
             return self.biases, σ, ξ, self.counts

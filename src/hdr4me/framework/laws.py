@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 
-__all__ = ["EntryLaw", "Law", "as_law", "bias_of", "calibrate", "domain_of", "is_categorical"]
+__all__ = ["EntryLaw", "Law", "as_law", "bias_of", "calibrate", "domain_of", "is_categorical", "probe"]
 
 Floats = NDArray[np.float64]
 
@@ -127,10 +128,13 @@ def as_law(mechanism: object) -> Law:
         return _Bits(table)
     if not isinstance(mechanism, Law):
         missing = [m for m in ("mean", "variance", "abs_third_moment") if not hasattr(mechanism, m)]
-        raise InvalidInput(
-            f"mechanism = {mechanism!r} is not allowed: it must have mean, variance and abs_third_moment "
-            f"(missing: {', '.join(missing)})"
+        raise InvalidInput.of(
+            "mechanism",
+            mechanism,
+            f"it must have mean, variance and abs_third_moment (missing: {', '.join(missing)})",
         )
+    if not (isinstance(mechanism, Mechanism) and type(mechanism).__module__.startswith("hdr4me.")):
+        probe(mechanism)
     return mechanism
 
 
@@ -147,23 +151,40 @@ def bias_of(law: Law, t: Floats) -> Floats:
 
 
 def calibrate(law: Law) -> Law:
-    """The law of the calibrated report; needs E[t*|t] affine in t, which is checked."""
-    calibration = getattr(law, "calibration", None)
-    if calibration is not None:
-        slope, intercept = float(calibration.slope), float(calibration.intercept)
-    else:
-        low, high = domain_of(law)
-        at = np.asarray(law.mean(np.array([low, 0.5 * (low + high), high])), dtype=np.float64)
-        slope = float((at[2] - at[0]) / (high - low))
-        intercept = float(at[0] - slope * low)
-        if not np.isclose(at[1], 0.5 * (at[0] + at[2]), rtol=1e-9, atol=1e-9 * max(1.0, abs(slope))):
-            raise InvalidInput(
-                f"mechanism = {law!r} cannot be calibrated: its mean is not affine in the value"
-            )
-    if slope == 0.0:
+    """The law of the calibrated report; needs E[t*|t] affine in t, which is checked on a grid and at random points."""
+    found = affine_mean(law.mean, domain_of(law), str(getattr(law, "name", law)))
+    told = getattr(law, "calibration", None)
+    if told is not None and not np.allclose(
+        (told.slope, told.intercept), (found.slope, found.intercept), rtol=1e-7, atol=1e-9
+    ):
+        raise InvalidInput(
+            f"mechanism = {law!r} cannot be calibrated: its calibration {told} is not what its mean says, {found}"
+        )
+    known = found if told is None else told  # a law's own keeps digits that its means at the ends have lost
+    if known.slope == 0.0:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its reports do not depend on the value"
         )
-    if slope == 1.0 and intercept == 0.0:
+    if known.slope == 1.0 and known.intercept == 0.0:
         return law
-    return _Calibrated(law, slope)
+    return _Calibrated(law, float(known.slope))
+
+
+def probe(law: Law) -> None:
+    """Refuse a law whose moments cannot be those of any report, at any point of a grid or at random points.
+
+    Means must be finite, variances ≥ 0 and finite, and E|t* − E t*|³ at least Var^{3/2} (Lyapunov's inequality).
+    """
+    name = getattr(law, "name", law)
+    points = np.asarray(getattr(law, "points", None) or probe_points(*domain_of(law)), dtype=np.float64)
+    found = {}
+    for what in ("mean", "variance", "abs_third_moment"):
+        found[what] = np.asarray(getattr(law, what)(points), dtype=np.float64)
+        if found[what].shape != points.shape or not np.isfinite(found[what]).all():
+            raise InvalidInput.of(
+                "mechanism", name, f"its {what}(t) must be finite and as many as the values"
+            )
+    if (found["variance"] < 0).any():
+        raise InvalidInput.of("mechanism", name, "its variance must not be negative")
+    if (found["abs_third_moment"] < found["variance"] ** 1.5 * (1 - 1e-6)).any():
+        raise InvalidInput.of("mechanism", name, "its abs_third_moment must be at least variance^1.5")

@@ -1,7 +1,7 @@
 """How many reports a dimension receives, and what that does to a mean's variance.
 
-Each user reports m of d dimensions, so a dimension's count is r ~ Binomial(n, p) with p = m/d. The paper
-puts r = np everywhere; the exact variance needs E[1/r | r ≥ 1].
+Each user answers a dimension with probability p (its inclusion: m/d where m of d dimensions are drawn evenly), so a
+dimension's count is r ~ Binomial(n, p). The paper puts r = np everywhere; the exact variance needs E[1/r | r ≥ 1].
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["mean_inverse_count"]
+__all__ = ["mean_inverse_count", "sampled_variance", "sampling_factor"]
+
+Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
 
@@ -48,3 +51,36 @@ def mean_inverse_count(n_users: int, share: float) -> float:
     log_mass = np.concatenate([[0.0], np.cumsum(steps)])
     mass = np.exp(log_mass - log_mass.max())
     return float(np.sum(mass / k) / np.sum(mass))
+
+
+def sampling_factor(n_users: float, inverse_count: ArrayLike) -> Floats:
+    """κ = 1 − 1/(n E[1/r]): how much of the values' own spread the draw of users adds; 0 when all of them report."""
+    return np.maximum(1.0 - 1.0 / (n_users * np.asarray(inverse_count, dtype=np.float64)), 0.0)
+
+
+def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, inverse_count: ArrayLike) -> Floats:
+    """Var θ̂_j = E[1/r]·(V̄ + κ·S²), the same as E[1/r]·(V̄ + S²) − S²/n.
+
+    Parameters
+    ----------
+    noise
+        V̄, the mean variance of a report given its user's value.
+    spread
+        S², the variance over users of a report's mean.
+    n_users
+        n.
+    inverse_count
+        E[1/r | r ≥ 1], see `mean_inverse_count`.
+
+    Returns
+    -------
+    array
+        The variance, broadcast over the arguments.
+
+    Examples
+    --------
+    >>> float(sampled_variance(8.0, 0.25, 1000, mean_inverse_count(1000, 1.0)))  # all report: no spread
+    0.008
+    """
+    inverse = np.asarray(inverse_count, dtype=np.float64)
+    return np.asarray(inverse * (np.asarray(noise) + sampling_factor(n_users, inverse) * np.asarray(spread)))

@@ -82,7 +82,9 @@ class SquaredNorm:
         return self._saddlepoint(y)
 
     def quantile(self, probability: float) -> float:
-        """The x with P(X ≤ x) = probability."""
+        """The x with P(X ≤ x) = probability; where the mean square is below 1e-280, its root stands for all of them."""
+        if self._mean_square < 1e-280:
+            return math.sqrt(self._mean_square) if self.root else self._mean_square
         centre, step = self._mean_square, max(self._mean_square, 1e-300)
         high = centre + step
         square = SquaredNorm(self.shift, self.spread, self.counts, self.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.berry_esseen import berry_esseen_bound
+from hdr4me.framework.covariance import (
+    frequency_spectrum,
+    means_spectrum,
+    shared_draw,
+    values_correlation,
+)
 from hdr4me.framework.deviation import Deviation, Variance
 from hdr4me.framework.laws import Law, as_law, bias_of, calibrate, is_categorical
-from hdr4me.framework.moments import mean_inverse_count
+from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
 from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
 from hdr4me.mechanisms import mechanism as named_mechanism
 
@@ -30,6 +37,8 @@ def deviation(
     values: Any = None,
     probabilities: Any = None,
     prior: Any = None,
+    inclusion: Any = None,
+    correlation: Any = None,
     variance: Variance = "exact",
     calibrated: bool = False,
     epsilon: float | None = None,
@@ -41,15 +50,44 @@ def deviation(
     - "exact":  Var θ̂_j = E[1/r | r ≥ 1] (V̄ + S²) − S²/n, which counts the random r and who was sampled;
     - "paper":  Var θ̂_j = V̄/r with r = nm/d, the lemmas as printed.
 
-    `mechanism` is a mechanism under the budget of ONE value, a name together with the total `epsilon` (split
-    evenly over the sampled dimensions), or a sequence with one mechanism per dimension. Anything with mean,
-    variance and abs_third_moment is a mechanism; for a category's table the coordinates are frequencies.
+    Parameters
+    ----------
+    mechanism
+        A mechanism under the budget of ONE value, a name together with the total `epsilon` (split evenly over the
+        sampled dimensions), or a sequence with one mechanism per dimension. Anything with mean, variance and
+        abs_third_moment is a mechanism; for a category's table the coordinates are frequencies.
+    n_users, n_dims, n_sampled
+        n, d and m.
+    values, probabilities
+        Whose values: 1-D the same in each dimension, 2-D or a sequence one row per dimension (and one column per
+        user); `probabilities` are their shares. For a categorical table `probabilities` alone are the category's
+        frequencies. "uniform" and "worst" are also taken as `values`.
+    prior
+        "uniform", a SciPy distribution, a histogram or an array instead of values. Neither: the worst case.
+    inclusion
+        The probability that a user answers a dimension: one number, or one per dimension. m/d unless given.
+    correlation
+        Of the values of different dimensions: one number or a matrix; found from `values` where they are 2-D, else 0.
+        With m < d it makes the errors correlated, which `mse_law` and `norm_law` count.
+    variance
+        "exact" or "paper".
+    calibrated
+        Undo a biased mechanism's affine mean.
+    epsilon
+        The total budget, where the mechanism is given by name.
 
-    Whose values: `values` with `probabilities` (1-D: the same in each dimension; 2-D, or a sequence: one row per
-    dimension), a `prior` ("uniform" or a SciPy distribution), or neither: the worst case. For a categorical table
-    `probabilities` alone are the category's frequencies. "uniform" and "worst" are also taken as `values`.
-    `calibrated` undoes a biased mechanism's affine mean.
+    Returns
+    -------
+    Deviation
+        Bias, variance, tolerances, probabilities, and the laws of the norm and the MSE.
 
+    Raises
+    ------
+    InvalidInput
+        If an argument is not allowed, or the mechanism's moments are not those of any report.
+
+    Examples
+    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> tenths = [k / 10 for k in range(1, 11)]
     >>> dev = deviation(mechanism("piecewise", epsilon=0.001), n_users=10_000, n_dims=100, n_sampled=100,
@@ -66,23 +104,44 @@ def deviation(
         if epsilon is None:
             raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
         mechanism = named_mechanism(mechanism, epsilon=epsilon / n_sampled)
-    if isinstance(mechanism, Sequence):
-        if len(mechanism) != n_dims:
-            raise InvalidInput(f"{len(mechanism)} mechanisms are not allowed for n_dims = {n_dims}: one each")
-        each = range(n_dims)
-        specs = [
-            (mechanism[j], _row(values, j, n_dims), _row(probabilities, j, n_dims), _row(prior, j, n_dims))
-            for j in each
+    shares = _inclusion(inclusion, n_dims, n_sampled)
+    several = isinstance(mechanism, Sequence) or shares.size > 1
+    mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * n_dims
+    if len(mechanisms) != n_dims:
+        raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for n_dims = {n_dims}: one each")
+    if several:
+        parts = [
+            _dimension(
+                mechanisms[j],
+                _row(values, j, n_dims),
+                _row(probabilities, j, n_dims),
+                _row(prior, j, n_dims),
+                n_users,
+                float(np.broadcast_to(shares, n_dims)[j]),
+                variance,
+                calibrated=calibrated,
+            )
+            for j in range(n_dims)
         ]
     else:
-        specs = [(mechanism, values, probabilities, prior)]
-    share = n_sampled / n_dims
-    parts = [_dimension(m, v, p, q, n_users, share, variance, calibrated=calibrated) for m, v, p, q in specs]
-    biases, variances, bounds = (np.concatenate(column) for column in zip(*parts, strict=True))
+        one = _dimension(
+            mechanism,
+            values,
+            probabilities,
+            prior,
+            n_users,
+            float(shares[0]),
+            variance,
+            calibrated=calibrated,
+        )
+        parts = [one]
+    biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
-    if not isinstance(mechanism, Sequence):
+    if not several:
         if is_categorical(mechanism) and biases.size > 1:
-            biases, variances, bounds = (np.tile(a, n_dims) for a in (biases, variances, bounds))
+            biases, variances, bounds, spreads = (
+                np.tile(a, n_dims) for a in (biases, variances, bounds, spreads)
+            )
         elif biases.size == 1:
             repeat = n_dims * _entries(mechanism)
         elif biases.size != n_dims:
@@ -90,7 +149,31 @@ def deviation(
                 f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
             )
     counts = np.full(biases.size, repeat, dtype=np.int64)
-    return Deviation(biases, variances, counts, n_users * share, bounds, variance)
+    made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
+    if variance == "paper":
+        return made
+    if is_categorical(mechanism) and not several:
+        known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
+    else:
+        known = means_spectrum(
+            biases,
+            variances,
+            spreads,
+            counts,
+            shared_draw(n_users, n_dims, n_sampled, even=inclusion is None),
+            values_correlation(correlation, values, probabilities, n_dims),
+        )
+    return replace(made, spectrum=known)
+
+
+def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
+    """The probability that a user answers each dimension: one entry where all are alike."""
+    if given is None:
+        return np.array([n_sampled / n_dims])
+    p = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if p.shape not in ((1,), (n_dims,)) or not np.all((p > 0) & (p <= 1)):
+        raise InvalidInput.of("inclusion", given, f"one probability in (0, 1], or {n_dims} of them")
+    return p[:1] if np.all(p == p[0]) else p
 
 
 def _entries(mechanism: Any) -> int:
@@ -101,11 +184,11 @@ def _entries(mechanism: Any) -> int:
 def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
     for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InvalidInput(f"{name} = {value!r} is not allowed: a whole number >= 1")
+            raise InvalidInput.of(name, value, "a whole number >= 1")
     if n_sampled > n_dims:
-        raise InvalidInput(f"n_sampled = {n_sampled} is not allowed: at most n_dims = {n_dims}")
+        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
     if variance not in ("exact", "paper"):
-        raise InvalidInput(f"variance = {variance!r} is not allowed: 'exact' or 'paper'")
+        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
 
 
 def _row(given: Any, j: int, n_dims: int) -> Any:
@@ -132,8 +215,8 @@ def _dimension(
     variance: Variance,
     *,
     calibrated: bool,
-) -> tuple[Floats, Floats, Floats]:
-    """Bias, variance and Berry–Esseen bound of one dimension's coordinates (one, or one per category)."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category)."""
     law = as_law(mechanism)
     if calibrated:
         law = calibrate(law)
@@ -160,8 +243,8 @@ def _population(
 
 def coordinate_moments(
     law: Law, population: Population, inverse_count: float, n_users: float, *, exact: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Bias, variance and Berry–Esseen bound of θ̂_j − θ̄_j, one per row of the population.
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bias, variance and Berry–Esseen bound of θ̂_j − θ̄_j, and the values' spread S², one per row of the population.
 
     The bound counts the sampling of users as the variance does: with κ = 1 − 1/(n E[1/r]) (0 when all users
     report, near 1 when few do) the summand has the variance V̄ + κS² and, by Minkowski's inequality, a third
@@ -173,15 +256,16 @@ def coordinate_moments(
     noise = population.expect(np.asarray(law.variance(t), dtype=np.float64))
     ρ = population.expect(np.asarray(law.abs_third_moment(t), dtype=np.float64))
     bias = population.expect(bias_of(law, t))
+    away = μ - centre[..., None]
+    spread = population.expect(away**2)
     if not exact:
-        result = bias, noise * inverse_count, berry_esseen_bound(ρ, noise, 1.0 / inverse_count)
+        result = bias, noise * inverse_count, berry_esseen_bound(ρ, noise, 1.0 / inverse_count), spread
     else:
-        away = μ - centre[..., None]
-        spread = population.expect(away**2)
         if population.finite and n_users > 1:
             spread = spread * (n_users / (n_users - 1))
-        κ = max(1.0 - 1.0 / (n_users * inverse_count), 0.0)
-        total = inverse_count * (noise + κ * spread)
+        κ = float(sampling_factor(n_users, inverse_count))
+        total = sampled_variance(noise, spread, n_users, inverse_count)
         third = (np.cbrt(ρ) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3
-        result = bias, total, berry_esseen_bound(third, noise + κ * spread, 1.0 / inverse_count)
+        bound = berry_esseen_bound(third, noise + κ * spread, 1.0 / inverse_count)
+        result = bias, total, bound, spread
     return tuple(np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in result)  # type: ignore[return-value]

@@ -20,17 +20,14 @@ from hdr4me.channels.proof import BITS, column_loss, exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import cache_directory
 from hdr4me.mechanisms.law import Floats
-from hdr4me.mechanisms.rounding import Integers, round_rows, unbiased_decode
-from hdr4me.mechanisms.vectors import Channel
 
-__all__ = ["DESIGNS_VERSION", "Design", "cached_design", "integers"]
+__all__ = ["DESIGNS_VERSION", "Design", "cached_design"]
 
 DESIGNS_VERSION = 1
 """Raised whenever a change makes different designs: older files are then left alone."""
 
 _UNBIASED = 1e-9
 """How far a row's mean may be from what it stands for, relative to the largest decoded value."""
-_INDEPENDENT, _EXACT, _MOVES = 1e-6, 1e-13, 200
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class Design:
 
     `levels` are the equally spaced levels of a number on [-1, 1]. What the rows stand for depends on `takes`:
 
+    - "number": row i is a number at level i. The decoder "value" has the level for its mean.
     - "optional": row i is a number at level i, the last row is a missing number. The decoder "value" has the mean
       t where there is a number and 0 where there is none, "present" has the mean 1 and 0.
     - "pair": row i·L + j is a first number at level i and a second number at level j (L levels). The decoders
@@ -78,6 +76,8 @@ class Design:
     def means(self) -> dict[str, tuple[float, ...]]:
         """What each decoder's mean is in each row."""
         t = self.levels
+        if self.takes == "number":
+            return {"value": t}
         if self.takes == "optional":
             return {"value": (*t, 0.0), "present": (*[1.0] * len(t), 0.0)}
         return {"first": tuple(a for a in t for _ in t), "second": tuple(b for _ in t for b in t)}
@@ -90,51 +90,6 @@ class Design:
     def second_moments(self, name: str) -> Floats:
         """E[decoder²] of each row."""
         return np.asarray(self.probabilities @ np.array(self.decoders[name]) ** 2)
-
-
-def integers(channel: Channel, epsilon: float, prior: Floats, inputs: Floats) -> tuple[Integers, Floats]:
-    """Integer rows for a channel, and the decoders of least second moment, one column for each number.
-
-    Rows that depend on each other linearly (small budgets) cannot all be met by decoders once they are rounded. Then
-    the decoders meet what is independent, and single units are moved between cells of a row until its means
-    are met too.
-    """
-    weights = round_rows(channel.rows, epsilon)
-    decoders = np.zeros((weights.shape[1], inputs.shape[1]))
-    for _ in range(3):
-        columns = [
-            unbiased_decode(weights, decoders[:, j], inputs[:, j], prior, rcond=_INDEPENDENT)
-            for j in range(inputs.shape[1])
-        ]
-        decoders = np.stack(columns, axis=1)
-        if np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - inputs).max() < _EXACT:
-            break
-        weights = _moved(weights, decoders, inputs, epsilon)
-    return weights, decoders
-
-
-def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) -> Integers:
-    """The rows with single units moved from cell to cell, each time the move that brings the means nearest.
-
-    Columns keep their smallest weight f and stay at or below ⌊r·f⌋, r ≤ e^ε rational: the privacy loss is kept.
-    """
-    ratio = exp_lower(epsilon)
-    floors = weights.min(axis=0)
-    ceilings = np.array([ratio.numerator * int(f) // ratio.denominator for f in floors], dtype=np.int64)
-    step = np.ldexp(decoders[None, :, :] - decoders[:, None, :], -BITS)  # from a to b
-    moved = weights.copy()
-    for row, wanted in zip(moved, inputs, strict=True):
-        for _ in range(_MOVES):
-            miss = np.ldexp(row.astype(np.float64), -BITS) @ decoders - wanted
-            after = np.abs(miss + step).max(axis=2)
-            after[row <= floors, :] = np.inf
-            after[:, row >= ceilings] = np.inf
-            a, b = np.unravel_index(int(after.argmin()), after.shape)
-            if after[a, b] >= np.abs(miss).max():
-                break
-            row[a] -= 1
-            row[b] += 1
-    return moved
 
 
 _memory: dict[tuple[Path | None, str], Design] = {}

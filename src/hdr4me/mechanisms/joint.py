@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.designs import Design, cached_design, integers
+from hdr4me.mechanisms.designs import Design, cached_design
 from hdr4me.mechanisms.law import Floats, check_epsilon
 from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.mechanisms.rounding import unbiased_rows
 from hdr4me.mechanisms.table import MAX_CELLS
 from hdr4me.mechanisms.vectors import Channel, Question, solve
 
@@ -138,7 +139,9 @@ def _budget(epsilon: float) -> float:
 def _design(
     takes: str, epsilon: float, levels: Floats, channel: Channel, question: Question, names: tuple[str, ...]
 ) -> Design:
-    weights, decoders = integers(channel, epsilon, question.prior, question.inputs)
+    weights, decoders = unbiased_rows(
+        channel.rows, epsilon, question.inputs, np.zeros_like(channel.outputs), question.prior
+    )
     return Design(
         takes,
         epsilon,

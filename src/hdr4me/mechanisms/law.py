@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,16 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.mechanisms.table import Table
 
-__all__ = ["AdditiveNoise", "Calibration", "Mechanism", "Parts", "UniformMixture", "check_epsilon"]
+__all__ = [
+    "AdditiveNoise",
+    "Calibration",
+    "Mechanism",
+    "Parts",
+    "UniformMixture",
+    "affine_mean",
+    "check_epsilon",
+    "probe_points",
+]
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +69,35 @@ class Parts(NamedTuple):
 def check_epsilon(epsilon: float) -> None:
     """Refuse a budget that is not a positive finite number."""
     if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput(f"epsilon = {epsilon!r} is not allowed: it must be a finite number > 0")
+        raise InvalidInput.of("epsilon", epsilon, "it must be a finite number > 0")
+
+
+def probe_points(low: float, high: float) -> Floats:
+    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for.
+
+    >>> points = probe_points(-1.0, 1.0)
+    >>> points.size, float(points[0]), float(points[-1])
+    (129, -1.0, 1.0)
+    """
+    even = np.linspace(0.0, 1.0, 65)
+    anywhere = np.random.default_rng(20_260_117).random(64)
+    return np.asarray(low + (high - low) * np.sort(np.concatenate([even, anywhere])))
+
+
+def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name: str) -> Calibration:
+    """Slope and intercept of `mean` over the domain, refused where it is not affine at every probed point.
+
+    >>> affine_mean(lambda t: t**3, (-1.0, 1.0), "cube")
+    Traceback (most recent call last):
+    hdr4me.errors.InvalidInput: mechanism = 'cube' cannot be calibrated: its mean is not affine in the value
+    """
+    points = probe_points(*domain)
+    at = np.asarray(mean(points), dtype=np.float64)
+    slope = float((at[-1] - at[0]) / (points[-1] - points[0]))
+    intercept = float(at[0] - slope * points[0])
+    if not np.allclose(at, slope * points + intercept, rtol=1e-9, atol=1e-9 * max(1.0, abs(slope))):
+        raise InvalidInput(f"mechanism = {name!r} cannot be calibrated: its mean is not affine in the value")
+    return Calibration(slope, intercept)
 
 
 class Mechanism(ABC):
@@ -85,8 +123,10 @@ class Mechanism(ABC):
 
     @property
     def calibration(self) -> Calibration:
-        """Slope and intercept of E[t*|t]."""
-        return Calibration(1.0, 0.0)
+        """Slope and intercept of E[t*|t]; found from `mean`, and checked, where a law writes its own `mean`."""
+        if type(self).mean is Mechanism.mean:
+            return Calibration(1.0, 0.0)
+        return affine_mean(self.mean, self.domain, self.name)
 
     def mean(self, t: ArrayLike) -> Floats:
         """E[t*|t]."""
@@ -94,7 +134,10 @@ class Mechanism(ABC):
 
     def bias(self, t: ArrayLike) -> Floats:
         """δ = E[t*|t] − t."""
-        return np.zeros_like(self._values(t))
+        values = self._values(t)
+        if type(self).mean is Mechanism.mean and type(self).calibration is Mechanism.calibration:
+            return np.zeros_like(values)
+        return np.asarray(self.mean(values), dtype=np.float64) - values
 
     @abstractmethod
     def variance(self, t: ArrayLike) -> Floats:
@@ -133,9 +176,7 @@ class Mechanism(ABC):
         low, high = self.domain
         if not np.all((values >= low) & (values <= high)):
             bad = values[~((values >= low) & (values <= high))].flat[0]
-            raise InvalidInput(
-                f"t = {float(bad)!r} is not allowed: {self.name} takes values in [{low:g}, {high:g}]"
-            )
+            raise InvalidInput.of("t", float(bad), f"{self.name} takes values in [{low:g}, {high:g}]")
         return values
 
 

@@ -11,7 +11,11 @@ from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats
 
-__all__ = ["Integers", "round_rows", "unbiased_decode"]
+__all__ = ["Integers", "round_rows", "unbiased_decode", "unbiased_rows"]
+
+_INDEPENDENT = 1e-6
+"""Rows that differ by less than this share of the largest difference count as dependent."""
+_EXACT, _MOVES, _CELLS = 1e-14, 100, 64
 
 Integers = NDArray[np.int64]
 
@@ -106,3 +110,68 @@ def unbiased_decode(
     for _ in range(3):
         decode = decode + (solve @ (levels - rows @ decode)) / root
     return np.asarray(decode, dtype=np.float64)
+
+
+def unbiased_rows(
+    rows: Floats, epsilon: float, inputs: Floats, decoders: Floats, prior: Floats | None = None
+) -> tuple[Integers, Floats]:
+    """Integer rows near `rows`, and decoders near `decoders`, whose means are the inputs.
+
+    Rows that depend on each other linearly cannot all be met by decoders once they are rounded. Then the decoders meet
+    what is independent, and single units are moved between the cells of a row until its means are met too.
+
+    Parameters
+    ----------
+    rows
+        Real rows whose columns keep the ratio e^ε.
+    epsilon
+        That ε.
+    inputs
+        What the means are to be, one row per row and one column per decoder.
+    decoders
+        Where to start from, one row per cell; zeros give the decoders of least mean square over the prior.
+    prior
+        The rows' shares in the norm that is kept small (equal if left out).
+
+    Returns
+    -------
+    tuple
+        Weights that sum to 2^32 in each row, and decoders.
+    """
+    weights = round_rows(rows, epsilon)
+    for _ in range(3):
+        columns = [
+            unbiased_decode(weights, decoders[:, j], inputs[:, j], prior, rcond=_INDEPENDENT)
+            for j in range(inputs.shape[1])
+        ]
+        decoders = np.stack(columns, axis=1)
+        if np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - inputs).max() < _EXACT:
+            break
+        weights = _moved(weights, decoders, inputs, epsilon)
+    return weights, decoders
+
+
+def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) -> Integers:
+    """The rows with single units moved from cell to cell, each time the move that brings the means nearest.
+
+    Columns keep their smallest weight f and stay at or below ⌊r·f⌋, r ≤ e^ε rational: the privacy loss is kept.
+    """
+    floors = weights.min(axis=0)
+    ceilings = _ceilings(floors, exp_lower(epsilon), 1 << BITS)
+    some = np.unique(np.linspace(0, weights.shape[1] - 1, _CELLS).astype(np.int64))
+    step = np.ldexp(decoders[None, some, :] - decoders[some, None, :], -BITS)  # from a to b
+    moved = weights.copy()
+    for row, wanted in zip(moved, inputs, strict=True):
+        for _ in range(_MOVES):
+            miss = np.ldexp(row.astype(np.float64), -BITS) @ decoders - wanted
+            if np.abs(miss).max() < _EXACT:
+                break
+            after = np.abs(miss + step).max(axis=2)
+            after[(row <= floors)[some], :] = np.inf
+            after[:, (row >= ceilings)[some]] = np.inf
+            a, b = np.unravel_index(int(after.argmin()), after.shape)
+            if after[a, b] >= np.abs(miss).max():
+                break
+            row[some[a]] -= 1
+            row[some[b]] += 1
+    return moved

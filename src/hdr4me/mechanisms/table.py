@@ -131,33 +131,6 @@ class Table(Mechanism):
         """weights / 2^32, exact in floating point."""
         return np.ldexp(self.weights.astype(np.float64), -BITS)
 
-    @property
-    def level_variances(self) -> Floats:
-        """Var[decode | level], one per row: no rounding involved."""
-        self._needs("value", "entries")
-        means = self.probabilities @ self.decode
-        centred = self.decode[None, :] - means[:, None]
-        return np.asarray((self.probabilities * centred**2).sum(axis=1))
-
-    @cached_property
-    def second_moment_decoder(self) -> Floats | None:
-        """g with E[g(cell) | level] = level², or None when the table's cells cannot tell (two cells, say).
-
-        The least-norm solution of probabilities·g = levels². With it the reports of a dimension also estimate
-        the population's mean square. It is exact at the levels; a value between two levels, s apart, counts
-        for its square plus at most s²/4, which is held below 1/64: with fewer than 9 levels there is none.
-        For entries (values 0 and 1 are their own squares) it is `decode`.
-        """
-        if self.kind == "entries":
-            return self.decode
-        self._needs("value")
-        if self.n_levels < 9:
-            return None
-        squares = self.levels * self.levels
-        solution = np.asarray(np.linalg.lstsq(self.probabilities, squares, rcond=1e-13)[0], dtype=np.float64)
-        residual = np.abs(self.probabilities @ solution - squares).max()
-        return solution if residual < 1e-9 else None
-
     # -- the law ----------------------------------------------------------------------------------------------
 
     @property

@@ -5,6 +5,7 @@
 * Hybrid is Piecewise's window and Duchi's two cells side by side, each with its share of the row.
 * Laplace, SCDF and Staircase are binned and clamped: a bin's weight is the noise's mass in it, an end bin takes the
   tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `rounding.py`.
+* Any other law is binned by `binned.py`.
 
 32 bits hold N cells under ε only if light and heavy weights differ by some units, that is N ≲ 2^32·ε: with a tiny
 budget the twin has fewer cells, in the end two.
@@ -47,8 +48,8 @@ def exact_twin(mechanism: Mechanism) -> Table:
         return mechanism
     epsilon = mechanism.epsilon
     if epsilon < SMALLEST_EPSILON:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: a table of {BITS} bits expresses {SMALLEST_EPSILON} or more"
+        raise InvalidInput.of(
+            "epsilon", epsilon, f"a table of {BITS} bits expresses {SMALLEST_EPSILON} or more"
         )
     if isinstance(mechanism, Duchi):
         return duchi_table("duchi", epsilon)
@@ -61,7 +62,9 @@ def exact_twin(mechanism: Mechanism) -> Table:
         return _side_by_side(mechanism)
     if isinstance(mechanism, AdditiveNoise):
         return _binned(mechanism)
-    raise InvalidInput(f"mechanism {mechanism.name!r} has no exact twin")
+    from hdr4me.mechanisms.binned import exact
+
+    return exact(mechanism)
 
 
 def _most_cells(epsilon: float) -> int:

@@ -48,6 +48,8 @@ Block = Heading | Text | Table | Picture
 _COLOURS = {
     "reproduced": "#2e7d4f",
     "depends on the reading": "#b7791f",
+    "depends on the domain": "#b7791f",
+    "holds in these cells, false in general": "#b7791f",
     "not reproduced": "#b23a2e",
     "right": "#2e7d4f",
     "rounded": "#b7791f",

@@ -20,7 +20,7 @@ from hdr4me.framework import Deviation, deviation
 from hdr4me.framework.berry_esseen import berry_esseen_bound
 from hdr4me.mechanisms import mechanism
 
-__all__ = ["Line", "case_study", "verdict"]
+__all__ = ["TOLERANCES", "Line", "case_study", "deviation_of", "deviation_on", "printed_variance", "verdict"]
 
 N_USERS, N_DIMS, N_SAMPLED, EPSILON = 10_000, 100, 100, 0.1
 VALUES = tuple(k / 10 for k in range(1, 11))
@@ -71,9 +71,15 @@ def verdict(printed: str, value: float) -> str:
     return "rounded" if filled or abs(exact - stated) < unit else "wrong"
 
 
-def _deviation(name: str) -> Deviation:
+def deviation_on(name: str, domain: tuple[float, float] | None = None) -> Deviation:
+    """The case study's deviation under a mechanism; Square wave on its own [0, 1] unless `domain` is given.
+
+    >>> [round(float(deviation_on("square_wave", domain).bias), 3) for domain in (None, (-1.0, 1.0))]
+    [-0.05, -0.55]
+    """
+    options = {} if domain is None or name != "square_wave" else {"domain": domain}
     return deviation(
-        mechanism(name, epsilon=EPSILON / N_SAMPLED),
+        mechanism(name, epsilon=EPSILON / N_SAMPLED, **options),
         n_users=N_USERS,
         n_dims=N_DIMS,
         n_sampled=N_SAMPLED,
@@ -96,7 +102,7 @@ def case_study() -> list[Line]:
     >>> [f"{line.value:.9g} {line.verdict}" for line in lines[:2]]
     ['533.210353 right', '1066.42071 rounded']
     """
-    piecewise, wave = _deviation("piecewise"), _deviation("square_wave")
+    piecewise, wave = deviation_on("piecewise"), deviation_on("square_wave")
     σ2, δ, w2 = float(piecewise.variance), float(wave.bias), float(wave.variance)
     told = f"the formula as printed gives {printed_variance():.0f}, not the paper's own 533.210"
     rows: list[tuple[str, str, float, str]] = [

@@ -19,7 +19,8 @@ from hdr4me.framework.enhancement import (
 from hdr4me.paper.cells import Cell, law_of, predicted
 from hdr4me.paper.datasets import Dataset, Moments
 from hdr4me.paper.enhance import NAIVE, Variant, enhanced
-from hdr4me.paper.naive import naive_means, way_of
+from hdr4me.paper.naive import naive_means
+from hdr4me.simulation.aggregate import way_of
 
 __all__ = ["CellResult", "Outcome", "run_cell"]
 
@@ -87,7 +88,7 @@ def run_cell(
     start = time.process_time()
     law = law_of(cell)
     here = moments.take(dimensions)
-    foretold = predicted(law, here, cell.n_users)
+    foretold = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (foretold.bias, foretold.sd))
     means = naive_means(law, data, moments, dimensions, cell.repeats, seed, cell.key)
     errors: dict[Variant, list[float]] = {}

@@ -14,10 +14,11 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.pages import html
 from hdr4me.pages.document import to_html, to_markdown
 from hdr4me.paper.claims import Verdict
-from hdr4me.paper.figures import figure2, figure3, figure4, figure5
+from hdr4me.paper.figures import figure2, figure3, figure4, figure5, figure_own
 from hdr4me.paper.figures.table2 import COLUMNS as TABLE2_COLUMNS
 from hdr4me.paper.figures.table2 import table2
 from hdr4me.paper.report import TITLE, About, blocks_of, lead_of, support_of
+from hdr4me.paper.report_own import OWN_TITLE, own_lead
 from hdr4me.paper.results import COLUMNS, Results, rows_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def draw(results: Results, about: About) -> dict[str, Figure]:
         figures["figure-4"] = figure4(results, about.reading)
     if results.has("fig5"):
         figures["figure-5"] = figure5(results, about.reading)
+    if results.has("own"):
+        figures["figure-own"] = figure_own(results, about.reading)
     return figures
 
 
@@ -78,10 +81,12 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     drawings = {name: html.svg(figure) for name, figure in figures.items()}
     blocks = blocks_of(results, verdicts, about)
     lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
+    own = results.has("own")
+    title, lead = (OWN_TITLE, own_lead(results)) if own else (TITLE, lead)
     files = {
-        "report.html": to_html(TITLE, lead, blocks, drawings),
-        "report.md": to_markdown(TITLE, lead, blocks),
-        "table-2.csv": _csv(TABLE2_COLUMNS, table2()),
+        "report.html": to_html(title, lead, blocks, drawings),
+        "report.md": to_markdown(title, lead, blocks),
+        **({} if own else {"table-2.csv": _csv(TABLE2_COLUMNS, table2())}),
         "run.json": _json({**asdict(about), "reading": about.reading.name}),
     }
     if verdicts:
@@ -91,14 +96,17 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
         )
     if results.clt:
         files |= _deviations(results)
+    if results.theory:
+        rows = [[r.cell.study, name, value] for r in results.theory for name, value in r.numbers.items()]
+        files["theory.csv"] = _csv(("study", "quantity", "value"), rows)
     files |= {f"{name}.svg": drawing for name, drawing in drawings.items()}
     for name, text in files.items():
         write_text(output / name, text)
     written = [*files, *_pictures(figures, output)]
     if results.cells:
-        rows = rows_of(results.cells)
-        write_text(output / "numbers.csv", _csv(COLUMNS, [list(row.values()) for row in rows]))
-        _parquet(rows, output / "numbers.parquet")
+        numbers = rows_of(results.cells)
+        write_text(output / "numbers.csv", _csv(COLUMNS, [list(row.values()) for row in numbers]))
+        _parquet(numbers, output / "numbers.parquet")
         written += ["numbers.csv", "numbers.parquet"]
     return sorted(written)
 

@@ -30,6 +30,12 @@ class Reading:
     spread: str
     reference: str
 
+    def note(self, *found: object) -> None:
+        """Told each number that is looked up under this reading; a plain reading forgets it.
+
+        `hdr4me.paper.claims.claim` uses a reading that remembers, to see which readings coincide.
+        """
+
     @property
     def name(self) -> str:
         """As it is written on the command line.

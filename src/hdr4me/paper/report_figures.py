@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text
-from hdr4me.paper.cells import MECHANISMS
+from hdr4me.paper.cells import MECHANISMS, title_of
 from hdr4me.paper.outcomes import CellResult
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results, outcome
 from hdr4me.paper.studies import DATASETS
 
-__all__ = ["density_blocks", "figure4_blocks", "figure5_blocks"]
+__all__ = ["density_blocks", "figure4_blocks", "figure5_blocks", "mse_table"]
 
 
 def density_blocks(results: Results, figure: str, title: str, names: tuple[str, ...]) -> list[Block]:
@@ -49,14 +49,15 @@ def density_blocks(results: Results, figure: str, title: str, names: tuple[str, 
 _METHODS = ("naive", "l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
 
 
-def _mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table:
+def mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table:
+    """The MSE of every method in some cells, a row each; `key` ("ε" or "d") names the rows."""
     rows: list[list[object]] = []
     for result in cells:
         have = {item.method for item in result.outcomes}
         naive = outcome(result, "naive")
         distance = (naive.mse - result.predicted_mse) / naive.standard_error
         row: list[object] = [
-            f"{MECHANISMS[result.cell.mechanism]}, {key} = {getattr(result.cell, _FIELD[key]):g}"
+            f"{title_of(result.cell.mechanism)}, {key} = {getattr(result.cell, _FIELD[key]):g}"
         ]
         row += [
             f"{result.predicted_mse:.4g}",
@@ -93,7 +94,7 @@ def figure4_blocks(results: Results, reading: Reading) -> list[Block]:
                 f"Normalisation: {first.normalisation}. {first.cell.repeats} repeats. For Square wave `auto` works on "
                 "the calibrated means, the last column."
             ),
-            _mse_table(cells, reading, "ε"),
+            mse_table(cells, reading, "ε"),
         ]
     return parts
 
@@ -108,5 +109,5 @@ def figure5_blocks(results: Results, reading: Reading) -> list[Block]:
             f"{first.title}, {first.cell.n_users:,} users, ε = {first.cell.epsilon:g} shared by all d dimensions; "
             f"beyond the data's own, dimensions are drawn again at random. Reading of λ*: {reading.title}.",
         ),
-        _mse_table(cells, reading, "d"),
+        mse_table(cells, reading, "d"),
     ]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hdr4me.errors import InvalidInput
-from hdr4me.paper.cells import Cell
 from hdr4me.paper.clt import CltResult
 from hdr4me.paper.outcomes import CellResult, Outcome
 from hdr4me.paper.readings import Reading
+from hdr4me.paper.theory import TheoryResult
 
-__all__ = ["COLUMNS", "Results", "cells_from_rows", "gather", "outcome", "rows_of"]
+__all__ = ["COLUMNS", "Results", "gather", "outcome", "rows_of"]
 
 COLUMNS = (
     "figure",
@@ -48,10 +48,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of Figures 4 and 5, and those of 2 and 3."""
+    """The cells of Figures 4 and 5, those of 2 and 3, and the studies of lemmas and theorems."""
 
     cells: tuple[CellResult, ...]
     clt: tuple[CltResult, ...]
+    theory: tuple[TheoryResult, ...] = ()
 
     def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
         """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
@@ -65,8 +66,15 @@ class Results:
 
     def has(self, figure: str) -> bool:
         """Whether this figure was run."""
-        cells = [result.cell.figure for result in self.cells]
-        return figure in (*cells, *(result.cell.figure for result in self.clt))
+        figures = {r.cell.figure for r in self.cells} | {r.cell.figure for r in self.clt}
+        return figure in figures or (figure == "theory" and bool(self.theory))
+
+    def study(self, name: str) -> TheoryResult:
+        """The numbers of one study of the theory."""
+        for result in self.theory:
+            if result.cell.study == name:
+                return result
+        raise InvalidInput(f"the study {name!r} was not run")
 
     def deviations(self, figure: str, mechanism: str) -> CltResult:
         """The cell of Figure 2 or 3 for this mechanism."""
@@ -89,16 +97,18 @@ def outcome(result: CellResult, method: str, reading: Reading | None = None) -> 
         if item.width == reading.width and item.reference in ("", reading.reference):
             spreads = {o.spread for o in result.outcomes if o.method == method}
             if item.spread == (reading.spread if reading.spread in spreads else "noise"):
+                reading.note(result.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
                 return item
     raise InvalidInput(f"method = {method!r} has no outcome in {result.cell.key}")
 
 
-def gather(finished: Iterable[CellResult | CltResult]) -> Results:
+def gather(finished: Iterable[CellResult | CltResult | TheoryResult]) -> Results:
     """The results of a run, in the order given."""
     items = list(finished)
     return Results(
         cells=tuple(item for item in items if isinstance(item, CellResult)),
         clt=tuple(item for item in items if isinstance(item, CltResult)),
+        theory=tuple(item for item in items if isinstance(item, TheoryResult)),
     )
 
 
@@ -128,54 +138,3 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
             common[f"share_above_{threshold}"] = result.share_above[place]
         rows += [{**common, **vars(item)} for item in result.outcomes]
     return [{name: row[name] for name in COLUMNS} for row in rows]
-
-
-def cells_from_rows(rows: Iterable[Mapping[str, str]]) -> tuple[CellResult, ...]:
-    """Back from the lines of a CSV file of `rows_of`; the time each cell took is not in it."""
-    found: dict[str, list[Mapping[str, str]]] = {}
-    for row in rows:
-        key = "/".join(row[name] for name in ("figure", "data", "mechanism", "epsilon", "n_dims"))
-        found.setdefault(key, []).append(row)
-    return tuple(_cell_of(lines) for lines in found.values())
-
-
-def _cell_of(lines: Sequence[Mapping[str, str]]) -> CellResult:
-    first = lines[0]
-
-    def pair(name: str) -> tuple[float, float]:
-        return float(first[f"{name}_1"]), float(first[f"{name}_2"])
-
-    return CellResult(
-        cell=Cell(
-            figure=first["figure"],
-            dataset=first["dataset"],
-            mechanism=first["mechanism"],
-            epsilon=float(first["epsilon"]),
-            n_users=int(first["n_users"]),
-            n_dims=int(first["n_dims"]),
-            repeats=int(first["repeats"]),
-        ),
-        title=first["data"],
-        stand_in=first["stand_in"] == "True",
-        normalisation=first["normalisation"],
-        seed=int(first["seed"]),
-        how=first["how"],
-        predicted_mse=float(first["predicted_mse"]),
-        some_above=pair("some_above"),
-        all_above=pair("all_above"),
-        share_above=pair("share_above"),
-        seconds=0.0,
-        outcomes=tuple(
-            Outcome(
-                method=line["method"],
-                width=line["width"],
-                spread=line["spread"],
-                reference=line["reference"],
-                mse=float(line["mse"]),
-                standard_error=float(line["standard_error"]),
-                better=float(line["better"]),
-                weight=float(line["weight"]) if line["weight"] else None,
-            )
-            for line in lines
-        ),
-    )

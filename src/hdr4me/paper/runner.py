@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import multiprocessing
 import signal
 import sys
@@ -23,19 +24,21 @@ from typing import Any
 import numpy as np
 
 from hdr4me.atomic import write_text
+from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, law_of
 from hdr4me.paper.clt import CltCell, CltResult, run_clt
-from hdr4me.paper.naive import DIRECT, GAMMA, SKIPPING, band_share, way_of
 from hdr4me.paper.outcomes import CellResult, run_cell
+from hdr4me.paper.studies import AnyCell
+from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
+from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 __all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
 
 STREAMS = 2
 """Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
 
-AnyCell = Cell | CltCell
-AnyResult = CellResult | CltResult
+AnyResult = CellResult | CltResult | TheoryResult
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Settings:
     seed: int = 1
     normalise: str = "auto"
     cov19: str | None = None
+    data: str | None = None
+
+    def file_of(self, dataset: str) -> str | None:
+        """The file that this data set is read from, if it is."""
+        return {"cov19": self.cov19, "data": self.data}.get(dataset)
 
 
 def run_cells(
@@ -55,12 +63,31 @@ def run_cells(
     workers: int = 1,
     advance: Callable[[int], None] = lambda cost: None,
 ) -> list[AnyResult]:
-    """The results of `cells`, in their order; `advance` is told the cost of each as it finishes.
+    """The results of `cells`, in their order.
 
-    Finished cells are kept in `work` and taken from there the next time.
+    Finished cells are kept in `work` and taken from there the next time. Where the file of a cell cannot be read, or
+    belongs to another cell, the cell is run again.
+
+    Parameters
+    ----------
+    cells
+        What is run.
+    settings
+        Seed, normalisation and files: all that the numbers depend on besides the cells.
+    work
+        The folder of finished cells; it is made where it is not there.
+    workers
+        How many processes; their number does not change a digit.
+    advance
+        Told the cost of each cell as it finishes.
+
+    Returns
+    -------
+    list
+        One result for each cell.
     """
     work.mkdir(parents=True, exist_ok=True)
-    waiting = [cell for cell in cells if not _place(cell, settings, work).is_file()]
+    waiting = [cell for cell in cells if _read(cell, settings, work) is None]
     for cell in cells:
         if cell not in waiting:
             advance(cost_of(cell))
@@ -71,15 +98,23 @@ def run_cells(
             advance(cost_of(cell))
     elif waiting:
         _run_in_pool(waiting, settings, work, workers, advance)
-    for path in work.glob("*.f32"):  # half a gigabyte that the next run makes again if it needs it
+    _clear(work)
+    return [_result(cell, settings, work) for cell in cells]
+
+
+def _clear(work: Path) -> None:
+    """Remove the data sets (half a gigabyte, made again if they are needed) and what an interruption left over."""
+    for path in work.glob("*.f32"):
         path.unlink()
-        path.with_suffix(".json").unlink()
-    return [_read(cell, settings, work) for cell in cells]
+        path.with_suffix(".json").unlink(missing_ok=True)
+    for pattern in ("*.rows", ".*.part"):
+        for path in work.glob(pattern):
+            path.unlink()
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
     """How many of `cells` an earlier run has left in `work`."""
-    return sum(_place(cell, settings, work).is_file() for cell in cells)
+    return sum(_read(cell, settings, work) is not None for cell in cells)
 
 
 def _run_in_pool(
@@ -137,6 +172,8 @@ def cost_of(cell: AnyCell) -> int:
     """About how many milliseconds a cell takes: for the order of work and the time left, nothing else."""
     if isinstance(cell, CltCell):
         return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 20_000)
+    if isinstance(cell, TheoryCell):
+        return 1 + 4 * cell.repeats
     law = law_of(cell)
     share = {GAMMA: 0.0, SKIPPING: 10 * band_share(law), DIRECT: 1.0}[way_of(law)]
     drawn = share * cell.n_users * cell.n_dims * cell.repeats / 500_000
@@ -150,17 +187,17 @@ def _digest(*parts: Any) -> str:
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
     dims = _columns(cell)
-    source = [
-        settings.seed,
-        settings.normalise,
-        _file_mark(settings.cov19) if cell.dataset == "cov19" else None,
-    ]
+    source = [settings.seed, settings.normalise, _file_mark(settings.file_of(cell.dataset))]
     return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, dims, source)}"
 
 
 def _columns(cell: Cell) -> int:
     """How many columns are made: COV-19 has 750 for its 150,000 users whatever number is chosen from them."""
-    return round(750 * (cell.n_users / 150_000) ** 0.5) if cell.dataset == "cov19" else cell.n_dims
+    if cell.dataset == "data":
+        return 0  # all that the file has: the cell chooses from them
+    if cell.dataset != "cov19" or cell.figure == "own":
+        return cell.n_dims
+    return round(750 * math.sqrt(cell.n_users / 150_000))
 
 
 def _file_mark(path: str | None) -> list[Any] | None:
@@ -171,8 +208,8 @@ def _file_mark(path: str | None) -> list[Any] | None:
 
 
 def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
-    uses_file = isinstance(cell, Cell) and cell.dataset == "cov19"
-    source = [settings.seed, settings.normalise, _file_mark(settings.cov19) if uses_file else None]
+    file = settings.file_of(cell.dataset) if isinstance(cell, Cell) else None
+    source = [settings.seed, settings.normalise, _file_mark(file)]
     return work / f"{cell.key}-{_digest(asdict(cell), source)}.json"
 
 
@@ -188,6 +225,8 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
             )
             datasets.store(data, path)
             rows.unlink()
+        elif cell.dataset == "data" and settings.data is not None:
+            datasets.store(datasets.load_own(Path(settings.data), cell.n_users, settings.normalise), path)
         else:
             make = {
                 "gaussian": datasets.gaussian,
@@ -209,6 +248,8 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
     result: AnyResult
     if isinstance(cell, CltCell):
         result = run_clt(cell, settings.seed)
+    elif isinstance(cell, TheoryCell):
+        result = run_theory(cell, settings.seed)
     else:
         stored = _opened(work / f"{_prepare(cell, settings, work)}.f32")
         available = stored.data.n_dims
@@ -220,6 +261,28 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
     write_text(_place(cell, settings, work), json.dumps(result.to_json()))
 
 
-def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult:
-    document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
-    return CltResult.from_json(document) if isinstance(cell, CltCell) else CellResult.from_json(document)
+_KINDS: tuple[tuple[type, type[AnyResult]], ...] = (
+    (Cell, CellResult),
+    (CltCell, CltResult),
+    (TheoryCell, TheoryResult),
+)
+
+
+def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult | None:
+    """The cell's finished result, or None where there is none that can be used."""
+    kind = next(result for of, result in _KINDS if isinstance(cell, of))
+    try:
+        document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
+        result = kind.from_json(document)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return result if result.cell.key == cell.key and result.seed == settings.seed else None
+
+
+def _result(cell: AnyCell, settings: Settings, work: Path) -> AnyResult:
+    found = _read(cell, settings, work)
+    if found is None:
+        raise FormatError(
+            f"{_place(cell, settings, work).name} was written and cannot be read back: is the disk full?"
+        )
+    return found

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hdr4me.errors import InvalidInput
-from hdr4me.paper.cells import MECHANISMS, Cell
+from hdr4me.paper.cells import MECHANISMS, Cell, law_for
 from hdr4me.paper.clt import CltCell
+from hdr4me.paper.theory import STUDIES, TheoryCell
 
-__all__ = ["BUDGETS", "DATASETS", "DIMENSIONS", "SCALES", "TARGETS", "Scale", "cells_for", "scale_named"]
+__all__ = [
+    "BUDGETS",
+    "DATASETS",
+    "DIMENSIONS",
+    "SCALES",
+    "TARGETS",
+    "AnyCell",
+    "Own",
+    "Scale",
+    "cells_for",
+    "own_cells",
+    "scale_named",
+]
 
-TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5")
+TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
+AnyCell = Cell | CltCell | TheoryCell
 DATASETS = {
     "gaussian": (100_000, 100),
     "poisson": (150_000, 300),
@@ -59,7 +74,7 @@ def scale_named(name: str) -> Scale:
     return SCALES[name]
 
 
-def cells_for(target: str, scale: Scale) -> list[Cell | CltCell]:
+def cells_for(target: str, scale: Scale) -> list[AnyCell]:
     """Every cell that a target needs.
 
     >>> len(cells_for("fig4", SCALES["full"])), len(cells_for("fig5", SCALES["full"]))
@@ -67,11 +82,12 @@ def cells_for(target: str, scale: Scale) -> list[Cell | CltCell]:
     """
     if target not in TARGETS:
         raise InvalidInput(f"target = {target!r} is not allowed: use one of {', '.join(TARGETS)}")
-    figures = {
+    figures: dict[str, list[AnyCell]] = {
         "fig2": _figure2(scale),
         "fig3": _figure3(scale),
         "fig4": _figure4(scale),
         "fig5": _figure5(scale),
+        "theory": [TheoryCell(name, scale.clt_repeats) for name in STUDIES],
     }
     if target == "all":
         return [cell for cells in figures.values() for cell in cells]
@@ -80,18 +96,18 @@ def cells_for(target: str, scale: Scale) -> list[Cell | CltCell]:
     return figures.get(target, [])
 
 
-def _figure2(scale: Scale) -> list[Cell | CltCell]:
+def _figure2(scale: Scale) -> list[AnyCell]:
     # The share of users who report a dimension stays at 1 %: only their number shrinks.
     n = max(scale.users(200_000), 40_000)
     return [CltCell("fig2", name, 1.0, n, 5000, 50, scale.clt_repeats) for name in MECHANISMS]
 
 
-def _figure3(scale: Scale) -> list[Cell | CltCell]:
+def _figure3(scale: Scale) -> list[AnyCell]:
     names = ("piecewise", "square_wave")
     return [CltCell("fig3", name, 0.1, 10_000, 100, 100, scale.clt_repeats) for name in names]
 
 
-def _figure4(scale: Scale) -> list[Cell | CltCell]:
+def _figure4(scale: Scale) -> list[AnyCell]:
     return [
         Cell("fig4", data, name, epsilon, scale.users(n), scale.dims(d), scale.repeats)
         for data, (n, d) in DATASETS.items()
@@ -100,10 +116,48 @@ def _figure4(scale: Scale) -> list[Cell | CltCell]:
     ]
 
 
-def _figure5(scale: Scale) -> list[Cell | CltCell]:
+def _figure5(scale: Scale) -> list[AnyCell]:
     n = scale.users(DATASETS["cov19"][0])
     return [
         Cell("fig5", "cov19", name, 0.8, n, scale.dims(d), scale.repeats)
         for name in ("laplace", "piecewise")
         for d in DIMENSIONS
+    ]
+
+
+@dataclass(frozen=True)
+class Own:
+    """A study of one's own: which data, how many users, which numbers of dimensions, budgets and mechanisms.
+
+    `dataset` is one of `DATASETS`, or "data" for a file.
+    """
+
+    dataset: str
+    n_users: int
+    dims: tuple[int, ...]
+    budgets: tuple[float, ...]
+    mechanisms: tuple[str, ...]
+
+
+def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
+    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions.
+
+    >>> len(own_cells(Own("uniform", 100, (5, 10), (1.0, 2.0, 4.0), ("duchi",)), SCALES["quick"]))
+    6
+    """
+    for number in own.dims:
+        if not 1 <= number <= 65536:
+            raise InvalidInput.of("dims", number, "whole numbers from 1 to 65536")
+    for epsilon in own.budgets:
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
+    if own.n_users < 2:
+        raise InvalidInput.of("users", own.n_users, "a whole number from 2")
+    for name in own.mechanisms:
+        law_for(name, 1.0)
+    return [
+        Cell("own", own.dataset, name, epsilon, own.n_users, d, scale.repeats)
+        for name in dict.fromkeys(own.mechanisms)
+        for d in sorted(set(own.dims))
+        for epsilon in sorted(set(own.budgets))
     ]

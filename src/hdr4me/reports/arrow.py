@@ -96,8 +96,8 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
         first = crc = 0
         for batch in batches_of(file, size):
             last = batch.metadata
-            for rows, reasons in _batch_rows(file, batch, survey, block_rows):
-                crc = zlib.crc32(rows.data, crc)
+            for data, rows, reasons in _batch_rows(file, batch, survey, block_rows):
+                crc = zlib.crc32(data.data, crc)
                 if reasons is None:
                     yield Block(rows, range(first + 1, first + len(rows) + 1))
                 else:
@@ -111,39 +111,40 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
 
 def _batch_rows(
     file: Any, batch: Batch, survey: Survey, block_rows: int
-) -> Iterator[tuple[Bytes, Bytes | None]]:
-    """A batch's reports, copied from the file block by block, each with the reasons not to count it, if there are."""
+) -> Iterator[tuple[Bytes, Bytes, Bytes | None]]:
+    """A batch's bytes, copied from the file block by block, the reports in them, and reasons not to count them."""
     (bits, n_bits), n_missing = batch.validity, 0
     if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
         raise ValueError("a batch is shorter than its rows")
     step = max(8, block_rows - block_rows % 8) if batch.n_nulls else block_rows
     for start in range(0, batch.n_rows, step):
         n = min(step, batch.n_rows - start)
-        rows, good = (
-            _fixed(file, batch, survey, start, n)
-            if survey.fixed_size
-            else _sized(file, batch, survey, start, n)
-        )
-        reasons = None if good is None or good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
+        data, rows, good = (_fixed if survey.fixed_size else _sized)(file, batch, survey, start, n)
+        reasons = None if good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
         if batch.n_nulls:
             packed = _owned(file, bits + start // 8, -(-n // 8))
             missing = np.unpackbits(packed, count=n, bitorder="little") == 0
             n_missing += int(missing.sum())
             reasons = np.where(missing, Reason.MISSING, 0 if reasons is None else reasons).astype(np.uint8)
-        yield rows, reasons
+        yield data, rows, reasons
     if n_missing != batch.n_nulls:
         raise ValueError("a batch has another number of nulls than it says")
 
 
-def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> tuple[Bytes, None]:
+_Part = tuple[Bytes, Bytes, NDArray[np.bool_]]
+"""Bytes of the file, the rows in them, and which rows have the right length."""
+
+
+def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
     """Rows of one size."""
     size, (values, length) = survey.report_size, batch.values
     if length < batch.n_rows * size:
         raise ValueError("a batch is shorter than its rows")
-    return _owned(file, values + start * size, n * size).reshape(n, size), None
+    data = _owned(file, values + start * size, n * size)
+    return data, data.reshape(n, size), np.ones(n, bool)
 
 
-def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> tuple[Bytes, NDArray[np.bool_]]:
+def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
     """Rows of different sizes."""
     (values, length), (at, n_offsets) = batch.values, batch.offsets
     if n_offsets < 4 * (batch.n_rows + 1):
@@ -154,7 +155,7 @@ def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> tuple
     if offsets[-1] - offsets[0] > n * survey.report_size:
         raise ValueError("a batch's rows are longer than any reports")
     data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return from_wire(data, offsets - offsets[0], survey)
+    return data, *from_wire(data, offsets - offsets[0], survey)
 
 
 def _owned(file: Any, offset: int, length: int) -> Bytes:
@@ -218,7 +219,7 @@ class ArrowSink:
         rows = np.ascontiguousarray(block)
         self._writer.write_batch(as_batch(rows, self._schema, self._survey))
         self._n += len(rows)
-        self._crc = zlib.crc32(rows.data, self._crc)
+        self._crc = zlib.crc32(to_wire(rows, self._survey)[0].data, self._crc)
 
     def close(self) -> None:
         """Append the batch without rows that says what came before."""

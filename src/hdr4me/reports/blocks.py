@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,5 +32,5 @@ class Block:
     """
 
     rows: NDArray[np.uint8]
-    numbers: Sequence[int]
+    numbers: Sequence[int] | NDArray[np.integer[Any]]
     rejected: Sequence[Rejected] = ()

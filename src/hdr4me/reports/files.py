@@ -116,7 +116,7 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
         if not file.is_dir() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
     ]
     if not found:
-        raise FormatError(f"{path} is a folder without files")
+        raise FormatError(f"{path} is a folder without files of reports")
     return sorted(found)
 
 
@@ -160,6 +160,10 @@ class _Checked:
 def _format(path: str | os.PathLike[str]) -> str:
     if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
         raise FormatError(f"{path} is not a regular file: reports are read more than once")
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise FormatError(f"{path!r} is a name that is not UTF-8: give the file another name") from None
     found = binary_format(path)
     if found is None and Path(path).suffix.lower() not in SUFFIXES:
         raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")

@@ -10,7 +10,7 @@ from hdr4me.reports.report import Reason, Report, fault
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import no_twins
 
-__all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "survey_of"]
+__all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "prefix_of", "survey_of"]
 
 FORMAT, VERSION = "hdr4me-report", 1
 _FIELDS = {"format", "version", "survey", "answers"}
@@ -24,6 +24,15 @@ def encode(report: Report) -> str:
     """
     document = {"format": FORMAT, "version": VERSION, "survey": report.survey, "answers": report.answers}
     return json.dumps(document, separators=(",", ":"))
+
+
+def prefix_of(survey: str) -> str:
+    """How every line that `encode` writes for this survey begins.
+
+    >>> prefix_of("ab12")
+    '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":['
+    """
+    return encode(Report(survey, ())).removesuffix("]}")
 
 
 def inspect(text: str | bytes, survey: Survey) -> Report | Reason:

@@ -8,17 +8,20 @@ line and a byte order mark at its start do not count; a line of nothing else is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.reports.blocks import MOST_REJECTED, Block
-from hdr4me.reports.json import encode, inspect, survey_of
+from hdr4me.reports.json import encode, inspect, prefix_of, survey_of
 from hdr4me.reports.report import Reason, Rejected, Report, pack, unpack
 from hdr4me.survey import Survey
 
@@ -26,6 +29,9 @@ __all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "unde
 
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 22
+
+Bytes = NDArray[np.uint8]
 
 
 def longest_line(survey: Survey) -> int:
@@ -65,37 +71,135 @@ def _content(line: bytes) -> bytes:
 
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
-    rows: list[bytes] = []
-    numbers: list[int] = []
-    bad: list[Rejected] = []
-    n_good = n_other = 0
-    foreign: str | None = None
-    name = str(path)
+    seen = _Seen(str(path), survey)
     with Path(path).open("rb") as file:
-        for number, line in enumerate(_lines(file, longest_line(survey) + len(_MARK) + 1), start=1):
-            found = understand(line, survey)
-            if isinstance(found, Report):
-                rows.append(pack(found.answers, survey))
-                numbers.append(number)
-                n_good += 1
-            elif found is not None:
-                bad.append(Rejected(found, f"{name}, line {number}", shown(line, survey)))
-                if found is Reason.FOREIGN:
-                    foreign = foreign or survey_of(bad[-1].content)
-                else:
-                    n_other += 1
-            if len(rows) == block_rows or len(bad) == MOST_REJECTED:
-                yield _block(rows, numbers, bad, survey)
-                rows, numbers, bad = [], [], []
-    if rows or bad:
-        yield _block(rows, numbers, bad, survey)
-    if n_good:
+        for lines, good, rows in _chunks(file, survey):
+            yield from seen.blocks(lines, good, rows, block_rows)
+    if seen.n_good:
         return
-    if foreign is None and not n_other:
+    if seen.foreign is None and not seen.n_other:
         raise FormatError(f"{path} is empty")
-    if foreign is not None and not n_other:
-        raise FingerprintMismatch(str(path), survey.fingerprint, foreign)
-    raise FormatError(f"{path} is not a file of reports: none of its {n_other} lines is one")
+    if seen.foreign is not None and not seen.n_other:
+        raise FingerprintMismatch(str(path), survey.fingerprint, seen.foreign)
+    raise FormatError(f"{path} is not a file of reports: none of its {seen.n_other} lines is one")
+
+
+class _Seen:
+    """What a file's lines were so far."""
+
+    def __init__(self, name: str, survey: Survey) -> None:
+        self.name, self.survey = name, survey
+        self.n_lines = self.n_good = self.n_other = 0
+        self.foreign: str | None = None
+
+    def blocks(
+        self, lines: Sequence[bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
+    ) -> Iterator[Block]:
+        """The reports of some lines, those that are not `good` yet understood one by one."""
+        chosen = good.copy()
+        bad: list[Rejected] = []
+        first = 0
+        for i in np.flatnonzero(~good).tolist():
+            found = understand(lines[i], self.survey)
+            if isinstance(found, Report):
+                rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
+                chosen[i] = True
+            elif found is not None:
+                bad.append(self._rejected(found, lines[i], self.n_lines + i + 1))
+            if len(bad) == MOST_REJECTED:
+                yield self._block(chosen, rows, first, i + 1, bad)
+                first, bad = i + 1, []
+        for start in range(first, len(good), block_rows):
+            stop = min(start + block_rows, len(good))
+            yield self._block(chosen, rows, start, stop, bad)
+            bad = []
+        if bad:
+            yield self._block(chosen, rows, 0, 0, bad)
+        self.n_lines += len(good)
+
+    def _rejected(self, reason: Reason, line: bytes, number: int) -> Rejected:
+        content = shown(line, self.survey)
+        if reason is Reason.FOREIGN:
+            self.foreign = self.foreign or survey_of(content)
+        else:
+            self.n_other += 1
+        return Rejected(reason, f"{self.name}, line {number}", content)
+
+    def _block(
+        self, chosen: NDArray[np.bool_], rows: Bytes, start: int, stop: int, bad: list[Rejected]
+    ) -> Block:
+        there = start + np.flatnonzero(chosen[start:stop])
+        self.n_good += there.size
+        whole = there.size == stop - start
+        return Block(rows[start:stop] if whole else rows[there], self.n_lines + 1 + there, bad)
+
+
+def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote."""
+    shape = _shape(survey)
+    rest = b""
+    while shape is not None and (piece := file.read(_CHUNK)):
+        text, feed, tail = (rest + piece).rpartition(b"\n")
+        if not feed:  # a line longer than a chunk: from here on line by line
+            file.seek(-len(tail), os.SEEK_CUR)
+            rest = b""
+            break
+        rest = tail
+        yield _parsed(text + feed, survey, shape)
+    if rest:
+        file.seek(-len(rest), os.SEEK_CUR)
+    few: list[bytes] = []
+    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
+        few.append(line)
+        if len(few) == MOST_REJECTED:
+            yield _unparsed(few, survey)
+            few = []
+    if few:
+        yield _unparsed(few, survey)
+
+
+def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
+    return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
+
+
+class _Lines(Sequence[bytes]):
+    """The lines of a chunk, cut out when they are asked for."""
+
+    def __init__(self, text: bytes, starts: NDArray[np.int64]) -> None:
+        self._text, self._starts = text, starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._text[self._starts[i] : self._starts[i + 1]]
+
+
+def _parsed(
+    text: bytes, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
+    data = np.frombuffer(text, np.uint8)
+    n = text.count(b"\n")
+    starts, good = np.zeros(n + 1, np.int64), np.zeros(n, bool)
+    rows = np.zeros((n, survey.report_size), np.uint8)
+    prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+    parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
+    rows[~good] = 0
+    return _Lines(text, starts), good, rows
+
+
+@lru_cache(maxsize=16)
+def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
+    """Fields, bytes, bounds and order of each question's answers, as the kernel takes them; None if it cannot."""
+    found = []
+    for question in survey.questions:
+        channel = question.channel
+        alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
+        subset = isinstance(channel, HeavySet) and channel.family.name == "subset"
+        if not alike or not (subset or isinstance(channel, Table | Entries)):
+            return None
+        found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))
+    return tuple(np.array(column, np.int64) for column in zip(*found, strict=True))
 
 
 def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
@@ -112,11 +216,6 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
         yield line
 
 
-def _block(rows: list[bytes], numbers: list[int], bad: list[Rejected], survey: Survey) -> Block:
-    packed = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), survey.report_size)
-    return Block(packed, numbers, bad)
-
-
 class LineSink:
     """An open file of JSON lines that takes blocks of reports."""
 
@@ -126,9 +225,26 @@ class LineSink:
 
     def write(self, block: NDArray[np.uint8]) -> None:
         """Append one line for each row."""
-        survey = self._survey
-        lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
-        self._file.write("".join(line + "\n" for line in lines).encode())
+        survey, shape = self._survey, _shape(self._survey)
+        known = shape is not None and _questions_known(block, survey)
+        if shape is None or not known:
+            lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
+            self._file.write("".join(line + "\n" for line in lines).encode())
+            return
+        prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+        rows = max(1, _CHUNK // longest_line(survey))
+        for start in range(0, len(block), rows):
+            part = np.ascontiguousarray(block[start : start + rows])
+            out = np.empty(len(part) * longest_line(survey), np.uint8)
+            size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+            self._file.write(out[:size].data)
+
+
+def _questions_known(block: Bytes, survey: Survey) -> bool:
+    """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
+    slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
+    asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+    return bool((asked < len(survey.questions)).all())
 
 
 @contextmanager

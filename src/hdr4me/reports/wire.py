@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
 __all__ = ["from_wire", "to_wire"]
@@ -24,7 +25,10 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
         return rows.reshape(-1), np.arange(0, rows.size + 1, survey.report_size, dtype=np.int32)
     sizes = _sizes(survey)
     slots = rows.reshape(len(rows), survey.n_sampled, survey.slot_size)
-    used = sizes[_questions(slots[:, :, :2])]
+    asked = _questions(slots[:, :, :2])
+    if asked.size and asked.max() >= len(sizes):
+        raise InvalidInput(f"a report to question {asked.max()}: the survey has {len(sizes)} questions")
+    used = sizes[asked]
     kept = np.arange(survey.slot_size) < used[:, :, None]
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int32)
     return slots[kept], offsets

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
-from hdr4me.kernels.simulate.fused import accumulate, perturb_values
-from hdr4me.mechanisms.laplace import Laplace
-from hdr4me.mechanisms.law import Mechanism, UniformMixture
-from hdr4me.mechanisms.staircase import StaircaseFamily
+from hdr4me.kernels.simulate.fused import accumulate
+from hdr4me.mechanisms.law import Mechanism
+from hdr4me.simulation.laws import fused_law
+from hdr4me.simulation.plain import accumulate_plainly
 
-__all__ = ["Simulated", "law_of", "simulate", "simulate_values"]
+__all__ = ["Simulated", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -34,69 +33,55 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int | None = None, threads: int = 1
+    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
 ) -> Simulated:
-    """Perturb values [n, d] (in the mechanism's domain) and sum the reports, without keeping them.
+    """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
 
-    Each user sends `n_sampled` dimensions (all, unless given), drawn without replacement. The same seed gives the same
-    bits on any number of threads.
+    The mechanism's law is compared with what the fused kernel draws at a grid of values and at random ones. A law that
+    is not of the kernel's families is drawn by the mechanism's own `sample`, which is slower and uses one thread.
 
+    Parameters
+    ----------
+    mechanism
+        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own.
+    values
+        True values [n, d], d from 1 to 65536, in the mechanism's domain.
+    seed
+        A whole number from 0; the same seed gives the same bits on any number of threads.
+    n_sampled
+        How many dimensions each user reports, drawn without replacement.
+    threads
+        How many threads the fused kernel uses.
+
+    Returns
+    -------
+    Simulated
+        `total`, `squares`, `n_reports` per dimension, and `mean`, which is not calibrated.
+
+    Raises
+    ------
+    InvalidInput
+        Where an argument is not allowed; the message names it.
+
+    Examples
+    --------
     >>> from hdr4me.mechanisms import mechanism
-    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1)
+    >>> found = simulate(mechanism("piecewise", epsilon=1.0), np.full((100_000, 2), 0.5), seed=1, n_sampled=2)
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
-    data, chosen = _checked(mechanism, values), seed
-    n_sampled = data.shape[1] if n_sampled is None else n_sampled
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput(
+            f"mechanism = {mechanism!r} is not allowed: a continuous mechanism, such as "
+            "hd.mechanism('piecewise', epsilon=1.0)"
+        )
+    data, checked_seed = _checked(mechanism, values), _seed(seed)
     if not 1 <= n_sampled <= data.shape[1]:
-        raise InvalidInput(f"n_sampled = {n_sampled} must be from 1 to {data.shape[1]}")
-    family, law = law_of(mechanism)
-    return Simulated(*accumulate(data, family, law, n_sampled=n_sampled, seed=_seed(chosen), threads=threads))
-
-
-def simulate_values(mechanism: Mechanism, values: ArrayLike, *, seed: int, threads: int = 1) -> Floats:
-    """The perturbed values themselves, as `simulate` draws them when every dimension is sent."""
-    data = _checked(mechanism, values)
-    return perturb_values(data, *law_of(mechanism), seed=_seed(seed), threads=threads)
-
-
-def law_of(mechanism: Mechanism) -> tuple[int, Floats]:
-    """The kernel's family and parameters, all taken from the mechanism's own law.
-
-    In every uniform mixture centre and weight of a part are affine in t, so two values of t determine them.
-    """
-    if isinstance(mechanism, Laplace):
-        return LAPLACE, np.array([[mechanism.scale]])
-    if isinstance(mechanism, StaircaseFamily):
-        top, mass = mechanism.top, mechanism.top_mass
-        flat = _interval(0.0, mass, top / 2, top / 2)
-        step = _interval(mass, 1 - mass, top + 1.0, 1.0) if mass < 1 else (top, 0.0)
-        return STEPS, np.array([[1 / mechanism.epsilon, 1 + mass, 0, 0, 0], [*flat, *step, 2.0]])
-    if isinstance(mechanism, UniformMixture):
-        return _mixture(mechanism)
-    raise InvalidInput(f"mechanism {mechanism.name!r} has no continuous law to simulate")
-
-
-def _mixture(mechanism: UniformMixture) -> tuple[int, Floats]:
-    ends = np.array([0.0, 1.0])  # both lie in every domain
-    weight, offset, half = mechanism.parts(ends)
-    centre = mechanism.mean(ends) + offset
-    order = np.argsort(weight[:, 0] != weight[:, 1], kind="stable")  # parts of fixed weight first
-    rows, before, tilt = [], 0.0, 0.0
-    for w, c, h in zip(weight[order], centre[order], half[order, 0], strict=True):
-        if h > 0 and tilt != 0:
-            raise InvalidInput(f"mechanism {mechanism.name!r}: an interval after a weight that depends on t")
-        intercept, factor = _interval(before, w[0], c[0], h) if w[0] > 0 else (c[0], 0.0)
-        before, tilt = before + w[0], tilt + (w[1] - w[0])
-        rows.append([intercept, factor, c[1] - c[0], 1 + before, tilt])
-    fixed = len(rows) == 2 and rows[0][4] == 0
-    return TWO_INTERVALS if fixed else INTERVALS, np.array(rows)
-
-
-def _interval(before: float, weight: float, centre: float, half: float) -> tuple[float, float]:
-    """(a, b) with a + b·u running over centre ± half as u runs over 1 + [before, before + weight)."""
-    factor = 2 * half / weight
-    return centre - half - factor * (1 + before), factor
+        raise InvalidInput.of("n_sampled", n_sampled, f"a whole number from 1 to {data.shape[1]}")
+    fused = fused_law(mechanism)
+    if fused is None:
+        return Simulated(*accumulate_plainly(mechanism, data, n_sampled=n_sampled, seed=checked_seed))
+    return Simulated(*accumulate(data, *fused, n_sampled=n_sampled, seed=checked_seed, threads=threads))
 
 
 def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any]]:

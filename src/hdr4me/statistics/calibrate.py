@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.moments import Moments, row_variances
 
 __all__ = ["frequency_moments", "sample_covariance", "value_moments"]
 
@@ -60,11 +60,12 @@ def frequency_moments(
     if isinstance(channel, Entries):
         weights = counts.reshape(channel.size, channel.n_cells).astype(np.float64)
         frequency = weights @ np.array(channel.decode) / r
+        absent, present = row_variances(channel.weights, np.array(channel.decode))
     else:
         equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
         frequency = other + (equal - other) * counts / r
+        absent, present = channel.indicator_variances  # type: ignore[attr-defined]
     inside = np.clip(frequency, 0.0, 1.0)
-    absent, present = channel.indicator_variances  # type: ignore[attr-defined]
     noise = inside * present + (1 - inside) * absent
     variance = noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
     return frequency, variance

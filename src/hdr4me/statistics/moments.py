@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from hdr4me.channels import Table
 from hdr4me.channels.proof import BITS
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "row_variances"]
 
 Floats = NDArray[np.float64]
 
@@ -40,9 +41,7 @@ class Moments:
     @cached_property
     def row_variances(self) -> Floats:
         """Var[decode | row]."""
-        means = self.probabilities @ self.decode
-        centred = self.decode[None, :] - means[:, None]
-        return np.asarray((self.probabilities * centred**2).sum(axis=1))
+        return row_variances(self.table.weights, self.decode)
 
     @cached_property
     def decoders(self) -> tuple[Floats, Floats] | None:
@@ -65,3 +64,10 @@ class Moments:
     def rounding(self) -> float:
         """The largest variance of the random rounding to a level: Δ²/4, Δ = 2/(L − 1) the distance of two levels."""
         return 1.0 / (self.table.n_inputs - 1) ** 2
+
+
+def row_variances(weights: Sequence[Sequence[int]], decode: Floats) -> Floats:
+    """Var[decode | row] of integer rows."""
+    probabilities = np.ldexp(np.array(weights, np.float64), -BITS)
+    centred = decode[None, :] - (probabilities @ decode)[:, None]
+    return np.asarray((probabilities * centred**2).sum(axis=1))

@@ -13,7 +13,10 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["canonical", "fingerprint", "no_twins", "number"]
+__all__ = ["MAX_DEPTH", "canonical", "fingerprint", "no_twins", "number", "parse", "shallow"]
+
+MAX_DEPTH = 32
+"""No document of this program is nested deeper than 8."""
 
 
 def canonical(document: Any) -> str:
@@ -85,3 +88,34 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         raise ValueError("a field appears twice")
     return document
+
+
+def parse(text: str | bytes) -> Any:
+    """The document in `text`, strictly: no field twice, nothing nested deeper than `MAX_DEPTH`; else ValueError.
+
+    What passes can be compared, shown and hashed without exhausting the stack.
+
+    >>> parse('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=no_twins)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    return shallow(document)
+
+
+def shallow(document: Any) -> Any:
+    """The document itself, unless it is nested deeper than `MAX_DEPTH`: then ValueError."""
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, list | dict)
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, list | dict)
+        ]
+        if not level:
+            return document
+    raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")

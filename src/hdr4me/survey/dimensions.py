@@ -7,7 +7,9 @@ range its nearest bound. Nothing here raises because of a value, and what is sen
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +24,11 @@ __all__ = [
     "DIMENSIONS",
     "FRACTION_BITS",
     "MAX_CATEGORIES",
+    "MISSING",
     "Categorical",
     "Dimension",
     "Numeric",
+    "as_number",
     "dimension_from_dict",
     "label",
 ]
@@ -33,7 +37,10 @@ FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""
 NARROWEST = 1e-290
 """Below this width the number of levels per unit is no longer a float."""
-MAX_CATEGORIES = 1 << 20
+MAX_CATEGORIES = 65536
+MISSING = "missing"
+"""The category of a missing value where a dimension is optional."""
+_WHOLE = re.compile("-?[0-9]+[.]0+")
 
 
 class Dimension(ABC):
@@ -143,11 +150,11 @@ class Numeric(Dimension):
 
         Text is read as a number if it is one, as CSV files have it; ±inf is out of range like any other large number.
         """
-        found = _number(value)
+        found = as_number(value)
         return self.default if math.isnan(found) else min(max(found, self.low), self.high)
 
     def place(self, value: Any, size: int) -> int:
-        found = _number(value)
+        found = as_number(value)
         n_levels = size - self.optional
         u = (self.clean(found) - self.low) / (self.high - self.low)
         place = round(u * ((n_levels - 1) << FRACTION_BITS))
@@ -177,9 +184,14 @@ class Categorical(Dimension):
         At least two different strings; whole numbers and truth values are taken by their `label`.
     default
         What stands for a missing or unknown value: the first category unless given.
+    optional
+        Whether there is one more category, "missing", which is the default: how many have no (known) value is then an
+        answer.
 
     Examples
     --------
+    >>> Categorical("smoker", ["no", "yes"], optional=True).categories
+    ('no', 'yes', 'missing')
     >>> smoker = Categorical("smoker", ["no", "yes"])
     >>> smoker.default, smoker.place("yes", 2) >> 16, smoker.place(7, 2) >> 16
     ('no', 1, 0)
@@ -193,11 +205,17 @@ class Categorical(Dimension):
     labels: tuple[str, ...]
     default: str
 
-    def __init__(self, name: str, categories: Iterable[Any], default: Any = None) -> None:
+    def __init__(
+        self, name: str, categories: Iterable[Any], default: Any = None, *, optional: bool = False
+    ) -> None:
         _check_name(name)
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
             raise InvalidInput(f"dimension {name!r}: categories = {categories!r} must be a list")
         labels = tuple(self._checked(name, category) for category in categories)
+        if not isinstance(optional, bool) or (optional and default is not None):
+            raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+        if optional:
+            labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
             raise InvalidInput(
                 f"dimension {name!r} has {len(labels)} categories: 2 to {MAX_CATEGORIES} are allowed"
@@ -231,11 +249,38 @@ class Categorical(Dimension):
         """The number of each category."""
         return {category: i for i, category in enumerate(self.labels)}
 
+    @cached_property
+    def _by_meaning(self) -> Mapping[str, int]:
+        """The number of the only category of each meaning."""
+        meanings = [_meaning(category) for category in self.labels]
+        counts = Counter(meanings)
+        return {meaning: i for i, meaning in enumerate(meanings) if counts[meaning] == 1}
+
+    @property
+    def optional(self) -> bool:
+        """Whether a missing value is a category of its own."""
+        return self.default == self.labels[-1] == MISSING
+
+    def find(self, value: Any) -> int | None:
+        """The number of the category that a value names, or None.
+
+        It is the category that is the value's label. If there is none, it is the only category with the label's
+        meaning: `True`, `TRUE` and `true` mean the same, and so do `3.0` and `3`.
+
+        >>> night = Categorical("night", ["False", "True"])
+        >>> night.find("True"), night.find("true"), night.find(True), night.find("yes")
+        (1, 1, 1, None)
+        """
+        text = label(value)
+        if text is None:
+            return None
+        found = self.index.get(text)
+        return self._by_meaning.get(_meaning(text)) if found is None else found
+
     def clean(self, value: Any) -> int:
         """The number of the category that the value names, or of the default."""
         try:
-            text = label(value)
-            found = None if text is None else self.index.get(text)
+            found = self.find(value)
         except Exception:  # a value may be an object that raises anything at all
             found = None
         return self.index[self.default] if found is None else found
@@ -253,7 +298,7 @@ class Categorical(Dimension):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Categorical:
-        _check_fields(fields, {"name", "categories"}, {"default"})
+        _check_fields(fields, {"name", "categories"}, {"default", "optional"})
         return cls(**fields)
 
 
@@ -293,6 +338,18 @@ def label(value: Any) -> str | None:
     return None
 
 
+def _meaning(text: str) -> str:
+    """Truth values in lower case and whole numbers without their zeros after the point; any other text as it is.
+
+    >>> [_meaning(x) for x in ("TRUE", "False", "3.0", "-7.000", "3.5", "Yes")]
+    ['true', 'false', '3', '-7', '3.5', 'Yes']
+    """
+    lower = text.lower()
+    if lower in ("true", "false"):
+        return lower
+    return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
+
+
 def first_twice(names: Iterable[str]) -> str | None:
     """The first name that was there before, if any."""
     seen: set[str] = set()
@@ -303,12 +360,19 @@ def first_twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def _number(value: Any) -> float:
-    """The number that a value is, or NaN."""
+def as_number(value: Any) -> float:
+    """The number that a value is or says, wherever it lies; NaN if it is none. Truth values are 1 and 0.
+
+    >>> [as_number(x) for x in (31, " 31 ", "TRUE", "12 min", None, -(10**400))]
+    [31.0, 31.0, 1.0, nan, nan, -inf]
+    """
     try:
-        return float(value)
-    except OverflowError:  # a whole number beyond every float
-        return math.inf if value > 0 else -math.inf
+        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+            return float(value.strip().lower() == "true")
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond every float
+            return math.inf if value > 0 else -math.inf
     except Exception:  # a value may be an object that raises anything at all
         return math.nan
 

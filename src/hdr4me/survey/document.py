@@ -6,13 +6,12 @@ table for each dimension, is still read (`document_v1`) and keeps its fingerprin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.channels import Channel, channel_from_dict
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.survey.canonical import fingerprint, no_twins
+from hdr4me.survey.canonical import fingerprint, parse
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 
@@ -61,8 +60,8 @@ def body_of(survey: Survey) -> dict[str, Any]:
 def read(text: str | bytes) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
     """The arguments of a survey's constructor, the fingerprint that the document claims, and its body if version 1."""
     try:
-        document = json.loads(text, object_pairs_hook=no_twins)
-    except (ValueError, RecursionError) as error:
+        document = parse(text)
+    except ValueError as error:
         raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"not a survey: its format is not {FORMAT!r}")
@@ -81,8 +80,6 @@ def read(text: str | bytes) -> tuple[dict[str, Any], str, dict[str, Any] | None]
         arguments = document_v1.arguments(document) if version == 1 else _arguments(document)
     except InvalidInput as error:
         raise FormatError(f"not a valid survey: {error}") from error
-    except RecursionError as error:
-        raise FormatError("not a survey: nested too deeply") from error
     if found != claimed:
         raise FingerprintMismatch("the survey document", claimed, found)
     return arguments, claimed, document if version == 1 else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.dimensions import Dimension, dimension_from_dict, first_twice
 
 __all__ = ["MAX_DIMENSIONS", "Schema"]
@@ -80,31 +80,17 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema from a JSON or a TOML file (by its suffix)."""
+        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
-            document = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
+            document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not a schema: {error}".replace("\n", " ")) from error
+        if isinstance(document, dict) and document.get("format") == "hdr4me-survey":
+            from hdr4me.survey.survey import Survey
+
+            return Survey.load(path).schema
         try:
             return cls.from_dict(document)
         except (FormatError, InvalidInput) as error:
             raise FormatError(f"{path} is not a schema: {error}") from error
-
-    @classmethod
-    def infer(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        ranges: Mapping[str, tuple[float, float]] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Schema:
-        """Take names and types from a Parquet or CSV file; ranges and categories come from the caller.
-
-        A numeric column without a range, or a text column without categories, is an error: reading them off
-        the data would publish its extreme or its rarest record.
-        """
-        from hdr4me.survey.infer import infer
-
-        return infer(path, ranges=ranges or {}, categories=categories or {}, columns=columns)

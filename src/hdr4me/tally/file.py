@@ -15,7 +15,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports.report import Reason
 from hdr4me.survey import Survey
-from hdr4me.survey.canonical import canonical
+from hdr4me.survey.canonical import canonical, parse
 from hdr4me.tally.tally import Tally
 
 __all__ = ["dumps", "load", "loads", "save"]
@@ -47,8 +47,8 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
     """Read what `dumps` wrote; everything in it is checked."""
     first, newline, data = content.partition(b"\n")
     try:
-        header: Any = json.loads(first)
-    except (ValueError, RecursionError) as error:
+        header: Any = parse(first)
+    except ValueError as error:
         raise FormatError("not a tally: its first line is not JSON") from error
     if not newline or not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"not a tally: its format is not {FORMAT!r}")

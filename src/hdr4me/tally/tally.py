@@ -86,7 +86,7 @@ class Tally:
         on_rejected: OnRejected | None = None,
         where: str = "block",
         first_row: int = 0,
-        numbers: Sequence[int] | None = None,
+        numbers: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         threads: int = 1,
     ) -> Tally:
         """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.

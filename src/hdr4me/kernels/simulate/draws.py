@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.simulate.generator import to_unit
 
-__all__ = ["INTERVALS", "LAPLACE", "STEPS", "TWO_INTERVALS", "draw", "words_per_value"]
+__all__ = ["INTERVALS", "LAPLACE", "STEPS", "TWO_INTERVALS", "draw"]
 
 TWO_INTERVALS, INTERVALS, LAPLACE, STEPS = range(4)
 
@@ -48,11 +48,6 @@ _bits: Any = intrinsic(_bits_of)
 _double: Any = intrinsic(_double_of)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _LN2 = float(np.log(2.0))
-
-
-def words_per_value(family: int) -> int:
-    """How many 64-bit words a value takes."""
-    return 2 if family == STEPS else 1
 
 
 @njit(

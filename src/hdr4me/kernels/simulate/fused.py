@@ -19,7 +19,7 @@ from hdr4me.kernels.simulate.draws import STEPS, TWO_INTERVALS, draw
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 from hdr4me.kernels.simulate.mixture import WIDTH, sum_two_intervals, unfold
 
-__all__ = ["accumulate", "perturb_values"]
+__all__ = ["accumulate"]
 
 Floats = NDArray[np.float64]
 
@@ -58,24 +58,6 @@ def _dense(values, family, law, seed, rows_per_chunk, first, last, partial):  # 
         if hot:
             unfold(blocks[0], sums)
             unfold(blocks[1], squares)
-
-
-@kernel()
-def _values(values, family, law, seed, rows_per_chunk, first, last, out):  # type: ignore[no-untyped-def]
-    """Write the perturbed values of chunks [first, last); the same draws as `_dense`."""
-    n, d = values.shape
-    flat, into = values.reshape(n * d), out.reshape(n * d)
-    rows = max(1, _GROUP // d)
-    state = np.empty((4, LANES), np.uint64)
-    n_words = rows * d * (2 if family == STEPS else 1)
-    words = np.empty((n_words + LANES - 1) // LANES * LANES, np.uint64)
-    for chunk in range(first, last):
-        seed_lanes(seed, chunk, state)
-        stop = min((chunk + 1) * rows_per_chunk, n)
-        for start in range(chunk * rows_per_chunk, stop, rows):
-            end = min(start + rows, stop)
-            fill(state, words)
-            draw(family, flat[start * d : end * d], words, law, into[start * d : end * d])
 
 
 @kernel()
@@ -155,15 +137,3 @@ def accumulate(
     if dense:
         return total[0], total[1], np.full(d, float(n))
     return total[:, 0].copy(), total[:, 1].copy(), total[:, 2].copy()
-
-
-def perturb_values(
-    values: NDArray[np.floating], family: int, law: Floats, *, seed: int, threads: int = 1
-) -> Floats:
-    """The perturbed values [n, d] themselves: those that `accumulate` sums when every dimension is reported."""
-    values = np.ascontiguousarray(values)
-    n, d = values.shape
-    rows = max(1, _CHUNK // d)
-    out = np.empty((n, d))
-    share(lambda a, b: _values(values, family, law, seed, rows, a, b, out), 0, -(-n // rows), threads)
-    return out

@@ -1,4 +1,4 @@
-"""Every sentence of sections IV-C and VI that asserts something, as a check; no verdict is written down."""
+"""Every sentence of the paper that asserts something, as a check on numbers; no verdict is written down."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from hdr4me.paper.claims.budgets import BUDGET_CLAIMS
 from hdr4me.paper.claims.claim import Claim, Finding, Verdict, judge
 from hdr4me.paper.claims.dimensions import DIMENSION_CLAIMS
 from hdr4me.paper.claims.framework import FRAMEWORK_CLAIMS
+from hdr4me.paper.claims.theory import THEORY_CLAIMS
 
 __all__ = ["CLAIMS", "Claim", "Finding", "Verdict", "judge"]
 
-CLAIMS: tuple[Claim, ...] = (*FRAMEWORK_CLAIMS, *BUDGET_CLAIMS, *DIMENSION_CLAIMS)
-"""In the order of the text."""
+CLAIMS: tuple[Claim, ...] = (*THEORY_CLAIMS, *FRAMEWORK_CLAIMS, *BUDGET_CLAIMS, *DIMENSION_CLAIMS)
+"""Lemmas and theorems first, then the figures, in the order of the text."""

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 
 from hdr4me.paper.readings import READINGS, Reading
 from hdr4me.paper.results import Results
 
-__all__ = ["Claim", "Finding", "Verdict", "judge"]
+__all__ = [
+    "DOMAIN",
+    "FAILS",
+    "GENERAL",
+    "HOLDS",
+    "READING",
+    "VERDICTS",
+    "Beyond",
+    "Claim",
+    "Finding",
+    "Verdict",
+    "judge",
+]
+
+HOLDS = "reproduced"
+READING = "depends on the reading"
+DOMAIN = "depends on the domain"
+GENERAL = "holds in these cells, false in general"
+FAILS = "not reproduced"
+VERDICTS = (HOLDS, READING, DOMAIN, GENERAL, FAILS)
+"""Every verdict there is."""
+
+Check = Callable[[Results, Reading], "Finding"]
 
 
 @dataclass(frozen=True)
@@ -18,6 +40,18 @@ class Finding:
     holds: bool
     evidence: str
     why: str
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A second check, outside what the paper's own cells show.
+
+    A claim that holds in the cells and fails here gets the verdict `word`; `test` says in words what is asked.
+    """
+
+    word: str
+    test: str
+    check: Check
 
 
 @dataclass(frozen=True)
@@ -32,13 +66,18 @@ class Claim:
     text: str
     test: str
     needs: str
-    check: Callable[[Results, Reading], Finding]
+    check: Check
     reads: bool = True
+    beyond: Beyond | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim; evidence and reason are those of the run's own reading."""
+    """What became of a claim; evidence and reason are those of the run's own reading.
+
+    `readings_for` names every reading under which the claim holds. Readings that give the same numbers in all that the
+    claim looks at are one reading to it: `distinct_for` of `distinct_all` counts them once.
+    """
 
     name: str
     where: str
@@ -47,39 +86,84 @@ class Verdict:
     verdict: str
     holds: bool
     readings_for: tuple[str, ...]
-    readings_all: int
+    distinct_for: int
+    distinct_all: int
     evidence: str
     why: str
+    beyond: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Watched(Reading):
+    """A reading that remembers the numbers looked up under it."""
+
+    found: list[tuple[object, ...]] = field(default_factory=list)
+
+    def note(self, *found: object) -> None:
+        self.found.append(found)
+
+
+def _watched(claim: Claim, results: Results, reading: Reading) -> tuple[Finding, tuple[object, ...]]:
+    """The finding under this reading, and everything that it rests on."""
+    watched = _Watched(*astuple(reading))
+    return claim.check(results, watched), tuple(watched.found)
 
 
 def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
-    """`reproduced` under every reading, `not reproduced` under none, else `depends on the reading`.
+    """The verdict on each claim whose figure was run.
 
-    Claims whose figure was not run are left out.
+    Parameters
+    ----------
+    claims
+        What is judged.
+    results
+        The numbers of a run.
+    reading
+        The run's own reading of λ*: evidence and reasons are given for it.
+
+    Returns
+    -------
+    list of Verdict
+        `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
+        reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and
+        `holds in these cells, false in general` where it holds under every reading and fails the check beyond.
     """
-    verdicts = []
-    for claim in claims:
-        if not results.has(claim.needs):
-            continue
-        under = READINGS if claim.reads else (reading,)
-        favourable = tuple(r.name for r in under if claim.check(results, r).holds)
-        own = claim.check(results, reading)
-        if len(favourable) == len(under):
-            word = "reproduced"
-        else:
-            word = "depends on the reading" if favourable else "not reproduced"
-        verdicts.append(
-            Verdict(
-                name=claim.name,
-                where=claim.where,
-                text=claim.text,
-                test=claim.test,
-                verdict=word,
-                holds=own.holds,
-                readings_for=favourable if claim.reads else (),
-                readings_all=len(under) if claim.reads else 0,
-                evidence=own.evidence,
-                why=own.why,
-            )
-        )
-    return verdicts
+    return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
+
+
+def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
+    under = READINGS if claim.reads else (reading,)
+    found = {r.name: _watched(claim, results, r) for r in under}
+    favourable = tuple(name for name, (finding, _) in found.items() if finding.holds)
+    groups: dict[tuple[object, ...], bool] = {}
+    for finding, rests_on in found.values():
+        groups[rests_on] = finding.holds
+    own, _ = _watched(claim, results, reading)
+    if len(favourable) < len(under):
+        word, second = (READING if favourable else FAILS), ""
+    else:
+        word, second = _second(claim, results, reading, under)
+    return Verdict(
+        name=claim.name,
+        where=claim.where,
+        text=claim.text,
+        test=claim.test,
+        verdict=word,
+        holds=own.holds,
+        readings_for=favourable if claim.reads else (),
+        distinct_for=sum(groups.values()) if claim.reads else 0,
+        distinct_all=len(groups) if claim.reads else 0,
+        evidence=own.evidence,
+        why=own.why,
+        beyond=second,
+    )
+
+
+def _second(claim: Claim, results: Results, reading: Reading, under: Sequence[Reading]) -> tuple[str, str]:
+    """The verdict on a claim that holds in the cells, and what was found beyond them."""
+    if claim.beyond is None:
+        return HOLDS, ""
+    failed = [r for r in under if not claim.beyond.check(results, r).holds]
+    own = claim.beyond.check(results, reading)
+    text = f"{claim.beyond.test}: {own.evidence}. {own.why}"
+    return (claim.beyond.word if failed else HOLDS), text

@@ -45,8 +45,13 @@ def store(dataset: Dataset, path: Path) -> None:
 
 
 def is_stored(path: Path) -> bool:
-    """Whether `store` finished there."""
-    return path.is_file() and path.with_suffix(".json").is_file()
+    """Whether `store` finished there, and both files are whole."""
+    try:
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        size = 4 * about["n_dims"] * about["n_users"]
+        return bool(path.stat().st_size == size and len(about["moments"]) == about["n_dims"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def open_stored(path: Path) -> Stored:

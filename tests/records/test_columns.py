@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.engines.columns import from_batch, from_matrix
 from hdr4me.engines.plan import plan_of
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.positions import BOTTOM, positions
+from hdr4me.records.columns import from_batch, from_matrix
 from hdr4me.survey import Survey
 
 
@@ -61,8 +61,11 @@ CATEGORIES = {
     "integers": pa.array([1, 2, 3, 4, 5, None, -1]),
     "floats": pa.array([1.0, 2.5, 3.0, float("nan"), None]),
     "half floats": pa.array(np.array([1.0, 4.0], np.float16)),
-    "boolean": pa.array([True, False, None]),
     "nothing": pa.nulls(3),
+    "views": pa.array(["red", "mauve", None], pa.string_view()),
+    "dictionary of views": pa.DictionaryArray.from_arrays(
+        [0, 1, None], pa.array(["red", "?"], pa.string_view())
+    ),
     "no value at all": pa.array([None, None], pa.string()),
 }
 

@@ -17,18 +17,35 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
+from hdr4me.records.texts import as_text, is_text, texts_as_numbers
 from hdr4me.survey import Categorical, Numeric, Survey
 
-__all__ = ["Source", "check_matrix", "from_batch", "from_matrix"]
+__all__ = ["KNOWN", "MISSING", "UNKNOWN", "Source", "check_matrix", "from_batch", "from_matrix"]
+
+KNOWN, MISSING, UNKNOWN = range(3)
+"""What an entry of a categorical column's dictionary is."""
 
 
 class Source:
-    """Columns, how many records they hold, and the owners of the memory they point to."""
+    """Columns, how many records they hold, and the owners of the memory they point to.
 
-    def __init__(self, columns: Columns, n: int, owners: Sequence[object]) -> None:
+    For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
+    `states` has for each categorical column what each entry of its dictionary is.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        n: int,
+        owners: Sequence[Any],
+        unknown: Sequence[int] = (),
+        states: Sequence[NDArray[np.uint8] | None] = (),
+    ) -> None:
         self.columns = columns
         self.n = n
         self.owners = owners
+        self.unknown = unknown
+        self.states = states
 
 
 def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
@@ -71,18 +88,24 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     dtype = np.zeros(d, np.uint8)
     luts: list[list[int]] = [[0]]
     owners: list[object] = []
+    unknown: list[int] = []
+    states: list[NDArray[np.uint8] | None] = []
     n_lut = 1
     for j, dimension in enumerate(survey.schema):
         column: Any = batch.column(j)
         if not isinstance(dimension, Numeric | Categorical):
             array = _placed(column, j, survey)
         elif isinstance(dimension, Categorical):
-            array, lut = _indices(column, dimension)
+            array, lut, state = _indices(column, dimension)
             lut_start[j], lut_size[j] = n_lut, len(lut)
             n_lut += len(lut)
             luts.append(lut)
+            unknown.append(0)
+            states.append(state)
         else:
-            array = _numbers(column, dimension)
+            array, n_unknown = _numbers(column, dimension)
+            unknown.append(n_unknown)
+            states.append(None)
         width = array.type.bit_width // 8
         mask, data = array.buffers()
         dtype[j] = DTYPES.index(np.dtype(array.type.to_pandas_dtype()))
@@ -93,7 +116,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         owners.append(array)
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
-    return Source(columns, batch.num_rows, owners)
+    return Source(columns, batch.num_rows, owners, unknown, states)
 
 
 def _placed(column: Any, j: int, survey: Survey) -> Any:
@@ -104,57 +127,76 @@ def _placed(column: Any, j: int, survey: Survey) -> Any:
     return pa.array([dimension.place(value, size) for value in column.to_pylist()], pa.float64())
 
 
-def _numbers(column: Any, dimension: Numeric) -> Any:
-    """An array of a primitive type that the kernel reads; what is not a number is null."""
+def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:
+    """An array of a primitive type that the kernel reads, and how many texts are no number; those are missing."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _numbers(column.dictionary_decode(), dimension)
+        return _numbers(_plain_dictionary(column).dictionary_decode(), dimension)
+    if is_text(kind):
+        return texts_as_numbers(column)
     if pa.types.is_float16(kind):
-        return column.cast(pa.float32())
+        return column.cast(pa.float32()), 0
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return column
+        return column, 0
     if pa.types.is_boolean(kind):
-        return column.cast(pa.uint8())
+        return column.cast(pa.uint8()), 0
     if pa.types.is_decimal(kind):
-        return column.cast(pa.float64())
+        return column.cast(pa.float64()), 0
     if pa.types.is_null(kind):
-        return pa.nulls(len(column), pa.uint8())
-    if _is_text(kind):
-        try:
-            return column.cast(pa.string()).cast(pa.float64())
-        except pa.ArrowInvalid:  # some of it is no number: as the client reads it, one by one
-            return pa.array([dimension.clean(value) for value in _texts(column)], pa.float64())
+        return pa.nulls(len(column), pa.uint8()), 0
     raise InvalidInput(f"column {dimension.name!r} is of type {kind}: numbers are expected")
 
 
-def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int]]:
-    """Integer indices, null where missing, and the category each index stands for."""
+def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int], NDArray[np.uint8]]:
+    """Integer indices, null where missing, the category each index stands for, and what each index is."""
     kind = column.type
     if pa.types.is_null(kind):
-        return pa.nulls(len(column), pa.uint8()), [0]
+        return pa.nulls(len(column), pa.uint8()), [0], np.array([MISSING], np.uint8)
     if not pa.types.is_dictionary(kind):
-        if not (
-            _is_text(kind)
-            or pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-        ):
-            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
-        column = pc.dictionary_encode(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
-    labels = column.dictionary
-    lut = [
-        dimension.clean(value) for value in (_texts(labels) if _is_text(labels.type) else labels.to_pylist())
-    ]
-    return column.indices, lut or [0]
+        column = _encoded(column, dimension)
+    column = _plain_dictionary(column)
+    labels = column.dictionary.to_pylist()
+    if pa.types.is_boolean(column.dictionary.type):
+        _check_truth(dimension)
+    default = dimension.index[dimension.default]
+    lut, states = [default], [MISSING]
+    if labels:
+        found = [None if label is None else dimension.find(label) for label in labels]
+        lut = [default if k is None else k for k in found]
+        states = [
+            KNOWN if k is not None else MISSING if _is_missing(label) else UNKNOWN
+            for k, label in zip(found, labels, strict=True)
+        ]
+    return column.indices, lut, np.array(states, np.uint8)
 
 
-def _is_text(kind: Any) -> bool:
-    """Strings, and bytes as a CSV file has them: what they say is only known when they are decoded."""
-    tests = ("string", "large_string", "string_view", "binary", "large_binary")
-    return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+def _encoded(column: Any, dimension: Categorical) -> Any:
+    kind = column.type
+    if is_text(kind):
+        return pc.dictionary_encode(as_text(column))
+    if pa.types.is_float16(kind):
+        return pc.dictionary_encode(column.cast(pa.float32()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return pc.dictionary_encode(column)
+    raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
 
 
-def _texts(column: Any) -> list[str | None]:
-    """The texts of a column; bytes that are no UTF-8 become a mark that names no category and no number."""
-    raw = column.cast(pa.large_binary()).to_pylist()
-    return [None if value is None else value.decode("utf-8", "replace") for value in raw]
+def _plain_dictionary(column: Any) -> Any:
+    """The same column, its dictionary of texts one of ordinary strings."""
+    if not is_text(column.type.value_type):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, as_text(column.dictionary))
+
+
+def _check_truth(dimension: Categorical) -> None:
+    """A list of categories that truth values can never meet is told at once: all would become the default."""
+    if dimension.find(True) is None and dimension.find(False) is None:
+        raise InvalidInput(
+            f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, float):
+        return label != label
+    return label is None or (isinstance(label, str) and not label.strip())

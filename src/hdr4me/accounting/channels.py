@@ -1,0 +1,74 @@
+"""Where this room reads a survey's channels: everything else works on integers and blankets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hdr4me.channels import Channel, Entries, HeavySet
+from hdr4me.errors import InvalidInput
+from hdr4me.survey import Question, Survey
+
+if TYPE_CHECKING:
+    from hdr4me.accounting.blanket import Blanket
+
+__all__ = ["blankets_of", "redesigned", "rows_of"]
+
+
+def rows_of(survey: Survey, q: int) -> tuple[tuple[int, ...], ...]:
+    """The integer rows of what question q's channel does with one input; they sum to 2^32."""
+    channel = survey.questions[q].channel
+    if channel.rows is None:
+        raise InvalidInput(f"channel {channel.mechanism!r} is not a table of integers")
+    return channel.rows
+
+
+def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
+    """The blanket of each different channel, and how many questions it answers."""
+    return [
+        (_blanket(channel), sum(question.channel is channel for question in survey.questions))
+        for channel in survey.channels
+    ]
+
+
+def _blanket(channel: Channel) -> Blanket:
+    from hdr4me.accounting.blanket import entries_blanket, heavy_blanket, response_blanket, table_blanket
+
+    if isinstance(channel, Entries):
+        return entries_blanket(channel.weights, channel.size)
+    if isinstance(channel, HeavySet):
+        if channel.rows is not None:
+            return table_blanket(channel.rows, alike=True)
+        return heavy_blanket(channel.family.n_outputs, channel.family.n_heavy, channel.weight)
+    if channel.rows is not None:
+        return table_blanket(channel.rows)
+    return response_blanket(float(channel.loss))  # which bounds every channel of that loss
+
+
+def redesigned(survey: Survey, epsilon: float) -> Survey:
+    """The same questions asked by the same mechanisms under another total ε."""
+    by_reads: dict[str, str] = {}
+    pairs = []
+    for question in survey.questions:
+        reads = question.channel.takes[0].reads
+        if len(question.dimensions) == 2:
+            pairs.append(
+                (survey.schema.names[question.dimensions[0]], survey.schema.names[question.dimensions[1]])
+            )
+        elif by_reads.setdefault(reads, question.channel.mechanism) != question.channel.mechanism:
+            by_reads[reads] = "auto"
+    return Survey(
+        survey.schema,
+        epsilon,
+        mechanism=by_reads.get("number", "duchi"),
+        n_sampled=survey.n_sampled,
+        categorical=by_reads.get("category", "auto"),
+        name=survey.name,
+        pairs=pairs,
+        weights=_weights(survey.questions, survey),
+    )
+
+
+def _weights(questions: tuple[Question, ...], survey: Survey) -> dict[str, int]:
+    if not survey.weighted:
+        return {}
+    return {survey.schema.names[question.dimensions[0]]: question.weight for question in questions}

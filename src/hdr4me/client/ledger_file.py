@@ -1,0 +1,255 @@
+"""The ledger's file, version 2: strict, checked to the last bit, with a counter beside it; standard library only.
+
+A file is read by parsing it, writing what was understood, and comparing byte for byte: whatever the parser would
+forgive (a repeated field, another spelling of a number, a flipped bit) is a difference, and a difference is an error.
+The SHA-256 in the file's last field covers all the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hdr4me.atomic import write_text
+from hdr4me.errors import BudgetExceeded, FormatError
+from hdr4me.survey.canonical import no_twins
+
+__all__ = ["MAX_BYTES", "Book", "beside", "read", "write"]
+
+FORMAT, VERSION = "hdr4me-ledger", 2
+MAX_BYTES = 4 << 20
+"""A larger file is no ledger; one that would become larger takes no more entries."""
+
+_KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MARK = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_DAY = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
+_AMOUNT = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?", re.ASCII)
+_COUNTER = re.compile(rf"{FORMAT}-counter ([0-9a-f]{{32}}) (0|[1-9][0-9]{{0,14}})\n", re.ASCII)
+_FIELDS = {"format", "version", "identity", "counter", "spent", "rows", "secret", "checksum"}
+
+
+@dataclass(frozen=True)
+class Book:
+    """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written.
+
+    `spent[key][day]` is an amount; `key` is a series (in entries that version 1 left, a fingerprint) and `day` counts
+    the days since 1970 in UTC. `rows[series]` are the marks of the permanent answers already paid for, `secret` is the
+    mark of the device's secret, empty if there is none.
+    """
+
+    identity: str = ""
+    counter: int = 0
+    spent: Mapping[str, Mapping[int, Fraction]] = field(default_factory=dict)
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    secret: str = ""
+
+    def amount(self, keys: set[str], since: int | None = None) -> Fraction:
+        """What was spent under `keys` from day `since` on; left out: ever."""
+        return sum((self._sum(key, since) for key in keys & set(self.spent)), Fraction(0))
+
+    def total(self, since: int | None = None) -> Fraction:
+        """What was spent under every key."""
+        return self.amount(set(self.spent), since)
+
+    def _sum(self, key: str, since: int | None) -> Fraction:
+        # A day in the future (the clock was set back) counts: in doubt, it is spent.
+        return sum(
+            (amount for day, amount in self.spent[key].items() if since is None or day >= since), Fraction(0)
+        )
+
+    def text(self) -> str:
+        """The file's content."""
+        body = {
+            "format": FORMAT,
+            "version": VERSION,
+            "identity": self.identity,
+            "counter": self.counter,
+            "spent": {
+                key: {str(day): str(amount) for day, amount in sorted(self.spent[key].items())}
+                for key in sorted(self.spent)
+            },
+            "rows": {key: sorted(self.rows[key]) for key in sorted(self.rows)},
+            "secret": self.secret,
+        }
+        checksum = hashlib.sha256(json.dumps(body, indent=1).encode("ascii")).hexdigest()
+        return json.dumps({**body, "checksum": checksum}, indent=1) + "\n"
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """The file `suffix` ("lock", "counter", "secret") that belongs to the ledger at `path`."""
+    return path.with_name(f"{path.name}.{suffix}")
+
+
+def read(path: Path, today: int) -> Book:
+    """The ledger at `path`, or FormatError if there is any doubt about it; no file and no counter: an empty one.
+
+    What a file of version 1 says was spent, it says without a date: it counts as spent `today`.
+    """
+    # The counter first: it is written last, so a ledger read after it is never older, whoever writes meanwhile.
+    identity, counter = _read_counter(beside(path, "counter"), path)
+    data = bounded(path, MAX_BYTES)
+    if data is None:
+        if counter:
+            raise FormatError(
+                f"{path} is gone but its counter says that it was written {counter} time(s), so nothing is spent: "
+                "put it back, or remove its counter too to begin anew"
+            )
+        return Book(identity)
+    try:
+        book = _parse(data, today)
+    except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
+        reason = str(error).replace("\n", " ")[:200]
+        raise FormatError(f"{path} is not a ledger, so nothing is spent: {reason}") from error
+    if book.identity and not identity:
+        raise FormatError(
+            f"{path} has lost its counter {beside(path, 'counter').name}, so it may be an old copy and nothing is "
+            "spent: put the counter back, or remove all of the ledger's files to begin anew"
+        )
+    if book.identity and book.identity != identity:
+        raise FormatError(
+            f"{path} and its counter belong to two ledgers, so nothing is spent: put back the right one"
+        )
+    if book.counter < counter:
+        raise FormatError(
+            f"{path} is an older copy (written {book.counter} time(s), its counter says {counter}), so nothing is "
+            "spent: put back the newest"
+        )
+    return book if book.identity else Book(identity, spent=book.spent)
+
+
+def write(path: Path, book: Book) -> None:
+    """Replace the ledger, then its counter; the caller holds the lock and releases nothing before both are there.
+
+    If the process ends in between, the ledger is ahead of its counter: what it says is spent was never released.
+    """
+    text = book.text()
+    if len(text) > MAX_BYTES:
+        raise BudgetExceeded(f"{path} is full ({MAX_BYTES:,} bytes), so nothing is spent")
+    _sweep(path)
+    if not beside(path, "counter").exists():
+        _write_counter(path, book.identity, 0)  # a ledger without a counter would be refused
+    write_text(path, text, mode=0o600)
+    _write_counter(path, book.identity, book.counter)
+
+
+def bounded(path: Path, limit: int) -> bytes | None:
+    """The bytes of a regular file of at most `limit` bytes, or None if there is no such file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FormatError(f"{path} is not a ledger's file, so nothing is spent: it is not a regular file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise FormatError(
+            f"{path} is not a ledger's file, so nothing is spent: it has more than {limit:,} bytes"
+        )
+    return data
+
+
+def _write_counter(path: Path, identity: str, counter: int) -> None:
+    write_text(beside(path, "counter"), f"{FORMAT}-counter {identity} {counter}\n", mode=0o600)
+
+
+def _read_counter(path: Path, ledger: Path) -> tuple[str, int]:
+    data = bounded(path, 200)
+    if data is None:
+        return "", 0
+    match = _COUNTER.fullmatch(data.decode("latin-1"))
+    if match is None:
+        raise FormatError(f"{path} is not the counter of {ledger.name}, so nothing is spent: put it back")
+    return match[1], int(match[2])
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a killed process left of a write: the lock is held, so nobody is writing."""
+    left_over = re.compile(re.escape(f".{path.name[:200]}.") + r"((counter|secret)\.)?[0-9a-f]{12}\.part")
+    for file in path.parent.iterdir():
+        if left_over.fullmatch(file.name):
+            with suppress(OSError):
+                file.unlink()
+
+
+def _parse(data: bytes, today: int) -> Book:
+    document = json.loads(
+        data.decode("ascii"),
+        object_pairs_hook=no_twins,
+        parse_int=_small,
+        parse_float=_refused,
+        parse_constant=_refused,
+    )
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError("its format is another")
+    version = document.get("version")
+    if type(version) is not int or version not in (1, VERSION):
+        raise ValueError(f"its version is {version!r}, and this program reads 1 and {VERSION}")
+    return _version_1(document, data, today) if version == 1 else _version_2(document, data)
+
+
+def _version_2(document: dict[str, Any], data: bytes) -> Book:
+    if set(document) != _FIELDS:
+        raise ValueError("fields are missing or unknown")
+    book = Book(
+        identity=_matched(_MARK, document["identity"]),
+        counter=document["counter"],
+        spent={
+            _matched(_KEY, key): {int(_matched(_DAY, day)): _amount(amount) for day, amount in days.items()}
+            for key, days in document["spent"].items()
+        },
+        rows={
+            _matched(_KEY, key): tuple(_matched(_MARK, mark) for mark in marks)
+            for key, marks in document["rows"].items()
+        },
+        secret=_matched(_MARK, document["secret"]) if document["secret"] != "" else "",
+    )
+    if type(book.counter) is not int or book.counter < 1:
+        raise ValueError("its counter is no whole number from 1")
+    if book.text().encode("ascii") != data:
+        raise ValueError("its checksum does not match: it was changed or damaged")
+    return book
+
+
+def _version_1(document: dict[str, Any], data: bytes, today: int) -> Book:
+    if set(document) != {"format", "version", "spent", "total"}:
+        raise ValueError("fields are missing or unknown")
+    spent = {_matched(_KEY, key): _amount(amount) for key, amount in document["spent"].items()}
+    if sum(spent.values(), Fraction(0)) != _amount(document["total"]):
+        raise ValueError("the total is not the sum")
+    again = {**document, "spent": {key: str(spent[key]) for key in sorted(spent)}}
+    if (json.dumps(again, indent=1) + "\n").encode("ascii") != data:
+        raise ValueError("it is not as the program wrote it")
+    return Book(spent={key: {today: amount} for key, amount in spent.items()})
+
+
+def _matched(pattern: re.Pattern[str], text: Any) -> str:
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise ValueError("a name, day or mark is not of its form")
+    return text
+
+
+def _amount(text: Any) -> Fraction:
+    # The form is checked before any arithmetic: "1e30000000" would be a number of thirty million digits.
+    if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
+        raise ValueError("an amount is not a fraction of at most 400 digits")
+    return Fraction(text)
+
+
+def _small(digits: str) -> int:
+    if len(digits) > 15:
+        raise ValueError("a whole number has more than 15 digits")
+    return int(digits)
+
+
+def _refused(text: str) -> Any:
+    raise ValueError("a number is not whole")

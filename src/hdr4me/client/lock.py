@@ -1,0 +1,127 @@
+"""A lock on a file that one process holds at a time, on POSIX and on Windows; standard library only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hdr4me.errors import InvalidInput, LedgerBusy
+
+__all__ = ["locked"]
+
+_PAUSE = 0.01
+"""Seconds between two tries: neither `flock` nor `msvcrt` waits with a time-out of its own."""
+
+_BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
+
+
+@contextmanager
+def locked(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock file `path` (mode 0600, made if it is not there) while the block runs.
+
+    The system releases the lock when the process ends, however it ends. The file itself stays.
+
+    Raises
+    ------
+    LedgerBusy
+        Another process held the lock for `timeout` seconds.
+    InvalidInput
+        `path` cannot be a lock file: it is a link, a directory, a pipe, or another user's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a.lock"), 1.0):
+    ...     Path(folder, "a.lock").exists()
+    True
+    """
+    acquire, release = _windows() if sys.platform == "win32" else _posix()
+    descriptor = _acquired(path, timeout, acquire)
+    try:
+        yield
+    finally:
+        release(descriptor)
+        os.close(descriptor)
+
+
+def _acquired(path: Path, timeout: float, acquire: Any) -> int:
+    deadline = time.monotonic() + timeout
+    while True:
+        descriptor = _open(path)
+        try:
+            acquire(descriptor)
+            # A lock on a file that was deleted meanwhile would exclude nobody.
+            if _same_file(descriptor, path):
+                return descriptor
+        except OSError as error:
+            if error.errno not in _BUSY:
+                os.close(descriptor)
+                raise
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            raise LedgerBusy(
+                f"{path} was held by another process for {timeout:g} seconds, so nothing is spent: "
+                "try again when that process has ended"
+            )
+        time.sleep(_PAUSE)
+
+
+def _open(path: Path) -> int:
+    # Not through a link, and not waiting for the other end of a pipe.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
+            raise InvalidInput(f"{path} cannot be a lock file: it is not a regular file; remove it") from None
+        raise
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(descriptor)
+        raise InvalidInput(f"{path} cannot be a lock file: it is not a regular file; remove it")
+    if hasattr(os, "getuid") and state.st_uid != os.getuid() and os.getuid() != 0:
+        os.close(descriptor)
+        raise InvalidInput(f"{path} cannot be a lock file: it belongs to another user, who could hold it")
+    if state.st_mode & 0o077 and hasattr(os, "fchmod"):
+        with suppress(OSError):  # a file system without permissions
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _posix() -> tuple[Any, Any]:
+    fcntl: Any = import_module("fcntl")
+    return (
+        lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB),
+        lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_UN),
+    )
+
+
+def _windows() -> tuple[Any, Any]:
+    msvcrt: Any = import_module("msvcrt")
+
+    def lock(descriptor: int, mode: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)  # the first byte, which need not exist
+        msvcrt.locking(descriptor, mode, 1)
+
+    return (
+        lambda descriptor: lock(descriptor, msvcrt.LK_NBLCK),
+        lambda descriptor: lock(descriptor, msvcrt.LK_UNLCK),
+    )

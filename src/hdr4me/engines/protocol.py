@@ -1,0 +1,103 @@
+"""What every engine offers: records become reports, and reports a tally."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hdr4me.records.account import Account, OnAccount, judge
+from hdr4me.registry import Registry
+
+if TYPE_CHECKING:
+    from hdr4me.survey import Survey
+    from hdr4me.tally import Tally
+
+__all__ = ["ENGINES", "Engine", "FilePath", "Open", "Progress"]
+
+FilePath = str | os.PathLike[str]
+Progress = Callable[[int], None]
+"""Called with the number of records or reports done since the last call."""
+
+
+class Engine(Protocol):
+    """Where the work is done. Every engine gives the same counts for the same reports.
+
+    An engine of another package has these three methods and registers how it is opened in `ENGINES`; the command line
+    then knows it as `--engine NAME`, and `hdr4me.checks.check_engine` says whether it keeps the contract.
+    """
+
+    def perturb(
+        self,
+        records: Any,
+        survey: Survey,
+        target: FilePath,
+        *,
+        progress: Progress | None = None,
+        on_account: OnAccount = judge,
+    ) -> int:
+        """Write the reports of records to `target`, whole or not at all; returns how many there are.
+
+        Parameters
+        ----------
+        records
+            A file of records, or an Arrow table with a column for each dimension.
+        survey
+            What is asked.
+        target
+            Where reports are written.
+        progress
+            Called with the number of records done since the last call.
+        on_account
+            Takes the account of the records before the reports appear; what it raises leaves nothing written.
+        """
+
+    def account(self, records: Any, survey: Survey) -> Account:
+        """What `perturb` would find in the records, without making a report.
+
+        Parameters
+        ----------
+        records, survey
+            As for `perturb`.
+        """
+
+    def tally(
+        self,
+        reports: Any,
+        survey: Survey,
+        *,
+        quarantine: FilePath | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Tally:
+        """Count files of reports, or folders of them; a bad report is left out and counted by its reason.
+
+        Parameters
+        ----------
+        reports
+            One path or several.
+        survey
+            The survey that the reports answer.
+        quarantine
+            Where bad reports are written down as JSON lines with reason, place and content.
+        strict
+            Whether a bad report is an error instead.
+        progress
+            Called with the number of reports done since the last call.
+        """
+
+
+Open = Callable[[str | None], AbstractContextManager[Engine]]
+"""How an engine is opened: with the master's address if one is given; closed when the context ends."""
+
+ENGINES: Registry[Open] = Registry(
+    "engine",
+    "engines",
+    {"local": "hdr4me.engines.local:open_local", "spark": "hdr4me.engines.spark_session:open_spark"},
+)
+
+
+def paths_of(reports: FilePath | Sequence[FilePath]) -> list[FilePath]:
+    """One path or several, as a list."""
+    return [reports] if isinstance(reports, str | os.PathLike) else list(reports)

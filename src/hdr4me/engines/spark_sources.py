@@ -1,0 +1,94 @@
+"""Records for Spark: files that the executors read themselves, or what Spark has or reads."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from hdr4me.engines.spark_files import record_format, record_tasks
+from hdr4me.engines.spark_records import part_batches
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.records.columns import from_batch
+from hdr4me.records.frames import is_frame
+from hdr4me.records.origin import is_remote
+from hdr4me.records.reading import Part, as_files, record_batches
+from hdr4me.survey import Survey
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["record_source"]
+
+_Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, _Work]:
+    """Rows for the tasks, and what makes of them the survey's dimensions of the records, in its order.
+
+    Files that every executor can open are read by the executors, by the rules of one machine; the rows are then the
+    numbers of the tasks. What is wrong with anything else is said here, before any job.
+    """
+    files = as_files(records)
+    if files is not None and not any(is_remote(path) for path in files.paths):
+        tasks = record_tasks(files, session.sparkContext.defaultParallelism)
+        return session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks)
+    frame = _frame(session, records if files is None else files.paths, survey)
+    return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.names]), _same
+
+
+def _frame(session: SparkSession, records: Any, survey: Survey) -> DataFrame:
+    from pyspark.sql import DataFrame
+
+    if isinstance(records, tuple):
+        if len(records) > 1:
+            raise InvalidInput("several remote paths: read them with Spark and give the DataFrame")
+        records = _read(session, records[0])
+    elif is_frame(records) and not isinstance(records, DataFrame):
+        batches = list(record_batches(records, survey))
+        if not batches:
+            raise FormatError("there are no records")
+        records = session.createDataFrame(pa.Table.from_batches(batches))
+    if not isinstance(records, DataFrame):
+        raise InvalidInput(
+            f"records of type {type(records).__name__}: expected a DataFrame, files, a table or a frame"
+        )
+    empty: Any = records.limit(0).toArrow()
+    list(record_batches(empty, survey))
+    chosen = empty.select(list(survey.schema.names)).schema
+    from_batch(pa.RecordBatch.from_pylist([], schema=chosen), survey)
+    return records
+
+
+def _read(session: SparkSession, path: str) -> DataFrame:
+    from pyspark.errors import AnalysisException
+
+    kind = record_format(path)
+    # Values of a CSV file stay text, as on one machine: no value can stop the job or be lost by a guessed type.
+    reader = session.read.option("header", True) if kind == "csv" else session.read
+    try:
+        return reader.load(path, format=kind)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+        raise
+
+
+# -- what is sent to the executors ---------------------------------------------------------------------------------
+
+
+def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _reader(survey: Survey, tasks: Sequence[Sequence[Part]]) -> _Work:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in np.asarray(batch.column(0)).tolist():
+                yield from part_batches(tasks[index], survey)
+
+    return read

@@ -1,0 +1,178 @@
+"""Which mechanisms there are: one line for each, and a door for those of other packages.
+
+A factory is called as `factory(epsilon=…, **options)` with the budget of ONE value and returns a `Mechanism`. Built-in
+ones are named by module and attribute, so that nothing is imported before it is asked for. An installed package adds
+its own through the entry points of group "hdr4me.mechanisms", a running program through `register_mechanism`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.mechanisms.law import Mechanism
+
+__all__ = ["GROUP", "Registered", "built_in", "mechanism", "names", "register_mechanism", "registered"]
+
+GROUP = "hdr4me.mechanisms"
+"""The group of entry points that other packages declare their factories in."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A name, what makes the mechanism, and what is known of it before it is made.
+
+    `factory` is a callable or "module:attribute". `planned` says whether a plan tries this mechanism of its own accord.
+    """
+
+    name: str
+    factory: str | Callable[..., Any]
+    summary: str = ""
+    planned: bool = True
+
+    def make(self, epsilon: float, **options: Any) -> Mechanism:
+        """The mechanism under the budget `epsilon` of one value."""
+        factory = self.factory
+        if isinstance(factory, str):
+            module, _, attribute = factory.partition(":")
+            factory = getattr(import_module(module), attribute)
+        try:
+            made: Mechanism = factory(epsilon=epsilon, **options)
+        except TypeError as error:
+            if not options:
+                raise
+            raise InvalidInput(
+                f"options {sorted(options)} are not allowed for mechanism {self.name!r}: {error}"
+            ) from error
+        return made
+
+
+_HERE = "hdr4me.mechanisms"
+_known: dict[str, Registered] = {
+    entry.name: entry
+    for entry in (
+        Registered("laplace", f"{_HERE}.laplace:Laplace", "Laplace noise"),
+        Registered("scdf", f"{_HERE}.staircase:SCDF", "noise in geometric steps (Soria-Comas et al. 2013)"),
+        Registered(
+            "staircase", f"{_HERE}.staircase:Staircase", "noise in geometric steps (Geng et al. 2015)"
+        ),
+        Registered("duchi", f"{_HERE}.duchi:Duchi", "two reports (Duchi et al. 2018)"),
+        Registered("piecewise", f"{_HERE}.piecewise:Piecewise", "a band about the value (Wang et al. 2019)"),
+        Registered("hybrid", f"{_HERE}.hybrid:Hybrid", "Piecewise or Duchi (Wang et al. 2019)"),
+        Registered(
+            "square_wave", f"{_HERE}.square_wave:SquareWave", "biased, for distributions (Li et al. 2020)"
+        ),
+        Registered(
+            "three_outputs", f"{_HERE}.three_outputs:ThreeOutputs", "three reports (Zhao et al. 2020)"
+        ),
+        Registered("pm_sub", f"{_HERE}.pm_sub:PMSub", "Piecewise with a wider band (Zhao et al. 2020)"),
+        Registered("optimal", f"{_HERE}.optimal:optimal", "the table of least largest variance"),
+        Registered(
+            "optimal_mean", f"{_HERE}.prior:optimal_mean", "the table of least mean variance over a prior"
+        ),
+    )
+}
+_BUILT_IN = tuple(_known)
+
+
+@cache
+def _load_plugins() -> None:
+    """Register what installed packages declare; a name that is taken stays what it is."""
+    for point in entry_points(group=GROUP):
+        _known.setdefault(point.name, Registered(point.name, f"{point.module}:{point.attr}"))
+
+
+def built_in() -> tuple[str, ...]:
+    """The names of this package's own mechanisms."""
+    return _BUILT_IN
+
+
+def names(*, planned: bool = False) -> tuple[str, ...]:
+    """Every name that `mechanism` takes; with `planned` only those that a plan tries of its own accord."""
+    _load_plugins()
+    return tuple(name for name, entry in _known.items() if entry.planned or not planned)
+
+
+def registered(name: str) -> Registered:
+    """The entry of this name; an error that lists the names if there is none."""
+    if name not in _known:
+        _load_plugins()
+    if name not in _known:
+        raise InvalidInput.of("mechanism", name, f"use one of {', '.join(names())}")
+    return _known[name]
+
+
+def register_mechanism(
+    name: str, factory: str | Callable[..., Any], *, summary: str = "", planned: bool = True
+) -> None:
+    """Make `name` known to `mechanism`, to plans, to surveys and to the command line.
+
+    Parameters
+    ----------
+    name
+        A word of letters, digits and underscores that is not taken by another factory.
+    factory
+        Called as `factory(epsilon=…, **options)` with the budget of one value; or "module:attribute".
+    summary
+        A few words for help texts.
+    planned
+        Whether a plan tries this mechanism of its own accord.
+
+    Raises
+    ------
+    InvalidInput
+        If the name is not a word, or belongs to another factory.
+
+    Examples
+    --------
+    >>> from hdr4me.mechanisms.duchi import Duchi
+    >>> register_mechanism("our_duchi", Duchi, summary="the same as duchi", planned=False)
+    >>> mechanism("our_duchi", epsilon=1.0)
+    Duchi(epsilon=1.0)
+    """
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise InvalidInput.of("name", name, "a word of letters, digits and underscores")
+    if not (callable(factory) or (isinstance(factory, str) and ":" in factory)):
+        raise InvalidInput.of("factory", factory, "a callable, or 'module:attribute'")
+    entry = Registered(name, factory, summary, planned)
+    if name in _known and _known[name].factory != factory:
+        raise InvalidInput.of("name", name, "this name belongs to another mechanism")
+    _known[name] = entry
+
+
+def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
+    """The mechanism called `name` under the budget `epsilon` of one value.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+    epsilon
+        The budget of one value.
+    options
+        What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
+        (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
+
+    Returns
+    -------
+    Mechanism
+        A law, or a `Table`.
+
+    Raises
+    ------
+    InvalidInput
+        If the name is not known, or an option is not one of the mechanism's.
+
+    Examples
+    --------
+    >>> mechanism("duchi", epsilon=1.0).support
+    (-2.163953413738653, 2.163953413738653)
+    """
+    return registered(name).make(epsilon, **options)

@@ -1,0 +1,118 @@
+"""Which mechanisms the fused kernel can draw, and with which parameters.
+
+The kernel knows three families: Laplace noise, stepped noise, and mixtures of uniform intervals whose centres and
+weights are affine in t and whose widths do not depend on t. A law is never assumed to be of such a family: a mixture is
+read at two values of t and then compared at many others, and noise is recognised only by a class that draws it itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
+from hdr4me.mechanisms.laplace import Laplace
+from hdr4me.mechanisms.law import AdditiveNoise, Mechanism, Parts, UniformMixture
+from hdr4me.mechanisms.staircase import StaircaseFamily
+
+__all__ = ["fused_law", "law_of"]
+
+Floats = NDArray[np.float64]
+
+_GRID, _RANDOM = 257, 256
+"""How many values of t a law is compared at: evenly spaced ones, and random ones (always the same)."""
+_TOLERANCE = 1e-12
+"""Of weights, and of centres and widths relative to the largest of them: well above rounding, and small enough to see a
+weight that depends on t at any budget from 1e-9."""
+
+
+def law_of(mechanism: Mechanism) -> tuple[int, Floats]:
+    """The kernel's family and parameters, all taken from the mechanism's own law; an error where there are none.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> law_of(mechanism("laplace", epsilon=1.0))[1].tolist()
+    [[2.0]]
+    """
+    found = fused_law(mechanism)
+    if found is None:
+        raise InvalidInput(
+            f"mechanism {getattr(mechanism, 'name', mechanism)!r} has no law that the fused kernel can draw: it "
+            "draws Laplace and stepped noise, and uniform mixtures with centres and weights affine in t"
+        )
+    return found
+
+
+def fused_law(mechanism: Mechanism) -> tuple[int, Floats] | None:
+    """The kernel's family and parameters, or None where only the mechanism's own `sample` can draw its reports."""
+    if isinstance(mechanism, Laplace):
+        return (LAPLACE, np.array([[mechanism.scale]])) if _draws_itself(mechanism, Laplace) else None
+    if isinstance(mechanism, StaircaseFamily):
+        return _steps(mechanism) if _draws_itself(mechanism, StaircaseFamily) else None
+    if isinstance(mechanism, UniformMixture) and type(mechanism).sample is UniformMixture.sample:
+        return _mixture(mechanism)
+    return None
+
+
+def _draws_itself(mechanism: AdditiveNoise, family: type) -> bool:
+    """Whether the mechanism's class kept the methods of `family` that decide how a report is drawn."""
+    kind = type(mechanism)
+    return all(
+        getattr(kind, name) is getattr(family, name)
+        for name in ("sample", "noise_sample", "noise_tail", "mean")
+    )
+
+
+def _steps(mechanism: StaircaseFamily) -> tuple[int, Floats]:
+    top, mass = mechanism.top, mechanism.top_mass
+    flat = _interval(0.0, mass, top / 2, top / 2)
+    step = _interval(mass, 1 - mass, top + 1.0, 1.0) if mass < 1 else (top, 0.0)
+    return STEPS, np.array([[1 / mechanism.epsilon, 1 + mass, 0, 0, 0], [*flat, *step, 2.0]])
+
+
+def _mixture(mechanism: UniformMixture) -> tuple[int, Floats] | None:
+    low, high = mechanism.domain
+    if low > 0 or high < 1 or not _is_affine(mechanism):
+        return None
+    ends = np.array([0.0, 1.0])
+    weight, offset, half = mechanism.parts(ends)
+    centre = mechanism.mean(ends) + offset
+    order = np.argsort(weight[:, 0] != weight[:, 1], kind="stable")  # parts of fixed weight first
+    rows, before, tilt = [], 0.0, 0.0
+    for w, c, h in zip(weight[order], centre[order], half[order, 0], strict=True):
+        if h > 0 and (tilt != 0 or w[0] != w[1]):
+            return None  # the kernel draws intervals only where the weights up to theirs are the same for every t
+        intercept, factor = _interval(before, w[0], c[0], h) if w[0] > 0 else (c[0], 0.0)
+        before, tilt = before + w[0], tilt + (w[1] - w[0])
+        rows.append([intercept, factor, c[1] - c[0], 1 + before, tilt])
+    fixed = len(rows) == 2 and rows[0][4] == 0
+    return TWO_INTERVALS if fixed else INTERVALS, np.array(rows)
+
+
+def _is_affine(mechanism: UniformMixture) -> bool:
+    """Whether weights and centres are affine in t and widths constant, at a grid of values and at random ones."""
+    low, high = mechanism.domain
+    t = np.concatenate([np.linspace(low, high, _GRID), np.random.default_rng(1).uniform(low, high, _RANDOM)])
+    ends, here = (_shape(mechanism, values) for values in (np.array([0.0, 1.0]), t))
+    if ends.weight.shape[0] != here.weight.shape[0]:
+        return False
+    scale = max(float(np.abs(here.offset).max()), float(here.half_width.max()), 1e-300)
+    for name, allowed in (("weight", 1.0), ("offset", scale), ("half_width", scale)):
+        first, last = np.moveaxis(getattr(ends, name), 1, 0)
+        slope = np.zeros_like(first) if name == "half_width" else last - first
+        expected = first[:, None] + slope[:, None] * t
+        if not np.all(np.abs(getattr(here, name) - expected) <= _TOLERANCE * allowed):
+            return False
+    return True
+
+
+def _shape(mechanism: UniformMixture, t: Floats) -> Parts:
+    """The parts with each interval's centre in the place of its offset."""
+    weight, offset, half = mechanism.parts(t)
+    return Parts(weight, mechanism.mean(t) + offset, half)
+
+
+def _interval(before: float, weight: float, centre: float, half: float) -> tuple[float, float]:
+    """(a, b) with a + b·u running over centre ± half as u runs over 1 + [before, before + weight)."""
+    factor = 2 * half / weight
+    return centre - half - factor * (1 + before), factor

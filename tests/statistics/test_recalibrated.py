@@ -1,0 +1,142 @@
+"""Re-calibrating an answer: units, gaps, frequencies, the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hdr4me.errors import InvalidInput
+from hdr4me.recalibration import FREQUENCY_METHODS, METHODS, recalibrate, recalibrate_frequencies
+from hdr4me.statistics import Answer
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+
+NAN = float("nan")
+
+
+@pytest.fixture
+def answer() -> Answer:
+    """Means of three numbers, the last of which nobody answered, and frequencies, the last two likewise."""
+    schema = Schema(
+        [
+            Numeric("age", 0, 120),
+            Categorical("pet", ["cat", "dog", "none"]),
+            Numeric("height", 1, 2),
+            Numeric("unasked", 0, 1),
+            Categorical("empty", ["a", "b"]),
+        ]
+    )
+    return Answer(
+        survey=Survey(schema, epsilon=4.0, mechanism="duchi"),
+        n_reports=100,
+        statistics=("mean", *["frequency"] * 3, "mean", "mean", *["frequency"] * 2),
+        dimensions=("age", *["pet"] * 3, "height", "unasked", *["empty"] * 2),
+        categories=(None, "cat", "dog", "none", None, None, "a", "b"),
+        value=np.array([30, 0.7, 0.5, -0.2, 2.15, NAN, NAN, NAN]),
+        standard_error=np.array([3, 0.1, 0.1, 0.1, 0.1, NAN, NAN, NAN]),
+        n_answers=np.array([40, 90, 90, 90, 60, 0, 0, 0]),
+        scaled_value=np.array([-0.5, 0.7, 0.5, -0.2, 1.3, NAN, NAN, NAN]),
+        scaled_error=np.array([0.05, 0.1, 0.1, 0.1, 0.2, NAN, NAN, NAN]),
+        unsure=np.zeros(8, bool),
+    )
+
+
+def test_means_in_their_own_units(answer: Answer) -> None:
+    found = answer.recalibrate("clip").means
+    np.testing.assert_allclose(found.value[:2], [30, 2])
+    assert np.isnan(found.value[2])
+    plain = recalibrate([-0.5, 1.3], [0.05, 0.2], "clip")
+    np.testing.assert_array_equal(found.scaled_value[:2], plain.enhanced_mean)
+    low, high = found.interval(0.9)
+    assert low[0] < 30 < high[0] <= 120
+    assert np.isnan(low[2])
+
+
+def test_frequencies_are_a_distribution(answer: Answer) -> None:
+    found = answer.recalibrate("auto")
+    expected = recalibrate_frequencies([0.7, 0.5, -0.2], 0.1).frequencies
+    np.testing.assert_array_equal(found.frequencies("pet").value, expected)
+    assert np.isnan(found.frequencies("empty").value).all()
+    assert len(found.advice) == 2
+    assert found.advice[1].startswith("pet: ")
+
+
+@pytest.mark.parametrize("method", sorted({*METHODS, *FREQUENCY_METHODS}))
+def test_the_table_has_every_row(answer: Answer, method: str) -> None:
+    found = answer.recalibrate(method)
+    assert isinstance(found, Answer)
+    assert found.method == method
+    rows = found.table(level=0.9)
+    assert [row["dimension"] for row in rows] == ["age", *["pet"] * 3, "height", "unasked", *["empty"] * 2]
+    for row in rows:
+        if row["status"] == "ok":
+            assert isinstance(row["estimate"], float)
+        if row["category"] is not None and row["status"] == "ok" and method != "none":
+            assert 0 <= row["lower"] <= row["estimate"] <= row["upper"] <= 1
+    assert rows[5]["estimate"] is None
+
+
+def test_a_part_is_the_same_before_and_after_taking_it(answer: Answer) -> None:
+    """Rows taken out of a re-calibrated answer keep the intervals that they had in it."""
+    whole = answer.recalibrate("auto")
+    for name in ("age", "pet", "height"):
+        rows = [row for row in whole.table(0.9) if row["dimension"] == name]
+        assert whole[name].table(0.9) == rows
+
+
+def test_an_answer_without_numbers(answer: Answer) -> None:
+    bare = answer["pet"]
+    found = bare.recalibrate("clip")
+    assert len(found.table()) == 3
+    assert len(found.advice) == 1
+    assert found.means.scaled_value.size == 0
+
+
+def test_what_did_not_move_keeps_its_own_error_and_interval(answer: Answer) -> None:
+    before, found = answer.table(0.9), answer.recalibrate("clip")
+    after = found.table(0.9)
+    assert after[0] == before[0]  # age, inside the domain
+    assert after[4] != before[4]  # height, outside
+    assert found.means.interval(0.9)[0][0] == answer.means.interval(0.9)[0][0]
+    assert found.means.interval(0.9)[1][1] == 2
+
+
+def test_none_leaves_everything(answer: Answer) -> None:
+    found = answer.recalibrate("none")
+    assert found.table() == answer.table()
+    np.testing.assert_array_equal(found.value, answer.value)
+    assert (found.method, found.advice) == ("none", ())
+
+
+def test_the_answer_before_is_left_alone(answer: Answer) -> None:
+    before = answer.table()
+    answer.recalibrate("auto")
+    assert answer.table() == before
+    assert (answer.method, answer.advice) == ("raw", ())
+
+
+@pytest.mark.parametrize("method", ["norm_sub", "base_cut"])
+def test_methods_of_frequencies_leave_the_means(answer: Answer, method: str) -> None:
+    found = answer.recalibrate(method)
+    np.testing.assert_array_equal(found.means.value, answer.means.value)
+    expected = recalibrate_frequencies([0.7, 0.5, -0.2], 0.1, method).frequencies
+    np.testing.assert_array_equal(found.frequencies("pet").value, expected)
+    assert found.table()[0] == answer.table()[0]
+
+
+def test_other_statistics_stay_as_they_are(answer: Answer) -> None:
+    """Only means and frequencies are re-calibrated: a share is neither."""
+    shares = replace(answer, statistics=("share", *answer.statistics[1:]))
+    found = shares.recalibrate("clip")
+    assert found.table()[0] == shares.table()[0]
+    assert found.value[4] == 2
+
+
+def test_an_unknown_method_is_told_every_name(answer: Answer) -> None:
+    with pytest.raises(InvalidInput, match="method = 'ridge'") as refusal:
+        answer.recalibrate("ridge")
+    told = str(refusal.value).rpartition("one of ")[2].split(", ")
+    assert sorted(told) == sorted({*METHODS, *FREQUENCY_METHODS})
+    with pytest.raises(InvalidInput, match="option 'z' is not allowed for method 'norm_sub'"):
+        answer.recalibrate("norm_sub", z=3)
