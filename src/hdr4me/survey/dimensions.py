@@ -171,9 +171,9 @@ class Numeric(Dimension):
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"low": self.low, "high": self.high, "default": self.default}
-        return {"name": self.name, "type": self.kind, **fields} | (
-            {"optional": True} if self.optional else {}
-        )
+        declared = {"optional": self.optional or None, "curve": self.curve, "group": self.group}
+        fields |= {name: value for name, value in declared.items() if value is not None}
+        return {"name": self.name, "type": self.kind, **fields}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Numeric:
