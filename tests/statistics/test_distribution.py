@@ -136,7 +136,7 @@ def test_a_pair_of_numbers_shows_both_shapes():
     )
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     size = table.takes[0].size
-    rows = np.array(table.weights, float) / 2**32
+    rows = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
     mix = (
         0.5 * rows[0 * size + size // 2] + 0.5 * rows[(size - 1) * size + size // 2]
     )  # a is 0 or 1, b in the middle
