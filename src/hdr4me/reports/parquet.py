@@ -9,10 +9,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
-from hdr4me.reports.arrow import Bytes, FilePath, as_batch, check_schema, plainly, schema_of, with_nulls
+from hdr4me.reports.arrow import (
+    Bytes,
+    FilePath,
+    as_batch,
+    check_schema,
+    plainly,
+    schema_of,
+    valid_bits,
+    with_nulls,
+)
 from hdr4me.reports.blocks import Block
 from hdr4me.reports.pages import MOST_PAGE, largest_page
 from hdr4me.survey import Survey
@@ -106,11 +114,7 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
     if not column.null_count:
         yield Block(rows, range(first + 1, first + len(rows) + 1))
         return
-    yield from with_nulls(path, rows, ~_bits(column), first)
-
-
-def _bits(column: Any) -> NDArray[np.bool_]:
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    yield from with_nulls(path, rows, ~valid_bits(column), first)
 
 
 class ParquetSink:
