@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.records.infer import infer
 from hdr4me.survey import Categorical, Numeric, Schema
 
 TABLE = pa.table({"age": [31, 47], "pay": [1.5, 2.5], "town": ["Ely", "Bath"], "owner": [True, False]})
@@ -102,6 +103,17 @@ def test_an_error_does_not_quote_the_data(tmp_path) -> None:
     assert "Bob" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def test_what_does_not_go_together(path, tmp_path) -> None:
+    with pytest.raises(InvalidInput, match="a range and categories are given"):
+        Schema.infer(path, columns=["age"], ranges={"age": (0, 1)}, categories={"age": [1, 2]})
+    with pytest.raises(InvalidInput, match="only a dimension of categories is optional"):
+        infer(path, columns=["age"], ranges={"age": (0, 1)}, optional=["age"])
+    twice = pa.Table.from_arrays([TABLE["age"], TABLE["age"]], ["age", "age"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(FormatError, match="same name"):
+        infer(tmp_path / "t.parquet", columns=["age"], ranges={"age": (0, 1)})
 
 
 def test_an_arrow_file(tmp_path) -> None:

@@ -86,6 +86,7 @@ SEEDS = {
 def test_mutants(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     path = tmp_path / name
+    told: list[str] = []
     for i in range(120):
         path.write_bytes(mutant(SEEDS[name], rng))
         files = RecordFiles(path, encoding="latin-1" if i % 10 == 0 and name != "u.csv" else None)
@@ -95,5 +96,5 @@ def test_mutants(name: str, tmp_path: Path) -> None:
                 assert (found.counts >= 0).all()
                 assert (found.counts[:, 1:].sum(axis=1) <= batch.num_rows).all()
         except HDR4MEError as error:
-            assert "\n" not in str(error)
-            assert "Ely, North" not in str(error)
+            told.append(str(error))
+    assert not any("\n" in message or "Ely, North" in message for message in told)
