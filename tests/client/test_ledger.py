@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -438,6 +439,34 @@ def test_killed_at_any_moment_it_never_releases_more_than_was_written(small: Sur
         assert released <= spent <= released + 5  # at most the one in hand at each kill was lost
     Ledger(path, reports_per_survey=10**6, limit=None).spend(small)
     assert not list(path.parent.glob(".*.part"))
+
+
+def test_who_only_reads_needs_no_lock(small: Survey, path: Path, tmp_path: Path) -> None:
+    """Thirty new ledgers, read by a thread while they are made and grow: never a false alarm."""
+    found: list[Fraction] = []
+    wrong: list[Exception] = []
+    current, stop = [path], threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            try:
+                found.append(Ledger(current[0]).total)
+            except Exception as error:
+                wrong.append(error)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for number in range(30):
+            current[0] = tmp_path / f"{number}.json"
+            ledger = Ledger(current[0], reports_per_survey=3)
+            for _ in range(3):
+                ledger.spend(small)
+    finally:
+        stop.set()
+        watcher.join()
+    assert wrong == []
+    assert {total / Fraction(1.1) for total in found} <= {0, 1, 2, 3}
 
 
 def test_a_link_to_the_ledger_is_the_ledger(mixed: Survey, path: Path) -> None:
