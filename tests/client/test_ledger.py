@@ -101,7 +101,7 @@ def test_the_limit_is_exact(small: Survey, path: Path) -> None:
 def test_a_claim_never_takes_more_than_is_left(small: Survey, path: Path) -> None:
     ledger = Ledger(path, reports_per_survey=2)
     ledger.claim(small, lambda secret, known, affordable: ["ab" * 16])
-    with pytest.raises(BudgetExceeded, match="2 new rows were chosen where .* allows 1"):
+    with pytest.raises(BudgetExceeded, match=r"2 new rows were chosen where .* allows 1"):
         ledger.claim(small, lambda secret, known, affordable: ["cd" * 16, "ef" * 16])
     assert ledger.total == Fraction(1.1)
     ledger.claim(small, lambda secret, known, affordable: [])
@@ -263,13 +263,12 @@ def test_a_ledger_that_cannot_be_read_refuses(mixed: Survey, path: Path, text: s
 
 @pytest.mark.parametrize("amount", ["1e30000000", "1" * 100_000, "1/" + "7" * 100_000])
 def test_a_huge_number_is_refused_at_once(path: Path, amount: str) -> None:
-    """It took 168 seconds; a hundred refusals take less than two."""
+    """It took 168 seconds of computing; now it takes milliseconds, and may take one second."""
     path.write_text(V1 + f'"spent": {{"{KEY}": "{amount}"}}, "total": "{amount}"}}')
-    start = time.perf_counter()
-    for _ in range(100):
-        with pytest.raises(FormatError, match="not a ledger"):
-            Ledger(path).book()
-    assert time.perf_counter() - start < 2
+    start = time.process_time()
+    with pytest.raises(FormatError, match="not a ledger"):
+        Ledger(path).book()
+    assert time.process_time() - start < 1
 
 
 def test_a_file_that_is_too_large_or_no_file_is_refused(small: Survey, path: Path, monkeypatch: Any) -> None:
@@ -410,7 +409,7 @@ import sys
 from hdr4me.client import Client, Ledger
 from hdr4me.errors import BudgetExceeded
 from hdr4me.survey import Survey
-client = Client(Survey.load(sys.argv[2]), Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None))
+client = Client(Survey.load(sys.argv[2]), Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None, timeout=300))
 try:
     while True:
         client.report({})
