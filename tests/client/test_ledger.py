@@ -409,7 +409,8 @@ import sys
 from hdr4me.client import Client, Ledger
 from hdr4me.errors import BudgetExceeded
 from hdr4me.survey import Survey
-client = Client(Survey.load(sys.argv[2]), Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None, timeout=300))
+ledger = Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None, timeout=300)
+client = Client(Survey.load(sys.argv[2]), ledger)
 try:
     while True:
         client.report({})
