@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.statistic import Intervals
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
-Intervals = Callable[[float, str], tuple[Floats, Floats]]
-"""(level, kind) → the lower and the upper ends of every row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +50,8 @@ class Answer:
         What re-calibration has to say.
     intervals
         Where intervals come from, if not from the standard error.
+    notes
+        What the reader of each row must know; empty for most.
 
     Examples
     --------
@@ -79,6 +79,7 @@ class Answer:
     method: str = "raw"
     advice: tuple[str, ...] = ()
     intervals: Intervals | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -132,7 +133,7 @@ class Answer:
             low, high = whole(level, kind)
             return low[chosen], high[chosen]
 
-        names = ("statistics", "dimensions", "categories")
+        names = ("statistics", "dimensions", "categories", *(("notes",) if self.notes else ()))
         texts: Any = {name: tuple(getattr(self, name)[i] for i in chosen.tolist()) for name in names}
         arrays = ("value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure")
         numbers: Any = {name: getattr(self, name)[chosen] for name in arrays}
@@ -158,12 +159,14 @@ class Answer:
         simultaneous
             Whether that probability is of all rows of this answer at once.
         kind
+            Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
             After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
         """
         if self.intervals is not None:
-            if simultaneous:
+            if simultaneous and self.method != "raw":
                 raise InvalidInput("simultaneous intervals are those of the answer before re-calibration")
-            return self.intervals(level, kind or "honest")
+            joint = 1.0 - (1.0 - level) / max(len(self), 1) if simultaneous else level  # Bonferroni
+            return self.intervals(joint, kind or "honest")
         if kind not in (None, "raw"):
             raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
         n_joint = sum(status == OK for status in self.status) if simultaneous else 1
@@ -193,6 +196,7 @@ class Answer:
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
+            | ({"note": self.notes[i]} if any(self.notes) else {})
             for i, status in enumerate(self.status)
         ]
 

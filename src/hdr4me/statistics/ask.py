@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic
+from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic
 
 __all__ = ["ask", "estimate"]
+
+Floats = NDArray[np.float64]
 
 
 def estimate(counted: Counted) -> Answer:
@@ -93,8 +97,37 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
         categories=tuple(category for part in parts for category in part.categories),
         value=np.where(scaled, in_units, scaled_value),
         standard_error=np.where(scaled, scaled_error / 2 * (high - low), scaled_error),
-        n_answers=np.repeat(np.array([part.n_answers for part in parts], np.int64), sizes),
+        n_answers=_each(parts, "n_answers", np.int64),
         scaled_value=scaled_value,
         scaled_error=scaled_error,
-        unsure=np.repeat(np.array([part.unsure for part in parts], bool), sizes),
+        unsure=_each(parts, "unsure", np.bool_),
+        intervals=_intervals(
+            parts, np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
+        ),
+        notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
+
+
+def _each(parts: list[Part], name: str, dtype: Any) -> NDArray[Any]:
+    """A part's number for each of its rows."""
+    filled = [np.broadcast_to(np.asarray(getattr(part, name), dtype), len(part.categories)) for part in parts]
+    return np.concatenate([np.zeros(0, dtype), *filled])
+
+
+def _intervals(parts: list[Part], scale: Floats, middle: Floats) -> Intervals | None:
+    """Intervals of all parts in units, where a part has its own; the others' come from their standard errors."""
+    if all(part.intervals is None for part in parts):
+        return None
+
+    def found(level: float, kind: str) -> tuple[Floats, Floats]:
+        ends = []
+        for part in parts:
+            if part.intervals is not None:
+                ends.append(np.stack(part.intervals(level, kind)))
+            else:
+                reach = quantile(level, part.n_answers) * part.error
+                ends.append(np.stack([part.value - reach, part.value + reach]))
+        low, high = np.concatenate(ends, axis=1)
+        return middle + scale * low, middle + scale * high
+
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -15,9 +15,11 @@ from hdr4me.registry import Registry
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
-__all__ = ["STATISTICS", "Counted", "Part", "Statistic"]
+__all__ = ["STATISTICS", "Counted", "Intervals", "Part", "Statistic"]
 
 Floats = NDArray[np.float64]
+Intervals = Callable[[float, str], tuple[Floats, Floats]]
+"""(level, kind) → the lower and the upper ends of every row."""
 
 
 class Counted(Protocol):
@@ -38,16 +40,20 @@ class Part:
     """The rows that a statistic gives for one dimension.
 
     `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be turned into the dimension's
-    own units; otherwise they are what is shown.
+    own units; otherwise they are what is shown. `intervals`, on the same scale, are given where they are not the
+    standard error times a quantile; `notes` say of each row what its reader must know. `n_answers` and `unsure` are
+    one for all rows or one for each.
     """
 
     dimension: int
     categories: tuple[str | None, ...]
     value: Floats
     error: Floats
-    n_answers: int
+    n_answers: int | NDArray[np.int64]
     scaled: bool = False
-    unsure: bool = False
+    unsure: bool | NDArray[np.bool_] = False
+    intervals: Intervals | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Statistic(ABC):
@@ -80,5 +86,11 @@ STATISTICS: Registry[Statistic] = Registry(
         "mean": "hdr4me.statistics.mean:MEAN",
         "share": "hdr4me.statistics.mean:SHARE",
         "frequency": "hdr4me.statistics.frequency:FREQUENCY",
+        "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
+        "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
+        "cdf": "hdr4me.statistics.distribution:CDF",
+        "quantile": "hdr4me.statistics.quantile:QUANTILE",
+        "variance": "hdr4me.statistics.variance:VARIANCE",
+        "sd": "hdr4me.statistics.variance:SD",
     },
 )

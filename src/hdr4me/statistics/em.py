@@ -1,0 +1,143 @@
+"""The distribution behind counts: expectation-maximisation with as much smoothing as the counts allow.
+
+With f the shares of the cells and A the law of a cell given a bin, one step is p ← p·A(f/(pA)); smoothing by
+[s/4, 1 − s/2, s/4] after each step keeps p smooth (Li et al. 2020: EM for s = 0, EMS for s = 1). A fixed s = 1 flattens
+what is sharp, and s = 0 ends in spikes. So the strength goes down a ladder, from 1 to 0, for as long as each
+rung raises twice the log-likelihood by more than `WORTH`: many dimensions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LADDER", "WORTH", "Fit", "climb", "fit"]
+
+Floats = NDArray[np.float64]
+LADDER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.0)
+"""Strengths of the smoothing."""
+WORTH = 3.0
+"""What a rung must raise twice the log-likelihood by: it adds one or two degrees of freedom."""
+_TINY = 1e-300
+_EVERY = 10
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Probabilities of the states, shape (rows of counts, states), their log-likelihoods and smoothing strengths."""
+
+    p: Floats
+    log_likelihood: Floats
+    strength: Floats
+
+
+def fit(
+    counts: Floats,
+    law: Floats,
+    shape: tuple[int, int],
+    strength: Floats,
+    *,
+    start: Floats | None = None,
+    steps: int = 500,
+    tolerance: float = 1e-2,
+) -> Fit:
+    """The distribution over states that EM finds for each row of counts.
+
+    Parameters
+    ----------
+    counts
+        Shape (rows, cells), each row with at least one report.
+    law
+        P(cell | state), shape (states, cells).
+    shape
+        (bins, others): the first bins·others states are smoothed along the bins; states beyond (no value) are not.
+    strength
+        The smoothing of each row.
+    start
+        Where to start; the even distribution unless given.
+    steps
+        The most steps.
+    tolerance
+        A row is finished when a step changes its log-likelihood by less than this.
+    """
+    n_rows, n_states = len(counts), len(law)
+    p = np.full((n_rows, n_states), 1.0 / n_states) if start is None else start.copy()
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    before = np.full(n_rows, np.inf)
+    active = np.arange(n_rows)
+    for step in range(steps):
+        mixed = np.maximum(p[active] @ law, _TINY)
+        if step % _EVERY == 0:
+            now = (counts[active] * np.log(mixed)).sum(axis=1)
+            going = ~(np.abs(now - before[active]) < _EVERY * tolerance)
+            before[active] = now
+            active, mixed = active[going], mixed[going]
+            if not active.size:
+                break
+        new = p[active] * ((shares[active] / mixed) @ law.T)
+        if strength[active].any():
+            new = _smoothed(new, shape, strength[active])
+        p[active] = new / new.sum(axis=1, keepdims=True)
+    likelihood = (counts * np.log(np.maximum(p @ law, _TINY))).sum(axis=1)
+    return Fit(p, likelihood, strength)
+
+
+def climb(
+    counts: Floats,
+    law: Floats,
+    shape: tuple[int, int],
+    *,
+    block: int = 128,
+    progress: Callable[[int, int], None] | None = None,
+) -> Fit:
+    """The distribution for each row of counts, with the smoothing that the counts choose.
+
+    Parameters
+    ----------
+    counts, law, shape
+        As for `fit`.
+    block
+        How many rows are worked on together.
+    progress
+        Called with the number of rows done and the number of all rows.
+    """
+    parts = []
+    for at in range(0, len(counts), block):
+        parts.append(_climbed(counts[at : at + block], law, shape))
+        if progress is not None:
+            progress(min(at + block, len(counts)), len(counts))
+    return Fit(
+        np.concatenate([part.p for part in parts]),
+        np.concatenate([part.log_likelihood for part in parts]),
+        np.concatenate([part.strength for part in parts]),
+    )
+
+
+def _climbed(counts: Floats, law: Floats, shape: tuple[int, int]) -> Fit:
+    best = fit(counts, law, shape, np.full(len(counts), LADDER[0]))
+    p, likelihood, strength = best.p, best.log_likelihood, best.strength
+    going = np.arange(len(counts))
+    for rung in LADDER[1:]:
+        part = fit(counts[going], law, shape, np.full(going.size, rung), start=p[going])
+        better = 2.0 * (part.log_likelihood - likelihood[going]) > WORTH
+        going = going[better]
+        p[going], likelihood[going], strength[going] = part.p[better], part.log_likelihood[better], rung
+        if not going.size:
+            break
+    return Fit(p, likelihood, strength)
+
+
+def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
+    """[s/4, 1 − s/2, s/4] along the bins; what would fall off an end stays in the last bin."""
+    size = shape[0] * shape[1]
+    own = p[:, :size].reshape(len(p), *shape)
+    quarter = (strength / 4)[:, None, None] * own
+    out = own - 2 * quarter
+    out[:, 1:] += quarter[:, :-1]
+    out[:, :-1] += quarter[:, 1:]
+    out[:, 0] += quarter[:, 0]
+    out[:, -1] += quarter[:, -1]
+    return np.concatenate([out.reshape(len(p), size), p[:, size:]], axis=1)

@@ -1,0 +1,149 @@
+"""The fitted shape of a number's values, on a grid of bins: cumulative shares and quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdr4me.channels import Table
+from hdr4me.statistics.bounds import Bounds
+from hdr4me.statistics.em import LADDER, climb
+from hdr4me.statistics.readings import Reading, reading_of
+from hdr4me.statistics.statistic import Counted
+
+__all__ = ["BINS", "Shape", "shapes"]
+
+Floats = NDArray[np.float64]
+BINS = 64
+"""Bins of the grid that shapes are fitted on."""
+_CELLS = 96
+"""Neighbouring cells are joined until there are at most this many: EM is faster and loses next to nothing."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The distribution of one dimension's values on [−1, 1], fitted to its counts.
+
+    Parameters
+    ----------
+    counts
+        The cells' counts.
+    bounds
+        The table, and its bounds that assume nothing.
+    grid
+        The cells joined, the law of each joined cell given a bin, and the shape of the states.
+    states
+        The fitted probabilities: bins × others' inputs, then "no value".
+    strength
+        The smoothing that the counts chose, 0 to 1.
+    """
+
+    counts: Floats
+    bounds: Bounds
+    grid: Grid
+    states: Floats
+    strength: float
+
+    @cached_property
+    def cumulative(self) -> Floats:
+        """The share of values up to each edge of the grid."""
+        return np.asarray(self.grid.cumulative(self.states[None, :])[0])
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """The share of values up to x on [−1, 1]."""
+        return np.interp(np.asarray(x, np.float64), self.grid.edges, self.cumulative)
+
+    def quantile(self, p: ArrayLike) -> Floats:
+        """The value that a share p of the values lies below."""
+        return _inverse(self.cumulative, self.grid.edges, np.asarray(p, np.float64))
+
+    @property
+    def spiky(self) -> bool:
+        """Whether the counts want (almost) no smoothing: then short intervals, which assume no spikes, may miss."""
+        return self.strength <= LADDER[-2]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the fits of one table have in common."""
+
+    edges: Floats
+    law: Floats
+    shape: tuple[int, int]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, reading: Reading, bins: int = BINS) -> Grid:
+        """The law of joined cells given a bin of values, or "no value", and given the others' inputs."""
+        edges = np.linspace(-1.0, 1.0, bins + 1)
+        own = reading.in_bins(edges)
+        law = own.reshape(-1, own.shape[-1])
+        if reading.optional:
+            law = np.concatenate([law, reading.rows[-1]])
+        n_cells = law.shape[1]
+        starts = np.arange(0, n_cells, -(-n_cells // _CELLS))
+        return cls(edges, np.add.reduceat(law, starts, axis=1), (own.shape[0], own.shape[1]), starts)
+
+    def joined(self, counts: Floats) -> Floats:
+        """Counts of the joined cells."""
+        return np.asarray(np.add.reduceat(counts, self.starts, axis=-1))
+
+    def cumulative(self, states: Floats) -> Floats:
+        """Cumulative shares among those who have a value, shape (rows, edges)."""
+        bins, others = self.shape
+        own = states[:, : bins * others].reshape(len(states), bins, others).sum(axis=2)
+        total = np.cumsum(own, axis=1)
+        return np.concatenate([np.zeros((len(own), 1)), total / total[:, -1:]], axis=1)
+
+
+def shapes(
+    counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
+) -> dict[int, Shape]:
+    """The shapes of dimensions that have two reports or more; those with the same table are fitted together.
+
+    Parameters
+    ----------
+    counted
+        A tally.
+    dimensions
+        Numbers of dimensions.
+    progress
+        Called with how many are done and how many there are.
+    """
+    survey, layout = counted.survey, counted.layout
+    alike: dict[tuple[int, int], list[int]] = {}
+    counts: dict[int, Floats] = {}
+    for j in dimensions:
+        q = survey.question_of(j)
+        counts[j] = layout.of_question(counted.counts, q).astype(np.float64)
+        if counts[j].sum() >= 2:
+            place = survey.questions[q].dimensions.index(j)
+            alike.setdefault((id(survey.questions[q].channel), place), []).append(j)
+    found: dict[int, Shape] = {}
+    n_all = sum(map(len, alike.values()))
+    for group in alike.values():
+        reading = reading_of(counted, group[0])
+        assert isinstance(reading.table, Table)
+        grid, bounds, done = Grid.of(reading), Bounds(reading), len(found)
+        joined = grid.joined(np.stack([counts[j] for j in group]))
+
+        def say(n: int, _: int, done: int = done) -> None:
+            if progress is not None:
+                progress(done + n, n_all)
+
+        fits = climb(joined, grid.law, grid.shape, progress=say)
+        for i, j in enumerate(group):
+            found[j] = Shape(counts[j], bounds, grid, fits.p[i], float(fits.strength[i]))
+    return found
+
+
+def _inverse(cumulative: Floats, edges: Floats, p: Floats) -> Floats:
+    """Where the cumulative shares reach p; of a flat stretch the middle."""
+    left = np.searchsorted(cumulative, p, side="left").clip(1, len(edges) - 1)
+    gap = cumulative[left] - cumulative[left - 1]
+    share = np.divide(p - cumulative[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
+    return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))

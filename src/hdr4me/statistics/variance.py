@@ -1,0 +1,186 @@
+"""The variance and the standard deviation of a number's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel, Table
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.calibrate import sample_covariance
+from hdr4me.statistics.distribution import Spread, check_kind
+from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.readings import Reading, reading_of, shows_shape
+from hdr4me.statistics.statistic import Counted, Intervals, Part
+from hdr4me.survey import Dimension
+
+__all__ = ["SD", "VARIANCE", "finite_variance", "solve_decoder"]
+
+Floats = NDArray[np.float64]
+_SURELY = 2.0
+"""A variance must be this many standard errors above 0 before its root is told."""
+
+
+class Variance(Spread):
+    """The variance of the values, or of the values of those who have one.
+
+    With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
+    level: between 0 (all values are levels) and Δ²/4 (all are half-way), Δ²/6 for values spread evenly between levels,
+    which is what the estimate takes. The honest interval allows for all of these, the short one does not.
+    """
+
+    name = "variance"
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return (
+            shows_shape(dimension, channel)
+            and isinstance(channel, Table)
+            and _kept_square(channel, 0) is not None
+        )
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        if options:
+            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
+        return [_variance(counted, j, root=False) for j in dimensions]
+
+
+class Deviation(Variance):
+    """The standard deviation: the root of the variance."""
+
+    name = "sd"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        if options:
+            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
+        return [_variance(counted, j, root=True) for j in dimensions]
+
+
+VARIANCE, SD = Variance(), Deviation()
+
+
+def _variance(counted: Counted, j: int, *, root: bool) -> Part:
+    reading = reading_of(counted, j)
+    counts = counted.layout.of_question(counted.counts, counted.survey.question_of(j)).astype(np.float64)
+    low, high = counted.survey.schema.dimensions[j].bounds
+    unit = (high - low) / 2
+    r = float(counts.sum())
+    nothing = np.array([np.nan])
+    if r < 2:
+        return Part(j, (None,), nothing, nothing, int(r))
+    suffix = f" {reading.place + 1}" if reading.place else ""
+    value = np.array(reading.table.decoders["value" + suffix])
+    square = _kept_square(reading.table, reading.place)
+    assert square is not None
+    present = np.array(reading.table.decoders.get("present" + suffix, np.ones(value.size)))
+    share = float(counts @ present) / r
+    mean, second = (float(counts @ decode) / r / share for decode in (value, square))
+    # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
+    influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
+    error = float(np.sqrt(finite_variance(counts, influence, reading.rows, counted.n_reports)))
+    noise_of_mean = sample_covariance(counts, (value - mean * present) / share) / r
+    found = (second - mean**2 + noise_of_mean) - reading.step**2 / 6
+    ends = _ends(found, error, reading.step, int(r))
+    if root:
+        sure = found > _SURELY * error
+        told = np.sqrt(max(found, 0.0)) * unit
+        spread = error / 2 / np.sqrt(found) * unit if sure else np.nan
+        return Part(
+            j, (None,), np.array([told]), np.array([spread]), int(r), unsure=not sure,
+            intervals=_through(ends, lambda v: np.sqrt(np.maximum(v, 0.0)) * unit),
+        )  # fmt: skip
+    return Part(
+        j, (None,), np.array([found * unit**2]), np.array([error * unit**2]), int(r),
+        intervals=_through(ends, lambda v: v * unit**2),
+    )  # fmt: skip
+
+
+def _ends(found: float, error: float, step: float, r: int) -> Intervals:
+    """The variance's interval on [−1, 1], widened by what rounding may hide if it is to be honest."""
+
+    def ends(level: float, kind: str) -> tuple[Floats, Floats]:
+        check_kind(kind)
+        reach = float(quantile(level, r)) * error
+        below, above = (step**2 / 12, step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        return np.array([found - below - reach]), np.array([found + above + reach])
+
+    return ends
+
+
+def _through(ends: Intervals, change: Any) -> Intervals:
+    def changed(level: float, kind: str) -> tuple[Floats, Floats]:
+        low, high = ends(level, kind)
+        return change(low), change(high)
+
+    return changed
+
+
+_KEPT = 64
+_SQUARES: dict[tuple[int, int], tuple[Table, Floats | None]] = {}
+
+
+def _kept_square(table: Table, place: int) -> Floats | None:
+    """`_square`, kept for the tables that were asked last: dimensions share them."""
+    found = _SQUARES.get((id(table), place))
+    if found is None or found[0] is not table:
+        if len(_SQUARES) >= _KEPT:
+            _SQUARES.clear()
+        found = _SQUARES[id(table), place] = (table, _square(Reading(table, place)))
+    return found[1]
+
+
+def _square(reading: Reading) -> Floats | None:
+    """The decoder of the square of the own level (0 without a value), or None if no decoding has that mean."""
+    levels = np.linspace(-1.0, 1.0, reading.n_levels) ** 2
+    own = np.concatenate([levels, np.zeros(1)]) if reading.optional else levels
+    return solve_decoder(reading.rows, np.repeat(own, reading.rows.shape[1]))
+
+
+def solve_decoder(rows: Floats, target: Floats) -> Floats | None:
+    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none.
+
+    Parameters
+    ----------
+    rows
+        P(cell | input), cells last.
+    target
+        One number for each input.
+    """
+    law = rows.reshape(-1, rows.shape[-1])
+    mass = law.mean(axis=0)
+    scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
+    found = np.linalg.lstsq(law * scale, target, rcond=1e-12)[0] * scale
+    gap = float(np.abs(law @ found - target).max())
+    return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None
+
+
+def finite_variance(counts: Floats, values: Floats, rows: Floats, n: int) -> float:
+    """The variance of the mean of `values` over r reports about the n users who reported.
+
+    The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
+    with 1/r − 1/n only: s²/r − (s² − h̄)₊/n. h̄ is decoded where a decoder has the rows' variances for means, and the
+    largest row variance (nothing is subtracted) otherwise.
+
+    Parameters
+    ----------
+    counts
+        The cells' counts.
+    values
+        What each cell counts for.
+    rows
+        P(cell | input), cells last.
+    n
+        How many users reported.
+    """
+    r = float(counts.sum())
+    total = sample_covariance(counts, values)
+    law = rows.reshape(-1, rows.shape[-1])
+    variances = law @ values**2 - (law @ values) ** 2
+    decoder = solve_decoder(rows, variances)
+    if decoder is None:
+        return max(total, float(variances.min())) / r
+    noise = float(np.clip(counts @ decoder / r, variances.min(), variances.max()))
+    total = max(total, noise)
+    return total / r - (total - noise) / max(n, r)

@@ -1,0 +1,61 @@
+"""Variances and standard deviations, with the rounding to levels accounted for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hdr4me as hd
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"), [("optimal", 1.0), ("square_wave", 1.0), ("piecewise", 4.0)]
+)
+def test_coverage_of_the_variance(survey_of, tally_of, mechanism, epsilon):
+    """200 seeded draws: a right interval is outside 89 to 99 % with probability below 3e-3, and the draws are fixed."""
+    rng, survey = np.random.default_rng(2), survey_of(mechanism=mechanism, epsilon=epsilon)
+    values = rng.beta(2, 5, 20_000) * 2 - 1
+    inside = 0
+    for seed in range(200):
+        low, high = hd.ask(tally_of(values, survey, seed), "variance", "x").interval(kind="short")
+        inside += int(low[0] <= values.var() <= high[0])
+    assert 0.89 * 200 <= inside <= 0.99 * 200
+
+
+def test_the_estimate_is_right_on_average(survey_of, tally_of):
+    survey = survey_of(0, 100)
+    values = np.random.default_rng(3).normal(50, 10, 50_000)
+    found = [hd.ask(tally_of(values, survey, seed), "variance", "x").value[0] for seed in range(200)]
+    assert np.mean(found) == pytest.approx(values.var(), abs=4 * np.std(found) / np.sqrt(200))
+
+
+def test_values_that_are_levels_are_inside_the_honest_interval(survey_of, tally_of):
+    """Nothing is rounded there, while the estimate takes off what rounding adds on average."""
+    survey = survey_of(epsilon=4.0)
+    values = np.where(np.arange(1_000_000) % 2 == 0, -0.5, 0.5)
+    answer = hd.ask(tally_of(values, survey, 1), "variance", "x")
+    low, high = answer.interval(0.9999)
+    assert low[0] <= 0.25 <= high[0]
+
+
+def test_the_deviation_is_the_root(survey_of, tally_of):
+    tally = tally_of(
+        np.random.default_rng(3).normal(50, 10, 100_000), survey_of(0, 100, mechanism="square_wave"), 2
+    )
+    variance, deviation = hd.ask(tally, "variance", "x"), hd.ask(tally, "sd", "x")
+    assert deviation.value[0] == pytest.approx(np.sqrt(variance.value[0]))
+    np.testing.assert_allclose(np.array(deviation.interval()) ** 2, variance.interval())
+    assert deviation.standard_error[0] == pytest.approx(variance.standard_error[0] / 2 / deviation.value[0])
+
+
+def test_a_deviation_lost_in_noise_is_not_told(survey_of, tally_of):
+    answer = hd.ask(tally_of(np.zeros(500), survey_of(), 4), "sd", "x")
+    assert answer.status == ("too few have a value",)
+
+
+def test_optional_numbers_have_a_variance_among_those_who_have_one(survey_of, tally_of):
+    values = np.random.default_rng(5).normal(45, 20, 200_000).clip(0, 120)
+    true = values.var()
+    values[:60_000] = np.nan
+    low, high = hd.ask(tally_of(values, survey_of(0, 120, optional=True), 2), "variance", "x").interval(0.999)
+    assert low[0] <= true <= high[0]  # one seeded draw
