@@ -77,7 +77,7 @@ def collected(cell: Shape, rng: np.random.Generator) -> tuple[Floats, Floats, Fl
 def measure_frequencies(cell: Shape, repeats: int, seconds: float, seed: int) -> dict[str, float | str]:
     """Errors of raw, norm-sub and auto; harm beside the better of the first two."""
     rng = np.random.default_rng([zlib.crc32(cell.name.encode()), seed])
-    rows = []
+    rows: list[list[float]] = []
     start = time.perf_counter()
     while len(rows) < repeats and (len(rows) < 6 or time.perf_counter() - start < seconds):
         truth, found, error = collected(cell, rng)

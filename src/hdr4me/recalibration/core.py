@@ -147,16 +147,17 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     summary = posterior.summary()
     believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
 
+    clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
+
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
         # The exchangeable posterior speaks for its own rule, and knows nothing of a structure that the data confirm.
         speaks = rule_used == "bayes" or (rule_used == "structure" and believed < 0.5)
         model = float(np.mean(summary.expected_error(reading.value))) if speaks else None
-        value, error = error_after(reading, part, model)
+        value, error = error_after(reading, part, model, clipped if safe else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
-        clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
         return choose(candidates(fits, parts), clipped, x, s, directions, problem)
 
     before, share, best = error_before(part), 1.0, None
