@@ -139,6 +139,12 @@ def write(path: Path, rows: list[dict[str, float | str]]) -> None:
         writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows)
 
 
+def read(path: Path) -> list[dict[str, float | str]]:
+    """What `write` wrote."""
+    with path.open(newline="") as file:
+        return [dict(row) for row in csv.DictReader(file)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -147,15 +153,22 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--only", help="one family of cells; the others' rows are kept from the last run")
     options = parser.parse_args()
     cells, shapes = list(hard_cells()), list(frequency_cells())
+    kept: list[dict[str, float | str]] = []
+    frequencies: list[dict[str, float | str]] = []
+    if options.only is not None:
+        kept = [r for r in read(options.output / "recalibration_hard.csv") if r["family"] != options.only]
+        frequencies = read(options.output / "recalibration_frequencies.csv")
+        cells, shapes = [c for c in cells if c.family == options.only], []
     seconds = 60 * options.minutes / (len(cells) + len(shapes))
-    rows = []
+    rows = kept
     for c in cells:
         rows.append(measure(c, options.repeats, seconds, options.seed))
         told = {k: round(v, 3) for k, v in rows[-1].items() if isinstance(v, float)}
         print(c.family, c.name, rows[-1]["repeats"], told, file=sys.stderr, flush=True)
-    frequencies = [measure_frequencies(c, options.repeats, seconds, options.seed) for c in shapes]
+    frequencies += [measure_frequencies(c, options.repeats, seconds, options.seed) for c in shapes]
     options.output.mkdir(parents=True, exist_ok=True)
     write(options.output / "recalibration_hard.csv", rows)
     write(options.output / "recalibration_frequencies.csv", frequencies)

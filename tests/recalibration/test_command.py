@@ -26,17 +26,26 @@ def tally(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(*arguments: object) -> tuple[int, str]:
     outcome = CliRunner().invoke(app, ["estimate", *map(str, arguments)])
-    return outcome.exit_code, outcome.output if outcome.exception is None else f"{outcome.exception}{outcome.output}"
+    return (
+        outcome.exit_code,
+        outcome.output if outcome.exception is None else f"{outcome.exception}{outcome.output}",
+    )
 
 
 def test_structure_and_interval_are_taken(tally: Path) -> None:
-    for more in (("--order", "steps_*"), ("--order", "steps_0,steps_1,steps_2,steps_3"), ("--interval", "average")):
+    for more in (
+        ("--order", "steps_*"),
+        ("--order", "steps_0,steps_1,steps_2,steps_3"),
+        ("--interval", "average"),
+    ):
         code, text = _run(tally, "--recalibrate", "auto", "--json", *more)
         assert code == 0
         rows = json.loads(text)["rows"]
         assert len(rows) == 7
         assert all(0 <= row["lower"] <= row["estimate"] <= row["upper"] <= 100 for row in rows)
-    code, _ = _run(tally, "--recalibrate", "auto", "--groups", "steps_0,steps_1", "--groups", "steps_2,age", "--json")
+    code, _ = _run(
+        tally, "--recalibrate", "auto", "--groups", "steps_0,steps_1", "--groups", "steps_2,age", "--json"
+    )
     assert code == 0
 
 
