@@ -22,6 +22,12 @@ from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
 
+# The mean probability of a declared structure from which on the data confirm it.
+_CONFIRMED = 0.95
+# The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
+_NOTHING_THERE = 0.9
+_ENOUGH = 16
+
 
 def recalibrate(
     means: ArrayLike,
@@ -158,7 +164,11 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
-        return choose(candidates(fits, parts), clipped, x, s, directions, problem)
+        trusted = {"structure"} if believed > _CONFIRMED else set()
+        # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
+        nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
+        trusted |= {"structure", "bayes"} if nothing else set()
+        return choose(candidates(fits, parts), clipped, x, s, directions, problem, trusted)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":
