@@ -152,13 +152,15 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     posterior = fits(x)
     summary = posterior.summary()
     believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
-
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
-        # The exchangeable posterior speaks for its own rule, and knows nothing of a structure that the data confirm.
-        speaks = rule_used == "bayes" or (rule_used == "structure" and believed < 0.5)
-        model = float(np.mean(summary.expected_error(reading.value))) if speaks else None
+        model = None
+        if parts and believed > 0.5 and rule_used in ("structure", "bayes"):
+            # For any posterior mean, s²·∂E[θ|x]/∂x is the posterior variance.
+            model = max(float(np.mean(reading.response)), 0.0)
+        elif rule_used in ("structure", "bayes"):
+            model = float(np.mean(summary.expected_error(reading.value)))
         value, error = error_after(reading, part, model, clipped if safe else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
