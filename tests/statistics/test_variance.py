@@ -12,7 +12,7 @@ import hdr4me as hd
     ("mechanism", "epsilon"), [("optimal", 1.0), ("square_wave", 1.0), ("piecewise", 4.0)]
 )
 def test_coverage_of_the_variance(survey_of, tally_of, mechanism, epsilon):
-    """200 seeded draws; a right interval would be outside 89 to 99 % with probability below 3e-3, but the draws are fixed."""
+    """200 fixed draws; with others a right interval would be outside 89 to 99 % with probability below 3e-3."""
     rng, survey = np.random.default_rng(2), survey_of(mechanism=mechanism, epsilon=epsilon)
     values = rng.beta(2, 5, 20_000) * 2 - 1
     inside = 0

@@ -189,7 +189,7 @@ class Answer:
                 "dimension": self.dimensions[i],
                 "category": self.categories[i],
                 "statistic": self.statistics[i],
-                "estimate": None if status == NONE else float(self.value[i]),
+                "estimate": float(self.value[i]) if status != NONE and np.isfinite(self.value[i]) else None,
                 "standard_error": _known(self.standard_error[i], status),
                 "lower": _known(low[i], status),
                 "upper": _known(high[i], status),

@@ -17,7 +17,7 @@ from hdr4me.statistics.readings import Reading, reading_of, shows_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part
 from hdr4me.survey import Dimension
 
-__all__ = ["SD", "VARIANCE", "finite_variance", "solve_decoder"]
+__all__ = ["SD", "VARIANCE", "finite_variance", "solve_decoder", "square_decoder"]
 
 Floats = NDArray[np.float64]
 _SURELY = 2.0
@@ -38,7 +38,7 @@ class Variance(Spread):
         return (
             shows_shape(dimension, channel)
             and isinstance(channel, Table)
-            and _kept_square(channel, 0) is not None
+            and square_decoder(channel, 0) is not None
         )
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
@@ -72,7 +72,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
         return Part(j, (None,), nothing, nothing, int(r))
     suffix = f" {reading.place + 1}" if reading.place else ""
     value = np.array(reading.table.decoders["value" + suffix])
-    square = _kept_square(reading.table, reading.place)
+    square = square_decoder(reading.table, reading.place)
     assert square is not None
     present = np.array(reading.table.decoders.get("present" + suffix, np.ones(value.size)))
     share = float(counts @ present) / r
@@ -121,8 +121,16 @@ _KEPT = 64
 _SQUARES: dict[tuple[int, int], tuple[Table, Floats | None]] = {}
 
 
-def _kept_square(table: Table, place: int) -> Floats | None:
-    """`_square`, kept for the tables that were asked last: dimensions share them."""
+def square_decoder(table: Table, place: int) -> Floats | None:
+    """A decoder of the square of a level, or None; kept for the tables that were asked last: dimensions share them.
+
+    Parameters
+    ----------
+    table
+        The channel.
+    place
+        Which of its dimensions is meant, from 0.
+    """
     found = _SQUARES.get((id(table), place))
     if found is None or found[0] is not table:
         if len(_SQUARES) >= _KEPT:
