@@ -22,6 +22,7 @@ import numpy as np
 from hdr4me.framework.supremum import tolerance_for
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.inputs import check_inputs
+from hdr4me.recalibration.intervals import KINDS
 from hdr4me.recalibration.james_stein import james_stein
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.l2 import l2_weights, shrink
@@ -30,6 +31,7 @@ from recalibration_cells import Cell, Floats, all_cells
 from recalibration_extra import frequency_table, harm_figure, speed_table
 
 FLOOR = 1e-4
+Z = 1.959964
 DEFAULTS = ("naive", "l1", "l2")
 READINGS = (*DEFAULTS, "l1_z1", "l1_z3", "l1_simultaneous", "l2_z3", "l2_bias", "l2_plugin")
 
@@ -77,20 +79,27 @@ def estimates(cell: Cell, raw: Floats) -> dict[str, Floats]:
 
 
 def measure(job: tuple[Cell, int, int]) -> dict[str, float | str]:
-    """Mean squared errors of one cell, averaged over repeats, and the coverage of 90 % intervals."""
+    """Mean squared errors of one cell, averaged over repeats; coverage of 95 % intervals; the error announced."""
     cell, repeats, seed = job
     rng, theta = cell.rng(seed), cell.data.mean
-    sums: dict[str, float] = {}
+    x_error = cell.standard_error / cell.slope
+    edge = np.abs(theta) > 1 - 1e-12
+    draws: list[dict[str, float]] = []
     for _ in range(repeats):
         raw = cell.slope * theta + cell.standard_error * rng.normal(size=theta.size)
         auto = recalibrate(raw, cell.standard_error, "auto", slope=cell.slope)
-        low, high = auto.interval(0.9)
-        best, covered = oracle(theta, raw / cell.slope, cell.standard_error / cell.slope)
-        for name, value in (estimates(cell, raw) | {"auto": auto.enhanced_mean, "oracle": best}).items():
-            sums[name] = sums.get(name, 0.0) + float(np.mean((value - theta) ** 2))
-        sums["coverage"] = sums.get("coverage", 0.0) + float(np.mean((low <= theta) & (theta <= high)))
-        sums["oracle_coverage"] = sums.get("oracle_coverage", 0.0) + float(np.mean(covered))
-        sums["expected_error"] = sums.get("expected_error", 0.0) + auto.expected_error_after
+        best = oracle(theta, raw / cell.slope, x_error)[0]
+        values = estimates(cell, raw) | {"auto": auto.enhanced_mean, "oracle": best}
+        draw = {name: float(np.mean((value - theta) ** 2)) for name, value in values.items()}
+        draw["announced"] = auto.expected_error_after
+        for kind in KINDS:
+            low, high = auto.interval(0.95, kind)
+            held = (low <= theta) & (theta <= high)
+            draw[kind] = float(held.mean())
+            draw[f"{kind}_length"] = float(np.mean(high - low) / np.mean(2 * Z * x_error))
+            if kind == "honest" and edge.any():
+                draw["edge"] = float(held[edge].mean())
+        draws.append(draw)
     row: dict[str, float | str] = {
         "regime": cell.regime,
         "data": cell.data.name,
@@ -99,9 +108,13 @@ def measure(job: tuple[Cell, int, int]) -> dict[str, float | str]:
         "n_users": cell.n_users,
         "n_dims": theta.size,
         "n_sampled": cell.n_sampled,
-        "noise": float(np.mean(cell.standard_error / cell.slope)),
+        "noise": float(np.mean(x_error)),
     }
-    return row | {name: total / repeats for name, total in sums.items()}
+    row |= {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
+    safe = "naive" if float(row["naive"]) < float(row["clip"]) else "clip"
+    excess = np.array([draw["auto"] - 1.02 * draw[safe] for draw in draws])
+    row["harm_z"] = float(excess.mean() / max(excess.std(ddof=1) / np.sqrt(repeats), 1e-300))
+    return row
 
 
 def summary(rows: list[dict[str, float | str]]) -> str:
@@ -117,8 +130,9 @@ def summary(rows: list[dict[str, float | str]]) -> str:
     unbiased = np.array([r["mechanism"] != "square_wave" for r in rows])
     lines = [
         "| cells | number | ≤ 1.05 × min(naive, L1, L2) | same, every reading, +1e-4 | worst auto/naive (unbiased) | "
-        "median (auto+1e-4)/(oracle+1e-4) | mean excess | coverage of 90 % | oracle's coverage |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "harmed beside min(naive, clip) | median (auto+1e-4)/(oracle+1e-4) | honest 95 %: mean | least | "
+        "average 95 %: mean | length / raw's |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in ("paper", "own", "easy", "all"):
         where = np.ones(len(rows), bool) if name == "all" else regime == name
@@ -129,18 +143,27 @@ def summary(rows: list[dict[str, float | str]]) -> str:
         worst = np.max(column("auto", fair) / column("naive", fair))
         lines.append(
             f"| {name} | {where.sum()} | {100 * inside:.1f} % | {100 * floored:.1f} % | {worst:.3f} | "
-            f"{np.median((auto + FLOOR) / (best + FLOOR)):.3f} | {np.mean(auto - best):.4f} | "
-            f"{100 * column('coverage', where).mean():.1f} % | {100 * column('oracle_coverage', where).mean():.1f} % |"
+            f"{int((column('harm_z', where) > 2).sum())} | {np.median((auto + FLOOR) / (best + FLOOR)):.3f} | "
+            f"{100 * column('honest', where).mean():.1f} % | {100 * column('honest', where).min():.1f} % | "
+            f"{100 * column('average', where).mean():.1f} % | {column('average_length', where).mean():.2f} |"
         )
-    lines += ["", "| regime | data | mean excess | worst excess | coverage: mean | least | most | oracle's |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| regime | data | median auto/clip | worst | honest: least | average: mean | length / raw's | ",
+    ]
+    lines[-1] += "credible: least | announced/real, noise < .7: median | least |"
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
     data = np.array([r["data"] for r in rows])
+    quiet = np.array([float(r["noise"]) < 0.7 for r in rows])
     for name, what in dict.fromkeys((str(r["regime"]), str(r["data"])) for r in rows):
         where = (regime == name) & (data == what)
-        excess, cover = column("auto", where) - column("oracle", where), 100 * column("coverage", where)
+        ratio = column("auto", where) / np.minimum(column("naive", where), column("clip", where))
+        told = (column("announced", where & quiet) + 1e-9) / (column("auto", where & quiet) + 1e-9)
+        words = f"{np.median(told):.2f} | {told.min():.2f}" if told.size else " | "
         lines.append(
-            f"| {name} | {what} | {excess.mean():.4f} | {excess.max():.4f} | {cover.mean():.1f} % | "
-            f"{cover.min():.1f} % | {cover.max():.1f} % | {100 * column('oracle_coverage', where).mean():.1f} % |"
+            f"| {name} | {what} | {np.median(ratio):.3f} | {ratio.max():.3f} | "
+            f"{100 * column('honest', where).min():.1f} % | {100 * column('average', where).mean():.1f} % | "
+            f"{column('average_length', where).mean():.2f} | {100 * column('credible', where).min():.1f} % | {words} |"
         )
     everything = np.ones(len(rows), bool)
     auto, least_default = column("auto", everything), least(DEFAULTS, everything)

@@ -15,14 +15,14 @@ from bench import peer_work
 __all__ = ["PEERS", "Peers", "install", "open_peers"]
 
 PEERS = {
-    "opendp": ["opendp"],
-    "diffprivlib": ["diffprivlib", "scikit-learn<1.7"],  # it imports what later ones no longer have
-    "pure_ldp": ["pure-ldp", "statsmodels"],  # it does not name all that it imports
-    "multi_freq_ldpy": ["multi-freq-ldpy"],
-    "duckdb": ["duckdb"],
-    "polars": ["polars"],
+    "opendp": ["opendp==0.16.0"],
+    "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn==1.6.1"],  # it imports what later ones no longer have
+    "pure_ldp": ["pure-ldp==1.2.0", "statsmodels==0.15.0"],  # it does not name all that it imports
+    "multi_freq_ldpy": ["multi-freq-ldpy==0.2.5"],
+    "duckdb": ["duckdb==2.0.0"],
+    "polars": ["polars==2.1.0"],
 }
-"""Task name and the packages that do it."""
+"""Task name and the packages that do it, each at one version: a ratio is against something that stays."""
 
 
 def install(folder: Path) -> Path:

@@ -109,4 +109,4 @@ def plot(document: dict[str, Any], path: Path) -> None:
         axes.set_title(suite["title"], fontsize=9, loc="left")
         axes.set_xlabel(f"{suite['unit']} a second", fontsize=8)
         axes.tick_params(labelsize=7)
-    figure.savefig(path)
+    figure.savefig(path, format="svg")

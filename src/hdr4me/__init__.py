@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hdr4me.channels import Table as Table
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
+    from hdr4me.client import PermanentClient as PermanentClient
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import exact as exact
@@ -66,6 +67,7 @@ _HOMES = {
     "Mechanism": "mechanisms.law",
     "Numeric": "survey",
     "PairCounts": "tally",
+    "PermanentClient": "client",
     "Plan": "planner",
     "Question": "survey",
     "Recalibration": "recalibration",
@@ -106,6 +108,7 @@ __all__ = [
     "Mechanism",
     "Numeric",
     "PairCounts",
+    "PermanentClient",
     "Plan",
     "Question",
     "Recalibration",

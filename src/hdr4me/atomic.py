@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+fcntl: Any
+try:
+    fcntl = import_module("fcntl")
+except ImportError:  # not a POSIX system: leftovers stay until somebody removes them
+    fcntl = None
 
 __all__ = ["replacing", "write_bytes", "write_text"]
+
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
+_YOUNG = 60.0
+"""Seconds in which a temporary file is left alone: its writer may not hold the lock yet."""
+
+_cleaned: set[str] = set()
+"""Folders that this process has looked through: once is enough, since it cleans up after itself."""
 
 
 @contextmanager
@@ -16,7 +34,8 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
     """Yield a temporary path beside `path`; when the block ends well it takes `path`'s place.
 
     `mode` is a new file's permission before the umask; a file that was there keeps its own. If the block raises,
-    nothing of it stays and what was at `path` before is untouched. A path that exists
+    nothing of it stays and what was at `path` before is untouched. What a killed process left behind is removed by
+    the next one that writes into the folder. A path that exists
     and is not a regular file (a pipe, `/dev/stdout`) cannot be replaced: it is written to directly.
 
     >>> import tempfile
@@ -33,10 +52,12 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
             raise IsADirectoryError(f"{path} is a directory, expected a file")
         yield Path(path)
         return
+    _clean(target.parent)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
+    lock = None
     try:
         # Created here rather than by the caller: an unwritable folder is found before any work is done.
-        _create(temporary, mode, path)
+        lock = _create(temporary, mode, path)
         with suppress(FileNotFoundError):
             temporary.chmod(target.stat().st_mode & 0o777)  # who may read it stays as it was
         yield temporary
@@ -46,16 +67,49 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
         with suppress(OSError):
             temporary.unlink()
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe already
         _sync(target.parent)
 
 
-def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:
+def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> int | None:
+    """Make the file; the descriptor holds a lock, which tells that its writer lives, until it is closed."""
     try:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         error.filename = os.fspath(path)  # the name that the caller knows
         raise
+    if fcntl is None:  # an open file could not be renamed there
+        os.close(descriptor)
+        return None
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _clean(folder: Path) -> None:
+    """Remove temporary files whose writer is gone: not locked, and not new."""
+    if fcntl is None or str(folder) in _cleaned:
+        return
+    _cleaned.add(str(folder))
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _LEFTOVER.fullmatch(entry.name):
+                with suppress(OSError):
+                    _remove_if_left(entry.path)
+
+
+def _remove_if_left(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _YOUNG:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError if somebody writes it
+            os.unlink(path)  # noqa: PTH108
+    finally:
+        os.close(descriptor)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:

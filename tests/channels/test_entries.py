@@ -131,4 +131,4 @@ def test_designed_entries_become_channels(epsilon: float) -> None:
         channel = table.channel(5)
         assert isinstance(channel, Entries)
         assert (channel.size, channel.loss) == (5, table.privacy_loss)
-        assert channel.indicator_variances == pytest.approx(tuple(table.level_variances))
+        assert channel.indicator_variances == pytest.approx(tuple(table.variance([0.0, 1.0])))

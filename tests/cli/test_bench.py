@@ -56,3 +56,15 @@ def test_tables_and_files(run: Callable[..., Any], asked: dict[str, Any], tmp_pa
 
 def test_rounds_are_checked(plain: Callable[..., str]) -> None:
     assert "--rounds 0" in plain("bench", "--rounds", "0")
+
+
+def test_a_picture_that_fails_leaves_none(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(_: dict[str, Any], path: Path) -> None:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "plot", half)
+    assert run("bench", "--output", tmp_path, "--no-peers").code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md"]

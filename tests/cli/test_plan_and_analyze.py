@@ -213,7 +213,10 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
         ((*ONE, "--tolerance", ""), "--tolerance '' is not allowed: numbers"),
         ((*ONE, "--tolerance", "nan"), "--tolerance nan is not allowed: numbers >= 0"),
         ((*ONE, "--dims", "0"), "--dims 0 is not allowed"),
-        ((*ONE, "--dims", "3", "--sampled", "4"), "--sampled 4 is not allowed: at most the number of dimensions, 3"),
+        (
+            (*ONE, "--dims", "3", "--sampled", "4"),
+            "--sampled 4 is not allowed: at most the number of dimensions, 3",
+        ),
         ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
         ((*ONE, "--values", "0.5,nan"), "--values with nan are not allowed: finite numbers"),
     ],
@@ -237,3 +240,16 @@ def test_plan_draws_and_writes(run: Callable[..., Any], collected: Any, tmp_path
     assert run(*only, "--png", tmp_path / "other.svg").err == f"wrote {tmp_path / 'other.svg'}\n"
     assert run(*only, "--html", tmp_path / "other.html").err == f"wrote {tmp_path / 'other.html'}\n"
     assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_picture_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run) -> None:
+    picture = tmp_path / "p.png"
+    picture.write_bytes(b"the old one")
+
+    def half(self: object, path: Path, **_: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
+    assert run(*SMALL, "--png", picture).code == 2
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("p.png", b"the old one")]

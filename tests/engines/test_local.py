@@ -148,3 +148,25 @@ def test_a_wide_dimension_is_sampled_as_often_as_the_others(monkeypatch: pytest.
     n = 40_000
     reports = np.concatenate(list(Local(1).reports(np.zeros((n, 5)), survey)))
     assert abs((reports[:, 0] == 4).sum() - n / 5) < 6 * np.sqrt(n * 0.2 * 0.8)
+
+
+def test_a_folder_stands_for_every_file_in_it(mixed_survey: Survey, tmp_path: Path) -> None:
+    """Suffixes of any case and folders inside; nothing is passed over but hidden names."""
+    blocks = {
+        name: next(
+            iter(Local(1).reports(pa.table({"age": [i], "colour": ["red"], "rooms": [1]}), mixed_survey))
+        )
+        for i, name in enumerate(
+            ["a.parquet", "c.PARQUET", "day=2/b.parquet", "_old/d.parquet", ".e.parquet"]
+        )
+    }
+    for name, block in blocks.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with write_reports(tmp_path / "x.parquet", mixed_survey) as writer:
+            writer.write(block)
+        (tmp_path / "x.parquet").rename(tmp_path / name)
+    assert Local(threads=1).tally(tmp_path, mixed_survey).n_reports == 3
+    assert Local(threads=2).tally([tmp_path, tmp_path / "_old"], mixed_survey).n_reports == 4
+    (tmp_path / "notes.txt").write_text("not reports")
+    with pytest.raises(FormatError, match=r"notes\.txt is not a file of reports"):
+        Local(threads=1).tally(tmp_path, mixed_survey)

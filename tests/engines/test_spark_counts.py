@@ -68,6 +68,25 @@ def test_binary_rows_of_any_size_are_sorted_out(mixed: Survey, some_reports: np.
     }
 
 
+@pytest.mark.parametrize("kind", ["binary", "large_binary", "fixed"])
+def test_columns_of_every_binary_type(mixed: Survey, some_reports: np.ndarray, kind: str) -> None:
+    """Spark hands over large types if it is told to."""
+    types = {"binary": pa.binary(), "large_binary": pa.large_binary(), "fixed": pa.binary(mixed.report_size)}
+    values = [None, *(row.tobytes() for row in some_reports)]
+    tally, bad = finish(
+        count_batches([frame(values, types[kind]).slice(1)], mixed, keep=True, where="here"), mixed
+    )
+    assert (tally, bad) == (Tally(mixed).add_block(some_reports), [])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_columns_of_every_text_type(mixed: Survey, kind: Any) -> None:
+    reports = [Client(mixed).report({"age": 30 + i}) for i in range(5)]
+    rows = [report.to_json() for report in reports]
+    tally, _ = finish(count_batches([frame(rows, kind)], mixed, keep=True, where="here"), mixed)
+    assert tally == Tally(mixed).add(reports)
+
+
 def test_json_rows_are_read_as_lines_are(mixed: Survey, other: Survey) -> None:
     reports = [Client(mixed).report({"age": 30 + i}) for i in range(5)]
     foreign = Client(other).report({}).to_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.channels import Table
 from hdr4me.engines import Local, Spark, spark, spark_engine
 from hdr4me.engines.spark_engine import report_schema
-from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
+from hdr4me.records import Account
 from hdr4me.reports import Reason, Report, read_reports, write_reports
 from hdr4me.reports.lines import longest_line
 from hdr4me.survey import Numeric, Question, Schema, Survey
@@ -145,24 +148,77 @@ def test_each_user_is_randomised_once(engine: Spark, tmp_path: Path) -> None:
     assert engine.tally(again, survey) == engine.tally(reports, survey)
 
 
+def quiet(account: Account) -> None:
+    """Odd values are meant here."""
+
+
 def test_records_from_csv_and_json_lines(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,colour,debt,extra\n" + "cat,31,red,-7,x\n?,?,?,?,?\n" * 50)
     (tmp_path / "r.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 100)
     for name in ("r.csv", "r.jsonl"):
-        assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports") == 100
+        assert engine.perturb(tmp_path / name, mixed, tmp_path / f"{name}.reports", on_account=quiet) == 100
         files = sorted((tmp_path / f"{name}.reports").iterdir())
         # One machine reads what Spark wrote.
         assert sum(len(block) for file in files for block in read_reports(file, mixed)) == 100
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_no_records_make_an_empty_folder_of_reports(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+def test_no_records_are_an_error(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("pet,age,colour,debt\n")
-    assert engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out") == 0
-    with pytest.raises(FormatError, match="is empty: it has no reports"):
-        engine.tally(tmp_path / "out", mixed)
-    with pytest.raises(InvalidInput, match="exists"):
+    with pytest.raises(FormatError, match=r"r\.csv has a header and no records"):
         engine.perturb(tmp_path / "r.csv", mixed, tmp_path / "out")
+    none = engine.session.range(0).selectExpr("1.0 as age", "1.0 as debt", "'a' as colour", "'b' as pet")
+    with pytest.raises(FormatError, match="there are no records"):
+        engine.perturb(none, mixed, tmp_path / "out")
+    with pytest.raises(InvalidInput, match="exists"):
+        engine.perturb(tmp_path / "r.csv", mixed, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_path: Path) -> None:
+    """One rule for folders, suffixes, encodings and labels; the accounts are equal to the last value."""
+    folder = tmp_path / "data"
+    table = pa.table(
+        {
+            "age": [31.0, None, 500.0, -1.0] * 25,
+            "debt": ["-7", "", "NA", "?"] * 25,
+            "colour": ["red", "mauve", None, "blue"] * 25,
+            "pet": ["cat"] * 100,
+        }
+    )
+    for name in ("a.parquet", "c.PARQUET", "day=2/b.parquet", "_x/d.parquet"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, folder / name, row_group_size=30)
+    (folder / "e.csv.gz").write_bytes(gzip.compress(b"pet;age;colour;debt\n" + b"cat;31;red;-7\n" * 10))
+    (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 5)
+    found: list[Account] = []
+    assert engine.perturb(folder, mixed, tmp_path / "out", on_account=found.append) == 315
+    expected = Local(1).account(folder, mixed)
+    assert found[0].rows() == expected.rows() == engine.account(folder, mixed).rows()
+    assert engine.tally(tmp_path / "out", mixed).n_reports == 315
+    frames: list[Account] = []
+    engine.perturb(table, mixed, on_account=frames.append)
+    assert frames[0].rows() == Local(1).account(table, mixed).rows()
+
+
+def test_what_is_wrong_with_records_is_said_as_on_one_machine(
+    engine: Spark, mixed: Survey, tmp_path: Path
+) -> None:
+    table = pa.table({"age": [1.0] * 9, "debt": [-1.0] * 9, "colour": ["red"] * 9, "pet": ["cat"] * 9})
+    path = tmp_path / "r.parquet"
+    pq.write_table(table, path)
+    content = bytearray(path.read_bytes())
+    content[5] ^= 1
+    path.write_bytes(content)
+    (tmp_path / "latin.csv").write_bytes("age,debt,colour,pet\n1,-1,röt,cat\n".encode("latin-1"))
+    (tmp_path / "code.csv").write_text("age,debt,colour,pet\nUA,-1,red,cat\n")
+    for name in ("r.parquet", "latin.csv", "code.csv"):
+        with pytest.raises(HDR4MEError) as here:
+            Local(1).perturb(tmp_path / name, mixed, tmp_path / "a.parquet")
+        with pytest.raises(type(here.value)) as there:
+            engine.perturb(tmp_path / name, mixed, tmp_path / "out")
+        assert str(there.value) == str(here.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["code.csv", "latin.csv", "r.parquet"]
 
 
 def test_a_failed_job_leaves_nothing(engine: Spark, mixed: Survey, tmp_path: Path) -> None:

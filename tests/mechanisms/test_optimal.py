@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +144,7 @@ class TestCache:
         assert (second.decode == first.decode).all()
         assert second.certificate == first.certificate
         assert optimal(0.7) is second
-        assert [p.name for p in place.iterdir()] == ["optimal-v1-max-0x1.6666666666666p-1.npz"]
+        assert [p.name for p in place.iterdir()] == ["optimal-v2-max-0x1.6666666666666p-1.table"]
 
     @pytest.mark.parametrize("harm", [b"", b"nonsense" * 20, None])
     def test_a_damaged_file_is_designed_again(self, place, harm):
@@ -163,8 +165,86 @@ class TestCache:
     def test_a_file_for_another_budget_is_not_believed(self, place):
         optimal(0.9)
         (file,) = place.iterdir()
-        file.rename(file.with_name("optimal-v1-max-" + (0.1).hex() + ".npz"))
+        file.rename(file.with_name("optimal-v2-max-" + (0.1).hex() + ".table"))
         assert float(optimal(0.1).privacy_loss) <= np.exp(0.1)
+
+    @pytest.mark.parametrize("objective", ["max", "mean"])
+    def test_what_a_file_claims_is_computed_again(self, place, objective):
+        first = optimal(0.7, objective)
+        cache.forget()
+        again = optimal(0.7, objective)
+        assert first.certificate is not None
+        assert again.certificate is not None
+        assert again.certificate.bound == pytest.approx(first.certificate.bound, rel=1e-12)
+        assert again.certificate.achieved == first.certificate.achieved
+
+    @pytest.mark.parametrize("pretender", ["laplace", "piecewise"])
+    def test_another_table_does_not_pose_as_optimal(self, place, pretender):
+        """A private and unbiased table of larger variance, with the true multipliers beside it."""
+        best = optimal(0.7)
+        other = mechanism(pretender, epsilon=0.7).exact()
+        (file,) = place.iterdir()
+        cache._write(file, replace(other, certificate=best.certificate))
+        cache.forget()
+        assert (optimal(0.7).weights == best.weights).all()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda proof: proof * 2,
+            lambda proof: np.full_like(proof, np.nan),
+            lambda proof: np.vstack([proof[:1], proof[1:2] + 0.3, proof[2:]]),
+            lambda proof: np.vstack([proof[:1] * 1.5, proof[1:]]),
+            lambda proof: np.vstack([proof[:3], -proof[3:]]),
+            lambda proof: proof * 1e200,
+        ],
+    )
+    @pytest.mark.parametrize("objective", ["max", "mean"])
+    def test_forged_multipliers_prove_nothing(self, place, objective, change):
+        best = optimal(0.7, objective)
+        assert best.certificate is not None
+        assert best.certificate.proof is not None
+        forged = replace(best.certificate, proof=change(best.certificate.proof))
+        (file,) = place.iterdir()
+        cache._write(file, replace(best, certificate=forged))
+        found = cache._read(file, 0.7, objective)
+        if found is not None:
+            assert found.certificate is not None
+            assert found.certificate.bound <= best.certificate.bound * (1 + 1e-9)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b'{"levels": 99999, "cells": 99999, "multipliers": 99999}\n',
+            b'{"levels": true, "cells": 2, "multipliers": 2}\n',
+            b'{"levels": 2, "cells": 2, "multipliers": 2}\n' + bytes(10),
+            b"[" * 100_000,
+            b'{"levels": 2}\n',
+            bytes(1 << 22),
+        ],
+        ids=["sizes", "types", "short", "nested", "missing", "large"],
+    )
+    def test_a_broken_entry_is_healed(self, place, content):
+        best = optimal(0.7)
+        (file,) = place.iterdir()
+        whole = file.read_bytes()
+        file.write_bytes(content)
+        cache.forget()
+        assert (optimal(0.7).weights == best.weights).all()
+        assert file.read_bytes() == whole
+
+    def test_a_pipe_is_not_waited_for(self, place):
+        best = optimal(0.7)
+        (file,) = place.iterdir()
+        file.unlink()
+        os.mkfifo(file)
+        cache.forget()
+        assert (optimal(0.7).weights == best.weights).all()
+
+    def test_quick_designs_leave_no_file(self, place):
+        optimal(0.01)
+        optimal(20.0)
+        assert not place.exists()
 
     def test_a_disk_that_cannot_be_written_is_no_error(self, tmp_path, monkeypatch):
         (tmp_path / "file").write_text("in the way")
@@ -175,8 +255,9 @@ class TestCache:
         def full(*_: object) -> None:
             raise OSError("disk full")
 
-        monkeypatch.setattr(Path, "replace", full)
-        optimal(0.55)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", full)
+            optimal(0.55)
         assert list(place.iterdir()) == []
 
     def test_directories(self, monkeypatch):

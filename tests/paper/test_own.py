@@ -46,6 +46,13 @@ def test_a_file_is_studied_under_its_own_name(tmp_path, mine, capsys):
     assert "left out, because not of numbers: who" in captured.err
     document = json.loads(captured.out)
     assert document["claims"] == []
+    assert [(cell["mechanism"], cell["epsilon"]) for cell in document["cells"]] == [
+        ("Hybrid", 30.0),
+        ("Hybrid", 90.0),
+        ("Scdf", 30.0),
+        ("Scdf", 90.0),
+    ]
+    assert "case_study" not in document
     assert {"figure-own.svg", "numbers.csv", "report.md"} <= set(document["files"])
     assert not {"table-2.csv", "figure-4.svg", "claims.json"} & set(document["files"])
     report = (output / "report.md").read_text()
@@ -75,6 +82,9 @@ def test_users_and_dimensions_are_ours(tmp_path, mine, capsys):
     rows = (output / "numbers.csv").read_text().splitlines()[1:]
     assert {tuple(row.split(",")[7:9]) for row in rows} == {("100", "2"), ("100", "6")}  # 6 of 3: drawn again
     assert "number of dimensions" in (output / "report.md").read_text()
+    shown = capsys.readouterr().out
+    assert "predicted" in shown
+    assert "Laplace" in shown
 
 
 def test_a_synthetic_data_set_by_name(tmp_path, capsys):

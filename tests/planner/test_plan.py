@@ -184,7 +184,7 @@ def test_a_mixed_schema_becomes_a_survey() -> None:
     assert {(o.mechanism, o.categorical) for o in found} >= {("duchi", "grr"), ("piecewise", "oue")}
     survey = best.survey()
     assert (survey.epsilon, survey.n_sampled) == (1.0, best.n_sampled)
-    assert survey.randomizer(0).mechanism == best.mechanism
+    assert survey.channels[0].mechanism == best.mechanism
 
 
 def test_survey_for_a_schema_given_later() -> None:

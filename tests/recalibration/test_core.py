@@ -23,8 +23,7 @@ def test_what_is_known_exactly_is_returned_as_it_is(method: str) -> None:
     np.testing.assert_array_equal(found.enhanced_mean[:2], [0.5, 1.7])
     low, high = found.interval(0.9)
     np.testing.assert_array_equal(low[:2], high[:2])
-    assert (found.posterior_sd[:2] == 0).all()
-    assert (found.posterior_sd[2:] > 0).all()
+    assert (found.interval(0.9)[0][2:] < found.interval(0.9)[1][2:]).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -38,15 +37,12 @@ def test_everything_known_exactly(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_dimensions_does_not_matter_to_the_last_bit(method: str) -> None:
     rng = np.random.default_rng(3)
-    for s in (np.full(300, 0.1), rng.uniform(0.005, 0.5, 300)):
-        x = np.where(rng.random(300) < 0.2, 0.6, 0.0) + s * rng.normal(size=300)
+    for s in (np.full(60, 0.1), rng.uniform(0.005, 0.5, 60)):
+        x = np.where(rng.random(60) < 0.2, 0.6, 0.0) + s * rng.normal(size=60)
         x[10], s[10] = x[20], s[20]
-        order = rng.permutation(300)
+        order = rng.permutation(60)
         one, two = recalibrate(x, s, method), recalibrate(x[order], s[order], method)
-        if method == "james_stein":  # sums in another order: rounding only
-            np.testing.assert_allclose(two.enhanced_mean, one.enhanced_mean[order], rtol=0, atol=1e-12)
-        else:
-            np.testing.assert_array_equal(two.enhanced_mean, one.enhanced_mean[order])
+        np.testing.assert_array_equal(two.enhanced_mean, one.enhanced_mean[order])
         np.testing.assert_allclose(two.interval()[0], one.interval()[0][order], rtol=0, atol=1e-15)
         again = recalibrate(x, s, method)
         np.testing.assert_array_equal(again.enhanced_mean, one.enhanced_mean)
@@ -54,9 +50,9 @@ def test_the_order_of_dimensions_does_not_matter_to_the_last_bit(method: str) ->
 
 def test_many_unequal_dimensions_are_order_free_too() -> None:
     rng = np.random.default_rng(4)
-    s = 10 ** rng.uniform(-3, 1, 8000)
-    x = np.clip(rng.normal(0, 0.4, 8000), -1, 1) + s * rng.normal(size=8000)
-    order = rng.permutation(8000)
+    s = 10 ** rng.uniform(-3, 1, 6000)
+    x = np.clip(rng.normal(0, 0.4, 6000), -1, 1) + s * rng.normal(size=6000)
+    order = rng.permutation(6000)
     one, two = recalibrate(x, s), recalibrate(x[order], s[order])
     np.testing.assert_array_equal(two.enhanced_mean, one.enhanced_mean[order])
 

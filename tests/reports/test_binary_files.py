@@ -22,6 +22,7 @@ from hdr4me.reports.arrow import schema_of
 from hdr4me.reports.blocks import MOST_REJECTED
 from hdr4me.reports.files import read_blocks
 from hdr4me.reports.ipc import Broken, batches_of
+from hdr4me.reports.pages import largest_page
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -200,6 +201,44 @@ def test_a_parquet_file_may_not_promise_a_thousand_times_its_size(
     path = write_table(nullable(mixed, [None] * 1_000_000), tmp_path / "a.parquet")
     with pytest.raises(FormatError, match=r"promises 1,000,000 reports in .* bytes"):
         Tally(mixed).add_file(path)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_page_that_claims_to_be_large_is_refused(
+    mixed: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, dictionary: bool
+) -> None:
+    """Before Arrow makes room for it."""
+    rows: list[bytes | None] = [bytes([0, 0, i % 3]) + bytes(mixed.report_size - 3) for i in range(9000)]
+    path = tmp_path / "a.parquet"
+    options = {"data_page_version": version, "use_dictionary": dictionary, "compression": "zstd"}
+    write_table(nullable(mixed, rows), path, **options)
+    assert sum(len(block) for block in read_reports(path, mixed)) == 9000
+    monkeypatch.setattr(parquet_module, "MOST_PAGE", 20)
+    with pytest.raises(FormatError, match="smaller pages"):
+        list(read_reports(path, mixed))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"\x15",
+        b"\x15\x00\x15",
+        b"\xff" * 30,
+        b"\x1d" * 40,
+        b"\x1c" * 40,
+        b"\x19\xfc\xff\xff\xff\x7f" + b"\x1c" * 99,
+    ],
+    ids=lambda header: header[:3].hex(),
+)
+def test_page_headers_that_are_none(header: bytes) -> None:
+    class Chunk:
+        data_page_offset, dictionary_page_offset, total_compressed_size = 4, None, max(1, len(header))
+
+    data = b"PAR1" + header
+    with pytest.raises(ValueError, match=r"page|number|chunk"):
+        largest_page(io.BytesIO(data), Chunk(), len(data))
 
 
 def test_a_batch_listed_twice_is_refused(mixed: Survey, some_reports: np.ndarray, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,16 @@ def test_a_full_disk_leaves_no_file(tally: Tally, tmp_path, monkeypatch) -> None
     with pytest.raises(OSError, match="No space"):
         tally.save(tmp_path / "t")
     assert not list(tmp_path.iterdir())
+
+
+def test_rejected_counts_beyond_what_a_file_can_hold(mixed: Survey, tmp_path: Path) -> None:
+    """Two tallies that could each be saved: so can their sum, in any order of adding."""
+    tallies = [Tally(mixed) for _ in range(3)]
+    for tally, number in zip(tallies, (2**53, 2**53 - 1, 5), strict=True):
+        tally._rejected["missing"] = number
+    a, b, c = tallies
+    total = a + b + c
+    assert total == a + (b + c) == c + b + a
+    total.save(tmp_path / "t")
+    assert Tally.load(tmp_path / "t") == total
+    assert total.rejected == {"missing": 2**53}

@@ -62,11 +62,10 @@ def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
     weights = weights[:, weights.max(axis=0) > 0]
     least = weights.min(axis=0)
     n = len(weights)
-    # The two ends first: of most tables they differ most, and the others then change nothing.
+    # The two ends first: of most tables they differ most, and the others then change nothing. A row is compared with
+    # itself too: two records may agree in this question and differ in another.
     every = np.array(
-        sorted(
-            ((x, y) for x in range(n) for y in range(n) if x != y), key=lambda pair: -abs(pair[0] - pair[1])
-        ),
+        sorted(((x, y) for x in range(n) for y in range(n)), key=lambda pair: -abs(pair[0] - pair[1])),
         np.int64,
     )
     return Blanket(least / weights[0].sum(), weights / least, every[:1] if alike else every)
@@ -122,7 +121,7 @@ def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:
             mass.append(q[i] * q[j] * chance)
     smallest = np.concatenate(least)
     ratios = np.stack([np.concatenate(first) / smallest, np.concatenate(second) / smallest])
-    return Blanket(np.concatenate(mass) * smallest, ratios, np.array([[0, 1]], np.int64))
+    return Blanket(np.concatenate(mass) * smallest, ratios, np.array([[0, 1], [0, 0]], np.int64))
 
 
 def _four(mass: Floats, ratio: float) -> Blanket:

@@ -23,9 +23,20 @@ def rows_of(survey: Survey, q: int) -> tuple[tuple[int, ...], ...]:
 
 
 def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
-    """The blanket of each different channel, and how many questions it answers."""
+    """The blanket of each different channel, and the weights of its questions in the draw, added up.
+
+    A question's weight is 1 unless the survey draws one question (m = 1) with unequal weights.
+    """
+    weights = [question.weight if survey.weighted else 1 for question in survey.questions]
     return [
-        (_blanket(channel), sum(question.channel is channel for question in survey.questions))
+        (
+            _blanket(channel),
+            sum(
+                w
+                for w, question in zip(weights, survey.questions, strict=True)
+                if question.channel is channel
+            ),
+        )
         for channel in survey.channels
     ]
 

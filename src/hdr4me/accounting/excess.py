@@ -164,8 +164,9 @@ def log_excess(law: Law, n: int) -> float:
 def _inside(law: Law, used: NDArray[np.int64], tilted: Floats, tilt: float, n: int, size: int) -> float:
     folded = np.bincount((used + law.first) % size, tilted, size)
     transform = rfft(folded)
-    with np.errstate(divide="ignore"):
-        power = np.exp(n * np.log(transform))
+    power = np.zeros_like(transform)
+    used_frequencies = transform != 0
+    power[used_frequencies] = np.exp(n * np.log(transform[used_frequencies]))
     sums = irfft(power, size)[1 : size // 2]
     s = law.step * np.arange(1, size // 2)
     return float(np.maximum(sums, 0.0) @ (s * np.exp(-tilt * s)))

@@ -26,7 +26,7 @@ from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, sp
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Amplification", "amplification", "closed_form", "local_epsilon"]
+__all__ = ["Amplification", "amplification", "closed_form", "local_epsilon", "local_epsilon_of_any"]
 
 MOST_REPORTS = 10**8
 """More reports are counted as so many: more never hurt, and beyond it floating point would."""
@@ -140,13 +140,26 @@ def local_epsilon(
     def keeps(epsilon: float) -> bool:
         return Crowd.of(redesigned(survey, epsilon)).keeps(central_epsilon, n, delta)
 
-    def response_keeps(epsilon: float) -> bool:
-        response = Crowd(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
-        return response.keeps(central_epsilon, n, delta)
+    # What every survey may have is where the search starts: no survey has to be designed for it.
+    return _largest(keeps, local_epsilon_of_any(n, delta, central_epsilon, most=most), most)
 
-    # A local ε is a central one; and what randomised response allows, every survey does, without being designed.
-    low = _largest(response_keeps, min(central_epsilon, most), most)
-    return _largest(keeps, low, most)
+
+def local_epsilon_of_any(
+    n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
+) -> float:
+    """A local ε at which the shuffled reports of every survey, whatever its tables, keep a central (ε, δ).
+
+    Randomised response is the worst channel of its ε (see `response_blanket`), so what it keeps, all keep.
+
+    >>> round(local_epsilon_of_any(100_000, 1e-6, 0.12), 2)
+    4.0...
+    """
+
+    def keeps(epsilon: float) -> bool:
+        response = Crowd(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
+        return response.keeps(central_epsilon, n_reports, delta)
+
+    return _largest(keeps, min(central_epsilon, most), most)  # a local ε is a central one
 
 
 def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:

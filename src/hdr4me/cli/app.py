@@ -38,6 +38,7 @@ COMMANDS = (
     "tally",
     "merge",
     "estimate",
+    "rounds",
     "audit",
     "reproduce",
     "bench",
@@ -46,3 +47,5 @@ COMMANDS = (
 
 for _name in COMMANDS:
     app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_name}"), _name))
+
+app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hdr4me.atomic import replacing, write_text
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
@@ -45,9 +46,10 @@ def bench(
         from json import dumps
 
         output.mkdir(parents=True, exist_ok=True)
-        (output / "bench.json").write_text(dumps(document, indent=2) + "\n", encoding="utf-8")
-        (output / "bench.md").write_text(markdown(document), encoding="utf-8")
-        plot(document, output / "bench.svg")
+        write_text(output / "bench.json", dumps(document, indent=2) + "\n")
+        write_text(output / "bench.md", markdown(document))
+        with replacing(output / "bench.svg") as temporary:
+            plot(document, temporary)
         print_note(f"wrote bench.json, bench.md and bench.svg to {output}")
     if json:
         print_json(document)

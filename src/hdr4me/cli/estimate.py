@@ -6,6 +6,7 @@ import csv as csv_writer
 import io
 import sys
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,26 @@ def estimate(
             "sure, clip, zeros or none; norm_sub and base_cut for frequencies alone."
         ),
     ] = None,
+    order: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --recalibrate: numeric dimensions that are points of a curve, in order: names with commas "
+            "between them, or a pattern like 'steps_*'. Once for each curve."
+        ),
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --recalibrate: dimensions that belong together, like --order. Once for each group."
+        ),
+    ] = None,
+    interval: Annotated[
+        str,
+        typer.Option(
+            help="With --recalibrate: honest (for each dimension; the one to print), average (over dimensions; "
+            "shorter) or credible (under the fitted prior)."
+        ),
+    ] = "honest",
     csv: Annotated[
         Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
     ] = None,
@@ -60,8 +81,10 @@ def estimate(
     if simultaneous and recalibrate is not None:
         raise InvalidInput(
             "--simultaneous and --recalibrate do not go together: "
-            "re-calibrated intervals hold on average over dimensions, not for all at once"
+            "re-calibrated intervals hold for each dimension, not for all at once"
         )
+    if recalibrate is None and (order or groups or interval != "honest"):
+        raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
     check_outputs([None if to_stdout else csv], [*source, survey])
     check_twice(source)
     tally = _tally(source, survey, engine, master)
@@ -69,10 +92,17 @@ def estimate(
         say_rejected(tally)
     found = tally.estimate()
     advice: list[str] = []
-    with named_options({"level": "--level", "method": "--recalibrate"}):
+    named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
+    with named_options(named | {"order": "--order", "groups": "--groups"}):
         if recalibrate is not None:
-            better = found.recalibrate(recalibrate)
-            rows, advice = better.table(level=level), list(better.advice)
+            given = {"order": order, "groups": groups}
+            lists = {
+                name: [_names(text, list(dict.fromkeys(found.means.dimensions))) for text in texts]
+                for name, texts in given.items()
+                if texts
+            }
+            better = found.recalibrate(recalibrate, **lists)
+            rows, advice = better.table(level=level, kind=interval), list(better.advice)
         else:
             rows = found.table(level, simultaneous=simultaneous)
     if csv is not None:
@@ -123,6 +153,15 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
                 f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
             )
     return load_sum(source)
+
+
+def _names(text: str, known: Sequence[str]) -> list[str]:
+    """Names between commas; a pattern stands for all that match, in the schema's order."""
+    out: list[str] = []
+    for part in text.split(","):
+        found = [name for name in known if fnmatchcase(name, part)]
+        out += found if found and part not in known else [part]
+    return out
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

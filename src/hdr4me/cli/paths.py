@@ -17,6 +17,10 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None] 
     for path in outputs:
         if path is None:
             continue
+        try:
+            str(path).encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{path} cannot be written: its name is not UTF-8") from None
         if not path.parent.is_dir():
             raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}")
         if path.is_dir():

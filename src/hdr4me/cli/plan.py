@@ -10,6 +10,7 @@ import typer
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time
 from hdr4me.errors import InvalidInput, NotReachable
 
 if TYPE_CHECKING:
@@ -68,6 +69,16 @@ def plan(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with the pictures.")] = None,
     png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
+    shuffled: Annotated[
+        bool, typer.Option("--shuffled", help="What the reports are worth together if they are shuffled.")
+    ] = False,
+    delta: Annotated[
+        float | None, typer.Option(help="… the δ of that guarantee (1e-6 unless given).")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
+    ] = None,
+    during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
@@ -81,6 +92,7 @@ def plan(
     from hdr4me.planner import plan as make
 
     check_outputs([output, html, png], [schema])
+    check_crowd(shuffled, delta, every, during)
     if png is not None and png.suffix.lower() not in _PICTURES:
         raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
     loaded: Any = None
@@ -119,13 +131,16 @@ def plan(
     elif output is not None:
         print_note(f"{output} not written: the tolerance asked for is not reached")
     _draw(found, html, png)
+    lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
     if json:
-        document = {"reachable": refusal is None, **found.to_dict()}
+        document = {"reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
             document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
         print_json(document)
     else:
         _show(found)
+        for line in lines:
+            typer.echo(line)
     if refusal is not None:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.atomic import write_text
+from hdr4me.atomic import replacing, write_text
 from hdr4me.planner.costs import sampled_grid
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ def _all_zeros(plan: Plan, axes: Axes) -> None:
 
 def write_png(plan: Plan, path: Path) -> None:
     """The pictures alone; the suffix may also be .svg or .pdf."""
-    draw(plan).savefig(path, dpi=150)
+    with replacing(path) as temporary:
+        draw(plan).savefig(temporary, dpi=150, format=path.suffix.lower()[1:])
 
 
 def _probability(p: float) -> str:

@@ -22,7 +22,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
-_DOCUMENTS = (".json", ".toml")
 _PLENTY = 10.0
 """A budget above this for one report is told what it means."""
 _OPTIONS = {
@@ -86,7 +85,7 @@ def survey(
 
     check_outputs([output], [source])
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
-    if source.suffix.lower() not in _DOCUMENTS or is_records(source):
+    if is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
         for name, kind in context.params.items():
@@ -142,17 +141,20 @@ def meaning_of(epsilon: float) -> str:
 
 
 def is_records(source: Path) -> bool:
-    """Whether a .json file holds records, one object a line, rather than a schema or a survey."""
+    """Whether a file (or folder, or pattern) holds records rather than a schema or a survey."""
+    suffix = source.suffix.lower()
+    if suffix == ".toml" or not source.is_file():
+        return suffix not in (".toml", ".json")
     with source.open("rb") as file:
-        start = file.read(1 << 16)
-    first = start.lstrip().split(b"\n")[0]
-    if source.suffix.lower() != ".json" or not first.startswith(b"{"):
+        start = file.read(1 << 16).lstrip()
+    if start.startswith(b"{") and b'"dimensions"' in start:
         return False
-    try:
-        document = from_json(first)
+    if suffix != ".json":
+        return True
+    try:  # JSON lines have one object a line
+        return isinstance(from_json(start.split(b"\n")[0]), dict)
     except ValueError:
         return False
-    return isinstance(document, dict) and "dimensions" not in document
 
 
 def declared_names(source: Path) -> set[str]:
@@ -278,4 +280,8 @@ def _show(made: Survey, json: bool) -> None:
         f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
         [list(channel.values()) for channel in channels],
+    )
+    print_note(
+        f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
+        f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"
     )

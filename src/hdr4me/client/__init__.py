@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from hdr4me.client.client import Client
 from hdr4me.client.ledger import Ledger
+from hdr4me.client.permanent import PermanentClient
 
-__all__ = ["Client", "Ledger"]
+__all__ = ["Client", "Ledger", "PermanentClient"]

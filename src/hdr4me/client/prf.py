@@ -1,23 +1,22 @@
 """The device's secret as a source of fixed answers: HMAC-SHA256 over labels; standard library only.
 
 The message of every HMAC is, in this order: the 18 bytes of "hdr4me-permanent-1", the 32 bytes of the series, one byte
-that says what for (`Use`), three numbers a, b, c and the block's number, each in four bytes, big end first. The blocks
-0, 1, 2, … of 32 bytes follow each other in a stream; words are read from it big end first.
+that says what for (`Use`), two numbers a and b and the block's number, each in four bytes, big end first. The blocks
+0, 1, 2, … of 32 bytes follow each other in a stream; numbers are read from it big end first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import struct
-from collections.abc import Iterator
 from enum import IntEnum
+
+from hdr4me.channels.channel import below
 
 __all__ = ["SECRET_BYTES", "Stream", "Use", "secret_mark"]
 
 SECRET_BYTES = 32
 _PREFIX = b"hdr4me-permanent-1"
-_WORD = 1 << 32
 
 
 class Use(IntEnum):
@@ -25,56 +24,44 @@ class Use(IntEnum):
 
     QUESTIONS = 0
     FRACTION = 1
-    WORD = 2
+    ANSWER = 2
     MARK = 3
     SECRET = 4
 
 
 class Stream:
-    """The bytes that one label gives, read as numbers; as a source of random numbers it is the label's for ever.
+    """The bytes that one label gives, read as numbers: a source of draws that is the label's for ever.
 
-    >>> stream = Stream(bytes(32), "00" * 32, Use.WORD, 3, 5)
-    >>> stream.getrandbits(32) == Stream(bytes(32), "00" * 32, Use.WORD, 3, 5).getrandbits(32)
+    >>> stream = Stream(bytes(32), "00" * 32, Use.ANSWER, 3, 5)
+    >>> stream.bits(32) == Stream(bytes(32), "00" * 32, Use.ANSWER, 3, 5).bits(32)
     True
     """
 
-    def __init__(self, secret: bytes, series: str, use: Use, a: int = 0, b: int = 0, c: int = 0) -> None:
-        self._bytes = _bytes_of(secret, _PREFIX + bytes.fromhex(series) + struct.pack(">BIII", use, a, b, c))
+    def __init__(self, secret: bytes, series: str, use: Use, a: int = 0, b: int = 0) -> None:
+        self._secret = secret
+        self._label = _PREFIX + bytes.fromhex(series) + struct.pack(">BII", use, a, b)
+        self._block = 0
+        self._left = b""
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
-        return bytes(next(self._bytes) for _ in range(count))
+        while len(self._left) < count:
+            message = self._label + struct.pack(">I", self._block)
+            self._left += hmac.digest(self._secret, message, "sha256")
+            self._block += 1
+        found, self._left = self._left[:count], self._left[count:]
+        return found
 
-    def getrandbits(self, k: int) -> int:
-        """The number in the next ⌈k/8⌉ bytes, without its lowest bits beyond k."""
-        size = -(-k // 8)
-        return int.from_bytes(self.take(size), "big") >> (8 * size - k)
+    def bits(self, n: int) -> int:
+        """The number in the next ⌈n/8⌉ bytes, without its lowest bits beyond n."""
+        size = -(-n // 8)
+        return int.from_bytes(self.take(size), "big") >> (8 * size - n)
 
-    def randbelow(self, n: int) -> int:
-        """A number in 0..n−1, n ≤ 2^32: a word modulo n; words at or above the largest multiple of n are skipped."""
-        bound = _WORD - _WORD % n
-        while (word := self.getrandbits(32)) >= bound:
-            pass
-        return word % n
-
-    def sample(self, n: int, k: int) -> list[int]:
-        """k of 0..n−1, in increasing order: the first k places of a Fisher–Yates shuffle from the front."""
-        moved: dict[int, int] = {}
-        chosen = []
-        for i in range(k):
-            place = i + self.randbelow(n - i)
-            chosen.append(moved.get(place, place))
-            moved[place] = moved.get(i, i)
-        return sorted(chosen)
+    def below(self, n: int) -> int:
+        """A number below `n`, by the rule of every channel: a word modulo n, words that would favour some skipped."""
+        return below(self, n)
 
 
 def secret_mark(secret: bytes) -> str:
     """What the ledger keeps to know the secret again: the first 16 bytes of its own stream, in hexadecimal."""
     return Stream(secret, "00" * 32, Use.SECRET).take(16).hex()
-
-
-def _bytes_of(secret: bytes, label: bytes) -> Iterator[int]:
-    block = 0
-    while True:
-        yield from hmac.digest(secret, label + struct.pack(">I", block), hashlib.sha256)
-        block += 1

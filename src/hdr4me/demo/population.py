@@ -38,9 +38,9 @@ _NUMERIC: dict[str, tuple[float, float]] = {
 
 
 def panel_schema() -> Schema:
-    """48 hourly dimensions (heart rate and steps), 8 other numbers, 8 questions with fixed answers."""
-    hourly = [Numeric(f"heart_rate_{hour}", 30, 200) for hour in HOURS]
-    hourly += [Numeric(f"steps_{hour}", 0, 4000) for hour in HOURS]
+    """48 hourly dimensions (heart rate and steps, each a curve), 8 other numbers, 8 questions with fixed answers."""
+    hourly = [Numeric(f"heart_rate_{hour}", 30, 200, curve="heart rate") for hour in HOURS]
+    hourly += [Numeric(f"steps_{hour}", 0, 4000, curve="steps") for hour in HOURS]
     others = [Numeric(name, low, high) for name, (low, high) in _NUMERIC.items()]
     return Schema([*hourly, *others, *(Categorical(name, list(c)) for name, c in _CATEGORIES.items())])
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.engines.general import perturb_source
@@ -23,6 +24,7 @@ from hdr4me.records.account import Account, OnAccount, account_of, judge
 from hdr4me.records.columns import Source, check_matrix, from_batch, from_matrix
 from hdr4me.records.reading import batch_rows, check_survey, record_batches
 from hdr4me.reports import OnRejected, Quarantine, Rejected, refuse, write_reports
+from hdr4me.reports.arrow import as_batch, schema_of
 from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -112,6 +114,20 @@ class Local:
                 raise FormatError("there are no records")
             on_account(parts[0])
         return n
+
+    def table(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> pa.Table:
+        """The reports of records as an Arrow table with one column, `report`, for any library that takes Arrow.
+
+        Its metadata has the survey's fingerprint. `polars.from_arrow(table)` and `table.to_pandas()` make frames of it.
+        """
+        check_survey(survey)
+        schema = schema_of(survey)
+        parts: list[Account] = [Account.empty(survey)]
+        batches = []
+        for block in self._reports(records, survey, parts):
+            batches.append(as_batch(block, schema, survey))
+        on_account(sum(parts[1:], start=parts[0]))
+        return pa.Table.from_batches(batches, schema)
 
     def account(self, records: Any, survey: Survey) -> Account:
         """What `perturb` would find in the records, without making a report."""

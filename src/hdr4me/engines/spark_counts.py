@@ -174,7 +174,11 @@ def count_batches(
     first = 0
     for batch in batches:
         column = batch.column(0)
-        read = _text_blocks if pa.types.is_string(column.type) else _binary_blocks
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        # As bytes with offsets of 32 bits, whatever Spark was told to use. A row that is not UTF-8 is rejected, where
+        # turning it into text would stop the whole job.
+        column = column.cast(pa.binary())
+        read = _text_blocks if text else _binary_blocks
         for block in read(column, survey, where, first):
             tally.add_read(block, on_rejected=handler, where=where)
             yield from kept.batches()
@@ -217,8 +221,7 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
     for start in range(0, len(column), MOST_REJECTED):
         rows: list[bytes] = []
         bad: list[Rejected] = []
-        # As bytes: a row that is not UTF-8 is rejected, where turning it into text would stop the whole job.
-        lines = column.slice(start, MOST_REJECTED).cast(pa.binary()).to_pylist()
+        lines = column.slice(start, MOST_REJECTED).to_pylist()
         for number, line in enumerate(lines, first + start + 1):
             found = Reason.MISSING if line is None else understand(line, survey)
             if isinstance(found, Report):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from hdr4me.engines.spark_records import part_batches
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.records.columns import from_batch
 from hdr4me.records.frames import is_frame
-from hdr4me.records.origin import is_remote
+from hdr4me.records.origin import STANDARD_INPUT, is_remote
 from hdr4me.records.reading import Part, as_files, record_batches
 from hdr4me.survey import Survey
 
@@ -34,11 +36,18 @@ def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[
     numbers of the tasks. What is wrong with anything else is said here, before any job.
     """
     files = as_files(records)
-    if files is not None and not any(is_remote(path) for path in files.paths):
+    if files is not None and all(_is_here(path) for path in files.paths):
         tasks = record_tasks(files, session.sparkContext.defaultParallelism)
         return session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks)
     frame = _frame(session, records if files is None else files.paths, survey)
     return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.names]), _same
+
+
+def _is_here(path: str) -> bool:
+    """Whether a path is read by the executors; what is not here may be where Spark looks, such as on HDFS."""
+    if is_remote(path) or path.lower().endswith(".orc"):
+        return False
+    return path.startswith("file:") or path == STANDARD_INPUT or glob.has_magic(path) or Path(path).exists()
 
 
 def _frame(session: SparkSession, records: Any, survey: Survey) -> DataFrame:
@@ -46,7 +55,8 @@ def _frame(session: SparkSession, records: Any, survey: Survey) -> DataFrame:
 
     if isinstance(records, tuple):
         if len(records) > 1:
-            raise InvalidInput("several remote paths: read them with Spark and give the DataFrame")
+            absent = next(path for path in records if not _is_here(path))
+            raise InvalidInput(f"{absent} is not a file here: read it with Spark and give the DataFrame")
         records = _read(session, records[0])
     elif is_frame(records) and not isinstance(records, DataFrame):
         batches = list(record_batches(records, survey))

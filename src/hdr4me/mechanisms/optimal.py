@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.cache import cached_table
+from hdr4me.mechanisms.cache import achieved, cached_table
 from hdr4me.mechanisms.law import Floats, check_epsilon
 from hdr4me.mechanisms.programme import Measure, window_rows, window_starts
 from hdr4me.mechanisms.rounding import round_rows, unbiased_decode
@@ -43,7 +43,8 @@ def optimal(epsilon: float, objective: Objective = "max") -> Table:
     check_epsilon(epsilon)
     if objective not in ("max", "mean"):
         raise InvalidInput(f"objective = {objective!r} is not allowed: use 'max' or 'mean'")
-    return cached_table(float(epsilon), objective, design)
+    slow = DUCHI_UP_TO < epsilon <= PROGRAMME_UP_TO
+    return cached_table(float(epsilon), objective, design, on_disk=slow)
 
 
 def design(epsilon: float, objective: Objective) -> Table:
@@ -51,19 +52,21 @@ def design(epsilon: float, objective: Objective) -> Table:
     if epsilon <= DUCHI_UP_TO:
         search = Search(epsilon, objective)
         search.run(9, 60, rounds=1)
-        return _certify(duchi_table("optimal", epsilon), objective, search.bound * search.unit**2)
+        return _certify(
+            duchi_table("optimal", epsilon), objective, search.bound * search.unit**2, search.proof
+        )
     if epsilon <= 8.0:
         return _programme_table(epsilon, objective)
     shapes = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8), (200, 8))
     candidates = [window_table("optimal", epsilon, n_cells, width) for n_cells, width in shapes]
-    bound = 0.0
+    bound, proof = 0.0, None
     if epsilon <= PROGRAMME_UP_TO:
         table = _programme_table(epsilon, objective)
         assert table.certificate is not None
         candidates.append(table)
-        bound = table.certificate.bound
-    best = min(candidates, key=lambda table: _achieved(table, objective))
-    return _certify(best, objective, bound)
+        bound, proof = table.certificate.bound, table.certificate.proof
+    best = min(candidates, key=lambda table: achieved(table, objective))
+    return _certify(best, objective, bound, proof)
 
 
 def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, int]], int]:
@@ -89,7 +92,7 @@ def _programme_table(epsilon: float, objective: Objective) -> Table:
         search.run(levels, outputs, rounds)
     assert search.measure is not None
     table = _table(search.measure, search.unit, epsilon, n_levels)
-    return _certify(table, objective, search.bound * search.unit**2)
+    return _certify(table, objective, search.bound * search.unit**2, search.proof)
 
 
 def _table(measure: Measure, unit: float, epsilon: float, n_levels: int) -> Table:
@@ -154,9 +157,5 @@ def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
     return Measure(cells.outputs[home((cut[:-1] + cut[1:]) / 2)], np.diff(cut))
 
 
-def _achieved(table: Table, objective: Objective) -> float:
-    return table.max_variance() if objective == "max" else table.mean_variance()
-
-
-def _certify(table: Table, objective: Objective, bound: float) -> Table:
-    return replace(table, certificate=Certificate(objective, bound, _achieved(table, objective)))
+def _certify(table: Table, objective: Objective, bound: float, proof: Floats | None) -> Table:
+    return replace(table, certificate=Certificate(objective, bound, achieved(table, objective), proof))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.programme import (
+    Dual,
     Measure,
     Solution,
     certified,
@@ -35,6 +36,7 @@ class Search:
     objective: Objective
     bound: float = -math.inf
     measure: Measure | None = None
+    dual: Dual | None = field(default=None, repr=False)
     _solution: Solution | None = field(default=None, repr=False)
 
     @property
@@ -44,7 +46,7 @@ class Search:
 
     def run(self, n_levels: int, n_outputs: int, rounds: int) -> None:
         """Solve with this many levels and outputs, `rounds` times, each time with the outputs that were missed."""
-        levels, prior, mean_square = self._levels(n_levels)
+        levels, prior, mean_square = self.inputs(n_levels)
         outputs, step = self._outputs(n_outputs)
         coarse, solution = self.measure, None
         for _ in range(rounds):
@@ -54,11 +56,22 @@ class Search:
                 if solution is not None:
                     allowed |= _wanted(solution, levels.size, outputs)
             solution = solve(self.epsilon, levels, outputs, prior, allowed)
-            self.bound = max(self.bound, certified(solution.dual, self.epsilon, mean_square))
+            bound = certified(solution.dual, self.epsilon, mean_square)
+            if bound > self.bound:
+                self.bound, self.dual = bound, solution.dual
             outputs = np.union1d(outputs, _missed(solution, self.epsilon))
             self.measure = solution.measure
 
-    def _levels(self, n: int) -> tuple[Floats, Floats | None, float | None]:
+    @property
+    def proof(self) -> Floats | None:
+        """The multipliers behind `bound`: levels, μ, ν and π as rows."""
+        return (
+            None
+            if self.dual is None
+            else np.stack([self.dual.levels, self.dual.mu, self.dual.nu, self.dual.pi])
+        )
+
+    def inputs(self, n: int) -> tuple[Floats, Floats | None, float | None]:
         """Non-negative levels, their weights and the inputs' mean square, the last two for "mean" only."""
         half = np.arange((n + 1) // 2)
         if self.objective == "max":

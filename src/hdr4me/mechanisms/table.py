@@ -33,12 +33,14 @@ class Certificate:
 
     `achieved` is the table's own variance (rounding to a level and to integers included), for the objective
     "max" the largest over all inputs, for "mean" the mean over inputs uniform on [-1, 1]; `gap` is
-    achieved/bound − 1.
+    achieved/bound − 1. `proof` holds the multipliers of the programme's dual (levels, μ, ν, π as rows) from which
+    the bound follows by arithmetic, if they were kept.
     """
 
     objective: str
     bound: float
     achieved: float
+    proof: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:

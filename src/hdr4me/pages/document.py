@@ -63,7 +63,21 @@ _STYLE = (
 
 
 def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, str]) -> str:
-    """One page that needs nothing beside it: figures are in it, given as SVG by their names."""
+    """One page that needs nothing beside it: figures are in it, given as SVG by their names.
+
+    Parameters
+    ----------
+    title, lead
+        The heading and the sentence under it.
+    blocks
+        What stands on the page.
+    figures
+        The SVG of each picture, by its name.
+
+    Returns
+    -------
+    str
+    """
     return html.page(title, lead, _STYLE, *(_html(block, figures) for block in blocks))
 
 
@@ -82,7 +96,19 @@ def _html(block: Block, figures: Mapping[str, str]) -> str:
 
 
 def to_markdown(title: str, lead: str, blocks: Sequence[Block]) -> str:
-    """The same blocks as Markdown; pictures are links to PNG files of the figures' names."""
+    """The same blocks as Markdown; pictures are links to PNG files of the figures' names.
+
+    Parameters
+    ----------
+    title, lead
+        The heading and the sentence under it.
+    blocks
+        What stands on the page.
+
+    Returns
+    -------
+    str
+    """
     return "\n\n".join([f"# {title}", lead, *(_markdown(block) for block in blocks)]) + "\n"
 
 

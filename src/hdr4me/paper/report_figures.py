@@ -15,6 +15,23 @@ __all__ = ["density_blocks", "figure4_blocks", "figure5_blocks", "mse_table"]
 
 
 def density_blocks(results: Results, figure: str, title: str, names: tuple[str, ...]) -> list[Block]:
+    """The section of Figure 2 or 3: sizes, picture, and a row of numbers for each panel.
+
+    Parameters
+    ----------
+    results
+        The numbers.
+    figure
+        "fig2" or "fig3".
+    title
+        Of the section.
+    names
+        The mechanisms, a panel each.
+
+    Returns
+    -------
+    list of blocks
+    """
     found = [results.deviations(figure, name) for name in names]
     cell = found[0].cell
     rows: list[list[object]] = [
@@ -50,7 +67,21 @@ _METHODS = ("naive", "l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated"
 
 
 def mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table:
-    """The MSE of every method in some cells, a row each; `key` ("ε" or "d") names the rows."""
+    """The MSE of every method in some cells, a row each; `key` ("ε" or "d") names the rows.
+
+    Parameters
+    ----------
+    cells
+        A row each.
+    reading
+        Of λ*, for L1 and L2.
+    key
+        "ε" or "d": what tells the rows apart.
+
+    Returns
+    -------
+    Table
+    """
     rows: list[list[object]] = []
     for result in cells:
         have = {item.method for item in result.outcomes}

@@ -10,7 +10,7 @@ from hdr4me.paper.readings import Reading
 from hdr4me.paper.report_figures import mse_table
 from hdr4me.paper.results import Results, outcome
 
-__all__ = ["OWN_TITLE", "own_blocks", "own_lead"]
+__all__ = ["OWN_TITLE", "own_blocks", "own_lead", "own_table"]
 
 OWN_TITLE = "HDR4ME on your own terms"
 
@@ -20,6 +20,23 @@ def own_lead(results: Results) -> str:
     cells = [result for result in results.cells if result.cell.figure == "own"]
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
     return f"{cells[0].title}: {cells[0].cell.n_users:,} users, {len(cells)} cells, {names}."
+
+
+def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of the MSE in each cell: what was foretold, the current aggregation, and every method."""
+    methods = ("naive", "l1", "l2", "auto", "clip", "zeros", "oracle")
+    rows: list[list[object]] = [
+        [
+            title_of(result.cell.mechanism),
+            result.cell.n_dims,
+            result.cell.epsilon,
+            result.predicted_mse,
+            *(outcome(result, method, reading).mse for method in methods),
+        ]
+        for panel in own_panels(results)[1]
+        for result in panel
+    ]
+    return ["mechanism", "dimensions", "epsilon", "predicted", *methods], rows
 
 
 def own_blocks(results: Results, reading: Reading) -> list[Block]:

@@ -113,7 +113,21 @@ def _clear(work: Path) -> None:
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
-    """How many of `cells` an earlier run has left in `work`."""
+    """How many of `cells` an earlier run has left in `work`.
+
+    Parameters
+    ----------
+    cells
+        Those asked for.
+    settings
+        Those of the run.
+    work
+        The folder of finished cells.
+
+    Returns
+    -------
+    int
+    """
     return sum(_read(cell, settings, work) is not None for cell in cells)
 
 

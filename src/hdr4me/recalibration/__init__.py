@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hdr4me.recalibration.core import METHODS, recalibrate
+from hdr4me.recalibration.core import recalibrate
+from hdr4me.recalibration.frequencies import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
+from hdr4me.recalibration.methods import METHODS
 from hdr4me.recalibration.result import Guarantee, Recalibration
-from hdr4me.recalibration.simplex import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
 
 __all__ = [
     "FREQUENCY_METHODS",

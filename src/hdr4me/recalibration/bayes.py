@@ -69,8 +69,8 @@ def fit_posterior(
         "free": spike_and_slab(cells, sample, likelihood, centred=False),
     }
     families |= _shapes(cells, sample, likelihood, families["free"].prior)
-    estimate = _posterior_weights(families, odds)
-    spread = _posterior_weights(families, SPREAD_ODDS)
+    estimate, evidence = _posterior_weights(families, odds)
+    spread, _ = _posterior_weights(families, SPREAD_ODDS)
     return Posterior(
         cells=cells,
         distinct=distinct,
@@ -78,6 +78,7 @@ def fit_posterior(
         estimate_prior=_average(families, estimate),
         spread_prior=_average(families, spread),
         probabilities={name: float(np.exp(w)) for name, w in estimate.items()},
+        log_evidence=evidence,
     )
 
 
@@ -129,11 +130,14 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
     }
 
 
-def _posterior_weights(families: dict[str, Family], odds: Mapping[str, float]) -> dict[str, float]:
+def _posterior_weights(
+    families: dict[str, Family], odds: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """The logarithm of each account's weight, and of the evidence of all together."""
     with np.errstate(divide="ignore"):
         raw = {name: family.log_evidence + float(np.log(odds[name])) for name, family in families.items()}
     total = float(logsumexp(list(raw.values())))
-    return {name: w - total for name, w in raw.items()}
+    return {name: w - total for name, w in raw.items()}, total
 
 
 def _average(families: dict[str, Family], weights: dict[str, float]) -> Prior:

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdr4me.errors import InvalidInput
-from hdr4me.framework.enhancement import (
-    L1_THRESHOLD,
-    L2_THRESHOLD,
-    log_probability_all_exceed,
-    probability_all_exceed,
-    probability_some_exceed,
-)
 from hdr4me.recalibration.advice import advise
-from hdr4me.recalibration.auto import choose
-from hdr4me.recalibration.bayes import fit_posterior
+from hdr4me.recalibration.auto import Choice, choose
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.confidence import deviation_bound
 from hdr4me.recalibration.expected import error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
-from hdr4me.recalibration.james_stein import james_stein
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.l2 import l2_weights, shrink
-from hdr4me.recalibration.result import Guarantee, Recalibration
-from hdr4me.recalibration.sure import sure_threshold
-from hdr4me.recalibration.trivial import clip, zeros
+from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, weights
+from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.result import Recalibration
+from hdr4me.recalibration.risk import Measured, Reading, probes, read
+from hdr4me.recalibration.rules import Fits, Problem, candidates
+from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured_mean
+from hdr4me.recalibration.trivial import clip
 
-__all__ = ["METHODS", "OPTIONS", "recalibrate"]
-
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "auto": (),
-    "bayes": (),
-    "james_stein": ("towards",),
-    "sure": (),
-    "l1": ("z", "confidence", "simultaneous"),
-    "l2": ("z", "confidence", "simultaneous", "reference"),
-    "zeros": (),
-    "clip": (),
-    "none": (),
-}
-METHODS = tuple(OPTIONS)
-"""Every method that `recalibrate` takes."""
+__all__ = ["recalibrate"]
 
 
 def recalibrate(
@@ -59,12 +36,38 @@ def recalibrate(
     """Enhance collected means, given their standard errors: section V of the paper, and better.
 
     θ̂_j ~ N(slope_j·θ̄_j + bias_j, σ_j²). L1 and L2 work on θ̂ as it is and add |bias| to their weights, as the paper
-    does; `james_stein`, `sure`, `bayes` and `auto` undo bias and slope first. A dimension with standard error 0 is
-    returned as it is, calibrated, by every method.
+    does; every other method undoes bias and slope first. A dimension with standard error 0 is returned as it is,
+    calibrated, by every method.
 
-    Options: `z` | `confidence` (0.95) with `simultaneous` (l1, l2); `reference` = "domain" | "bias" | "plug-in" |
-    an array (l2); `towards` = "zero" | "mean" (james_stein).
+    Parameters
+    ----------
+    means, standard_errors
+        One number for each dimension; one standard error for all is allowed.
+    method
+        One of `METHODS`. `auto` measures the error of several rules on these data and stays with clipping where none
+        is surely better.
+    bias, slope
+        Those of the mechanism; 0 and 1 for an unbiased one.
+    domain
+        Where the true means lie.
+    **options
+        `order` and `groups` (auto, bayes): for each dimension its position on a curve, or the label of its group;
+        both together give each group a curve of its own; None where a dimension has neither. `z`, or `confidence`
+        (0.95) with `simultaneous` (l1, l2); `reference` = "domain", "bias", "plug-in" or an array (l2); `towards` =
+        "zero" or "mean" (james_stein).
 
+    Returns
+    -------
+    Recalibration
+        Enhanced means, intervals, the measured error, and a line of advice.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that is not a finite array of the right length, and for options that the method does not take.
+
+    Examples
+    --------
     >>> better = recalibrate([0.02, -0.05, 0.91, 0.04], [0.05] * 4, "l1", z=2.0)
     >>> better.enhanced_mean.round(2) + 0.0
     array([0.  , 0.  , 0.81, 0.  ])
@@ -73,97 +76,100 @@ def recalibrate(
     """
     check_method(method, options, OPTIONS)
     given = check_inputs(means, standard_errors, bias, slope, domain)
-    noisy = given.noisy
-    enhanced, weights = given.calibrated, np.zeros(given.means.size)
-    spread_error = np.zeros(given.means.size)
+    structure = check_structure(options.get("order"), options.get("groups"), given.means.size)
+    noisy = np.flatnonzero(given.noisy)
+    # Sorted, so that the order in which dimensions are given changes nothing, to the last bit.
+    keys = (given.calibrated_errors[noisy], given.calibrated[noisy])
+    ties = () if structure is None else (structure.group[noisy], structure.position[noisy])
+    noisy = noisy[np.lexsort((*ties, *keys))]
+    structure = None if structure is None else structure.only(noisy)
+    found = _work(method, given.only(noisy), structure, localised(options, noisy, given.means.size))
+    n, enhanced, λ = given.means.size, given.calibrated, np.zeros(given.means.size)
     signal = (np.abs(enhanced) > 0).astype(np.float64)
-    used, posterior, best, before = choose(int(noisy.sum())) if method == "auto" else method, None, 0.0, 0.0
-    if noisy.any():
-        part = given.only(noisy)
-        x, s = part.calibrated, part.calibrated_errors
-        null = float(np.clip(0.0, given.low, given.high))
-        posterior = fit_posterior(x, s, given.low, given.high, null)
-        summary = posterior.summary()
-        if used == "bayes":
-            answer: Floats = summary.mean
-        else:
-            answer, weights[noisy] = _apply(used, part, options)
-        enhanced[noisy] = answer
-        spread_error[noisy] = error_after(used, part, answer, summary, safe=method == "auto")
-        signal[noisy] = summary.signal
-        safe = choose(x.size)
-        safe_answer = summary.mean if safe == "bayes" else _apply(safe, part, {})[0]
-        best = _mean(error_after(safe, part, safe_answer, summary, safe=True), noisy.size)
-        before = _mean(error_before(part, summary), noisy.size)
-    # One way of summing for both, so that equal errors have equal means to the last bit.
-    after = _mean(spread_error[noisy], noisy.size)
+    enhanced[noisy], λ[noisy], signal[noisy] = found.enhanced, found.weights, found.signal
     share = float(signal.mean())
+    after = Measured(found.after.value / n, found.after.standard_error / n)
     return Recalibration(
         method=method,
-        used=used,
+        used=found.used,
+        share=found.share,
         estimated_mean=given.means,
-        standard_error=given.standard_errors,
+        estimated_error=given.standard_errors,
         enhanced_mean=enhanced,
-        posterior_sd=np.sqrt(spread_error),
-        weights=weights if used in ("l1", "l2", "sure") else None,
-        guarantee=_guarantee(used, given),
-        expected_error_before=before,
-        expected_error_after=after,
+        weights=λ if found.used in ("l1", "l2", "sure") else None,
+        guarantee=guarantee(found.used, given),
+        expected_error_before=found.before / n,
+        expected_error_after=after.value,
+        expected_error_uncertainty=after.standard_error,
         signal_share=share,
         advice=advise(
-            used,
-            before=before,
+            found.used,
+            before=found.before / n,
             after=after,
-            best=None if method == "auto" else best,
+            best=None if found.best is None else found.best / n,
+            share=found.share,
             signal_share=share,
-            probabilities=None if posterior is None else posterior.probabilities,
+            probabilities=None if found.posterior is None else found.posterior.probabilities,
         ),
         _calibrated=(given.calibrated, given.calibrated_errors),
-        _posterior=posterior,
+        _posterior=found.posterior,
         _noisy=noisy,
         _domain=(given.low, given.high),
     )
 
 
-def _mean(errors: Floats, n_dims: int) -> float:
-    """Over all dimensions, the exactly known ones included."""
-    return float(errors.sum()) / n_dims
+class _Found(NamedTuple):
+    """What a method makes of the noisy dimensions; errors are sums over them."""
+
+    used: str
+    share: float
+    enhanced: Floats
+    weights: Floats
+    signal: Floats
+    before: float
+    after: Measured
+    best: float | None
+    posterior: Posterior | None
 
 
-def _apply(used: str, part: Inputs, options: dict[str, Any]) -> tuple[Floats, Floats]:
-    """Enhanced means and weights of a method that is not Bayesian."""
-    x, s = part.calibrated, part.calibrated_errors
-    nothing = np.zeros(x.size)
-    if used == "l1":
-        weights = deviation_bound(part, **options)
-        return soft_threshold(part.means, weights), weights
-    if used == "l2":
-        rest = {name: value for name, value in options.items() if name != "reference"}
-        weights = l2_weights(part, deviation_bound(part, **rest), options.get("reference", "domain"))
-        return shrink(part.means, weights), weights
-    if used == "sure":
-        weights = sure_threshold(x, s) * s
-        return soft_threshold(x, weights), weights
-    if used == "james_stein":
-        towards = options.get("towards", "zero")
-        if towards not in ("zero", "mean"):
-            raise InvalidInput(f"towards = {towards!r} is not allowed: use 'zero' or 'mean'")
-        shrunk = james_stein(x, s, towards_mean=towards == "mean")
-        return clip(shrunk, part.low, part.high), nothing
-    if used == "clip":
-        return clip(x, part.low, part.high), nothing
-    return (zeros(x) if used == "zeros" else part.means.copy()), nothing
+def _work(method: str, part: Inputs, structure: Structure | None, options: dict[str, Any]) -> _Found:
+    """Apply a method, and `auto` beside it; measure both."""
+    x, s, n = part.calibrated, part.calibrated_errors, part.means.size
+    used = "clip" if method == "auto" else method
+    if n == 0:
+        return _Found(used, 1.0, x, x, x, 0.0, Measured(0.0, 0.0), None, None)
+    problem = Problem(s, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
+    parts = [] if structure is None else blocks(structure, s, part.low, part.high)
+    # SURE's threshold moves with all dimensions at once, like a curve.
+    directions = probes(s, dependent=bool(parts) or method == "sure")
+    fits = Fits(problem)
+    posterior = fits(x)
+    summary = posterior.summary()
+    believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
 
+    def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
+        # The exchangeable posterior speaks for its own rule, and knows nothing of a structure that the data confirm.
+        speaks = rule_used == "bayes" or (rule_used == "structure" and believed < 0.5)
+        model = float(np.mean(summary.expected_error(reading.value))) if speaks else None
+        value, error = error_after(reading, part, model)
+        # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
+        return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
-def _guarantee(used: str, given: Inputs) -> Guarantee | None:
-    """Theorem 3's or 4's probabilities, from the framework's normal deviation."""
-    if used not in ("l1", "l2"):
-        return None
-    threshold = L1_THRESHOLD if used == "l1" else L2_THRESHOLD
-    law = (given.bias, given.standard_errors, threshold)
-    return Guarantee(
-        threshold,
-        probability_some_exceed(*law),
-        probability_all_exceed(*law),
-        log_probability_all_exceed(*law),
-    )
+    def chosen() -> Choice:
+        clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
+        return choose(candidates(fits, parts), clipped, x, s, directions, problem)
+
+    before, share, best = error_before(part), 1.0, None
+    if method == "none":
+        reading, after = Reading(part.means, s**2), Measured(before, 0.0)
+    elif method == "auto":
+        used, share, reading = chosen()
+        used, share = ("clip", 1.0) if used == "base" else (used, share)
+        after = measured(used, reading, safe=True)
+    else:
+        reading = read(rule(method, part, fits, parts, options), x, directions)
+        after = measured(method, reading, safe=method == "clip")
+        other = chosen()
+        best = measured(other.used, other.reading, safe=True).value
+    λ = weights(method, part, options)
+    return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior)

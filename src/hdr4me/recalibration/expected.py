@@ -1,49 +1,38 @@
-"""The expected squared error of an answer, by the same measure as that of the means as they were given."""
+"""Errors before and after, as they are announced: measured where the data can tell, bounded by the domain where not."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.inputs import Inputs
-from hdr4me.recalibration.posterior import Summary
+from hdr4me.recalibration.risk import Measured, Reading, risk
 
-__all__ = ["error_after", "error_before", "unmoved"]
+__all__ = ["error_after", "error_before"]
 
 
-def unmoved(used: str, before: Floats, after: Floats) -> NDArray[np.bool_]:
-    """Dimensions that a method left alone; shrinkage acts on all together, so there all count or none.
+def error_before(part: Inputs) -> float:
+    """Σ E(θ̂_j − θ̄_j)² of the means as they were given: σ² + bias², and with a slope an unbiased estimate."""
+    off = (part.slope - 1) * part.calibrated + part.bias
+    shift = off**2 - ((part.slope - 1) * part.calibrated_errors) ** 2
+    return float(np.sum(part.standard_errors**2) + max(float(shift.sum()), 0.0))
 
-    >>> unmoved("clip", np.array([0.5, 1.5]), np.array([0.5, 1.0]))
-    array([ True, False])
-    >>> unmoved("james_stein", np.array([0.0, 1.5]), np.array([0.0, 1.0]))
-    array([False, False])
+
+def error_after(reading: Reading, part: Inputs, model: float | None) -> Measured:
+    """The mean squared error of an answer, measured on the data.
+
+    `model` is the error that the fitted prior expects. Where Stein's estimate confirms it to within one standard error
+    it is the more precise of the two and is announced; elsewhere the measurement is. Where noise far exceeds the
+    domain no measurement tells anything, and what is announced tends to the error of the farthest truth in the
+    domain. No error is below the variance of the answer.
     """
-    same = before == after
-    return same if used in ("clip", "none") else np.full(same.shape, bool(same.all()) and used != "bayes")
-
-
-def error_before(part: Inputs, summary: Summary) -> Floats:
-    """σ_j² + bias_j² of the means as they were given; with a slope it depends on θ̄, which the posterior tells."""
-    if np.all(part.slope == 1):
-        return part.standard_errors**2 + part.bias**2
-    return summary.expected_error(part.means)
-
-
-def error_after(used: str, part: Inputs, answer: Floats, summary: Summary, *, safe: bool) -> Floats:
-    """E(θ*_j − θ̄_j)²: the posterior's, unless the method itself tells more.
-
-    What was not moved keeps the error it had. Clipping is a projection on a set that holds the truth, so no dimension
-    gets worse than σ_j². James–Stein with equal σ has no larger total than Σσ_j² (Stein), and `safe` says the
-    same of what `auto` chose: there the total is at most that, and the posterior says how it is shared.
-    """
-    if used == "none":
-        return error_before(part, summary)
-    own = part.calibrated_errors**2
-    error = summary.expected_error(answer)
-    if used == "clip":
-        error = np.minimum(error, own)
-    elif safe or (used == "james_stein" and np.all(own == own[0])):
-        error = error * min(1.0, float(own.sum()) / max(float(error.sum()), 1e-300))
-    return np.where(unmoved(used, part.calibrated, answer), own, error)
+    x, s = part.calibrated, part.calibrated_errors
+    value, error = risk(reading, x, s)
+    if model is not None and abs(value - model) <= error:
+        value = model
+    variance = float(np.mean((reading.response / s) ** 2))
+    farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
+    most = float(np.mean(farthest**2)) + variance
+    value = float(np.clip(value, min(variance, float(np.mean(s**2))), most))
+    half = 0.5 * (part.high - part.low)
+    trust = 1 / (1 + (error / (0.5 * half**2)) ** 8)
+    return Measured(trust * value + (1 - trust) * most, min(error, most))

@@ -29,7 +29,7 @@ class Inputs(NamedTuple):
         """Dimensions that are not known exactly; a billionth of the domain is as good as exact."""
         return self.calibrated_errors > 1e-9 * (self.high - self.low)
 
-    def only(self, which: NDArray[np.bool_]) -> Inputs:
+    def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Inputs:
         """The same for some of the dimensions."""
         arrays = (a[which] for a in (self.means, self.standard_errors, self.bias, self.slope))
         means, errors, bias, slope = arrays

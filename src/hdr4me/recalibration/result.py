@@ -6,10 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.inputs import check_probability
+from hdr4me.recalibration.intervals import (
+    average_interval,
+    check_kind,
+    credible_interval,
+    holding,
+    honest_interval,
+)
 from hdr4me.recalibration.posterior import Posterior
 
 __all__ = ["Guarantee", "Recalibration"]
@@ -41,44 +47,90 @@ class Recalibration:
     """What was asked for."""
     used: str
     """What was done: `auto` names its choice here."""
+    share: float
+    """The share of that rule in the answer; the rest is clipping. 1 for every method but `auto`."""
     estimated_mean: Floats
-    standard_error: Floats
+    estimated_error: Floats
+    """Means and standard errors as they were given."""
     enhanced_mean: Floats
-    posterior_sd: Floats
-    """Root of the expected squared error of `enhanced_mean`, given all the data."""
     weights: Floats | None
     """λ*, for methods that have one."""
     guarantee: Guarantee | None
     expected_error_before: float
     expected_error_after: float
-    """Mean over dimensions of the expected squared error."""
+    """Mean over dimensions of the squared error: before from the standard errors, after measured on these data."""
+    expected_error_uncertainty: float
+    """The standard error of `expected_error_after` as a measurement."""
     signal_share: float
     """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str
     _calibrated: tuple[Floats, Floats] = field(repr=False)
     _posterior: Posterior | None = field(repr=False)
-    _noisy: NDArray[np.bool_] = field(repr=False)
+    _noisy: NDArray[np.int64] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
 
     @property
     def harm(self) -> float:
-        """Expected error after over before; above 1 the re-calibration harms."""
+        """Error after over before; above 1 the re-calibration harms."""
         if self.expected_error_before == 0:
             return 1.0 if self.expected_error_after == 0 else float("inf")
         return self.expected_error_after / self.expected_error_before
 
-    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Intervals for the true means that hold `level` of them, averaged over dimensions.
+    @property
+    def standard_error(self) -> Floats | None:
+        """Standard errors of `enhanced_mean` where it is the calibrated mean itself; None if it is nowhere.
 
-        Credible ones where the method is Bayesian. The other methods have none of their own: theirs are the
-        normal intervals of the calibrated estimate before re-calibration, cut to the domain.
+        A re-calibrated mean is biased, by an amount that nobody knows: it has an interval and no standard error (NaN).
+        """
+        x, s = self._calibrated
+        if self.used == "none":
+            return self.estimated_error
+        own = np.where(self.enhanced_mean == x, s, np.nan)
+        return None if np.isnan(own).all() or self.used not in ("none", "clip") else own
+
+    def interval(self, level: float = 0.95, kind: str = "honest") -> tuple[Floats, Floats]:
+        """Intervals for the true means; the estimate always lies inside.
+
+        Parameters
+        ----------
+        level
+            The probability of covering.
+        kind
+            `honest` covers in each dimension, whatever the truth is: the interval before re-calibration, cut to the
+            domain. This is the one to print. `average` covers on average over the dimensions, whatever the truths
+            are, and is shorter (robust empirical Bayes). `credible` is the posterior's (the exchangeable one, also
+            where a structure is declared), honest only as far as the fitted prior is.
+
+        Returns
+        -------
+        tuple of arrays
+            Lower and upper ends, one of each for a dimension.
+
+        Raises
+        ------
+        InvalidInput
+            For a level outside (0, 1) or a kind that is not known.
+
+        Examples
+        --------
+        >>> from hdr4me.recalibration import recalibrate
+        >>> low, high = recalibrate([0.95, -0.2], 0.05).interval(0.95)
+        >>> low.round(3), high.round(3)
+        (array([ 0.852, -0.298]), array([ 1.   , -0.102]))
         """
         check_probability("level", level)
+        check_kind(kind)
         x, s = self._calibrated
-        half = float(ndtri(0.5 * (1 + level))) * s
-        low, high = (np.clip(end, *self._domain) for end in (x - half, x + half))
+        lower, upper = x.copy(), x.copy()
         noisy = self._noisy
-        if self._posterior is not None and self.used == "bayes":
-            low[noisy], high[noisy] = self._posterior.interval(level)
-        low[~noisy], high[~noisy] = x[~noisy], x[~noisy]
-        return low, high
+        if noisy.size:
+            given = (x[noisy], s[noisy], *self._domain, level)
+            estimate = self.enhanced_mean[noisy]
+            if kind == "average":
+                found = average_interval(*given, estimate)
+            elif kind == "credible" and self._posterior is not None:
+                found = credible_interval(self._posterior, level)
+            else:
+                found = honest_interval(*given)
+            lower[noisy], upper[noisy] = holding(estimate, *found)
+        return lower, upper

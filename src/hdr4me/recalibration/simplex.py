@@ -1,45 +1,14 @@
-"""Frequencies of one categorical dimension: never negative, and their sum is one."""
+"""The simplex: projections of frequencies on the distributions."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.framework.supremum import tolerance_for
-from hdr4me.recalibration.advice import TOLERANCE
-from hdr4me.recalibration.bayes import fit_posterior
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.core import OPTIONS, recalibrate
-from hdr4me.recalibration.inputs import check_inputs, check_method, check_probability
-from hdr4me.recalibration.result import Recalibration
+from hdr4me.recalibration.inputs import check_probability
 
-__all__ = [
-    "FREQUENCY_METHODS",
-    "FREQUENCY_OPTIONS",
-    "Distribution",
-    "base_cut",
-    "norm_sub",
-    "recalibrate_frequencies",
-]
-
-FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
-FREQUENCY_OPTIONS |= {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")}
-FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
-"""Every method that `recalibrate_frequencies` takes."""
-
-_BAYES_FROM = 8
-# Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
-_ODDS = {"null": 0.0, "centred": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
-
-
-class Distribution(NamedTuple):
-    """Enhanced frequencies and what was done."""
-
-    frequencies: Floats
-    used: str
-    advice: str
+__all__ = ["base_cut", "norm_sub"]
 
 
 def norm_sub(frequencies: Floats, variances: Floats | float = 1.0) -> Floats:
@@ -81,61 +50,3 @@ def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0
         return out
     out[keep] = norm_sub(frequencies[keep])
     return out
-
-
-def recalibrate_frequencies(
-    frequencies: ArrayLike, standard_errors: ArrayLike, method: str = "auto", **options: Any
-) -> Distribution:
-    """Enhanced frequencies of one dimension, on the simplex.
-
-    `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` takes each entry's posterior mean on
-    [0, 1] (spike at zero) and projects in the metric of the posterior variances, which is conditioning on the
-    sum being one. Any other method of `recalibrate` is applied to the entries on [0, 1], then projected. `auto` is
-    `bayes` from eight categories on, else `norm_sub`.
-
-    >>> recalibrate_frequencies([0.62, 0.43, -0.05], [0.05, 0.05, 0.05]).frequencies.round(3)
-    array([0.595, 0.405, 0.   ])
-    """
-    check_method(method, options, FREQUENCY_OPTIONS)
-    given = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
-    f, s = given.means, given.standard_errors
-    used = method if method != "auto" else "bayes" if f.size >= _BAYES_FROM else "norm_sub"
-    harm = ""
-    if used == "base_cut":
-        answer = base_cut(f, s, **options)
-    elif used == "norm_sub":
-        answer = norm_sub(f)
-    elif used == "bayes" and given.noisy.any():
-        answer = _bayes(f, s, given.noisy)
-    else:
-        entries = recalibrate(f, s, used, domain=(0.0, 1.0), **options)
-        answer = norm_sub(entries.enhanced_mean)
-        harm = _harm(entries, answer, given.noisy)
-    moved = float(np.mean((answer - f) ** 2))
-    line = (
-        f"{used}{harm}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was {f.sum():.4g}; "
-        f"mean square of the change {moved:.3g}, of the noise {float(np.mean(s**2)):.3g}."
-    )
-    return Distribution(answer, used, line)
-
-
-def _harm(entries: Recalibration, answer: Floats, noisy: NDArray[np.bool_]) -> str:
-    """Words for harm, where the posterior expects more error than the noise's and than the bare projection's."""
-    # Clipping and projecting are both projections on sets that hold the truth.
-    if entries.used == "clip" or entries._posterior is None:
-        return ""
-    summary = entries._posterior.summary()
-    after = float(np.mean(summary.expected_error(answer[noisy])))
-    bare = float(np.mean(summary.expected_error(norm_sub(entries.estimated_mean)[noisy])))
-    before = float(np.mean(entries.standard_error[noisy] ** 2))
-    if after <= TOLERANCE * max(before, bare):
-        return ""
-    return f" HARMS here, expected error {before:.3g} before and {after:.3g} after ({after / before:.1f} times worse)"
-
-
-def _bayes(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
-    summary = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, 0.0, odds=_ODDS).summary()
-    mean, variance = f.copy(), np.zeros(f.size)
-    mean[noisy] = summary.mean
-    variance[noisy] = np.maximum(summary.expected_error(summary.mean), 1e-12)
-    return norm_sub(mean, variance)

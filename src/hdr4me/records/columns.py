@@ -95,6 +95,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         column: Any = batch.column(j)
         if not isinstance(dimension, Numeric | Categorical):
             array = _placed(column, j, survey)
+            unknown.append(0)
+            states.append(None)
         elif isinstance(dimension, Categorical):
             array, lut, state = _indices(column, dimension)
             lut_start[j], lut_size[j] = n_lut, len(lut)

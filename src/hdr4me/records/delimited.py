@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -67,9 +67,9 @@ def _header_lines(text: Text) -> list[str]:
 
 
 def read_delimited(
-    text: Text, names: Sequence[str], delimiter: str | None = None
+    text: Text, names: Sequence[str], delimiter: str | None = None, *, filled: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of text columns called `names`; an empty field is null.
+    """Batches of text columns called `names`; an empty field is null, in the columns `filled` an empty text.
 
     Every column is read as text and understood as the client would, so that no value can stop the file. Bytes that
     are not text in the encoding are an error that names the row.
@@ -92,7 +92,7 @@ def read_delimited(
         with pv.open_csv(text.stream, read, parse, convert) as reader:
             for batch in reader:
                 if batch.num_rows:
-                    yield _as_text(batch, text.name, n)
+                    yield _as_text(batch, text.name, n, filled)
                     n += batch.num_rows
     except pa.ArrowException:  # Arrow quotes the line that it could not read: a record
         raise FormatError(f"{text.name} is not a whole CSV file: {_odd_line(text, mark, n)}") from None
@@ -109,12 +109,13 @@ def _no_column(name: str, missing: Sequence[str], n_fields: int, mark: str) -> s
     )
 
 
-def _as_text(batch: pa.RecordBatch, name: str, before: int) -> pa.RecordBatch:
+def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[str]) -> pa.RecordBatch:
     """The batch with its bytes known to be UTF-8."""
     columns: list[Any] = []
-    for column in batch.columns:
+    for field, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
-            columns.append(column.cast(pa.string()))
+            text: Any = column.cast(pa.string())
+            columns.append(text.fill_null("") if field in filled else text)
         except pa.ArrowInvalid:
             row = next(i for i, value in enumerate(column.to_pylist()) if value and not _is_utf8(value))
             raise wrong_encoding(name, f"row {before + row + 1:,}") from None

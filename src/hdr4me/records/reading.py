@@ -171,7 +171,8 @@ def _read_text(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
         if is_lines(text):
             yield from read_lines(text, survey.schema.dimensions)
         else:
-            yield from read_delimited(text, list(survey.schema.names), part.delimiter)
+            filled = [x.name for x in survey.schema if isinstance(x, Categorical) and "" in x.index]
+            yield from read_delimited(text, survey.schema.names, part.delimiter, filled=filled)
 
 
 def is_lines(text: Text) -> bool:

@@ -10,16 +10,28 @@ import pyarrow.compute as pc
 
 from hdr4me.survey.dimensions import as_number
 
-__all__ = ["as_text", "is_text", "texts_as_numbers"]
+__all__ = ["as_text", "is_missing", "is_text", "texts_as_numbers"]
 
 _KINDS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 """A number as both Arrow and Python write and read it."""
+_MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
+_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""The usual spellings of `_MISSING`, so that they are found without a loop."""
 
 
 def is_text(kind: Any) -> bool:
     """Strings, and bytes that may be text."""
     return any(getattr(pa.types, f"is_{name}")(kind) for name in _KINDS)
+
+
+def is_missing(text: str) -> bool:
+    """Whether a text in a numeric column says that there is no number, rather than something unknown.
+
+    >>> [is_missing(x) for x in ("", " ", "NA", "null", "12 min")]
+    [True, True, True, True, False]
+    """
+    return text.strip().lower() in _MISSING
 
 
 def as_text(column: Any) -> Any:
@@ -47,10 +59,12 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     ([12.0, 7.0, nan, 1000.0, 1.0, nan, nan], 1)
     """
     text = as_text(column)
-    try:
-        return text.cast(pa.float64()), 0
-    except pa.ArrowInvalid:  # some of it is no plain number
-        pass
+    for attempt in range(2):
+        try:
+            return text.cast(pa.float64()), 0
+        except pa.ArrowInvalid:  # some of it is no plain number: most often only marks of missing values
+            if attempt == 0:
+                text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)
     text = pc.utf8_trim_whitespace(text)
     plain = pc.match_substring_regex(text, _PLAIN)
     numbers = pc.if_else(plain, text, pa.scalar(None, pa.string())).cast(pa.float64())
@@ -59,13 +73,7 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     odd = pc.dictionary_encode(text.filter(pa.array(is_odd)))
     distinct = odd.dictionary.to_pylist()
     read = np.array([as_number(label) for label in distinct], np.float64)
-    says_none = np.array([bool(label) and label.lower() not in _NAN for label in distinct], bool) & np.isnan(
-        read
-    )
+    says_none = np.array([not is_missing(label) for label in distinct], bool) & np.isnan(read)
     codes = odd.indices.to_numpy(zero_copy_only=False)
     values[is_odd] = read[codes]
     return pa.array(values), int(says_none[codes].sum())
-
-
-_NAN = ("nan", "+nan", "-nan")
-"""Texts that say that there is no number: missing rather than unknown."""

@@ -97,7 +97,7 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
         for batch in batches_of(file, size):
             last = batch.metadata
             for data, rows, reasons in _batch_rows(file, batch, survey, block_rows):
-                crc = zlib.crc32(data.data, crc)
+                crc = zlib.crc32(data, crc)
                 if reasons is None:
                     yield Block(rows, range(first + 1, first + len(rows) + 1))
                 else:
@@ -111,7 +111,7 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
 
 def _batch_rows(
     file: Any, batch: Batch, survey: Survey, block_rows: int
-) -> Iterator[tuple[Bytes, Bytes, Bytes | None]]:
+) -> Iterator[tuple[Any, Bytes, Bytes | None]]:
     """A batch's bytes, copied from the file block by block, the reports in them, and reasons not to count them."""
     (bits, n_bits), n_missing = batch.validity, 0
     if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
@@ -131,8 +131,13 @@ def _batch_rows(
         raise ValueError("a batch has another number of nulls than it says")
 
 
-_Part = tuple[Bytes, Bytes, NDArray[np.bool_]]
-"""Bytes of the file, the rows in them, and which rows have the right length."""
+_Part = tuple[Any, Bytes, NDArray[np.bool_]]
+"""What the checksum covers, the rows, and which rows have the right length."""
+
+
+def checked(data: Bytes, offsets: NDArray[np.integer[Any]]) -> bytes:
+    """What the checksum covers of reports of different sizes: their bytes, and how long each is."""
+    return data.tobytes() + np.diff(offsets).astype("<i4").tobytes()
 
 
 def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
@@ -141,7 +146,7 @@ def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part
     if length < batch.n_rows * size:
         raise ValueError("a batch is shorter than its rows")
     data = _owned(file, values + start * size, n * size)
-    return data, data.reshape(n, size), np.ones(n, bool)
+    return data.data, data.reshape(n, size), np.ones(n, bool)
 
 
 def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
@@ -155,7 +160,7 @@ def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part
     if offsets[-1] - offsets[0] > n * survey.report_size:
         raise ValueError("a batch's rows are longer than any reports")
     data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return data, *from_wire(data, offsets - offsets[0], survey)
+    return checked(data, offsets), *from_wire(data, offsets - offsets[0], survey)
 
 
 def _owned(file: Any, offset: int, length: int) -> Bytes:
@@ -219,7 +224,8 @@ class ArrowSink:
         rows = np.ascontiguousarray(block)
         self._writer.write_batch(as_batch(rows, self._schema, self._survey))
         self._n += len(rows)
-        self._crc = zlib.crc32(to_wire(rows, self._survey)[0].data, self._crc)
+        covered: Any = rows.data if self._survey.fixed_size else checked(*to_wire(rows, self._survey))
+        self._crc = zlib.crc32(covered, self._crc)
 
     def close(self) -> None:
         """Append the batch without rows that says what came before."""

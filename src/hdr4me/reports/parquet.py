@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import FormatError
 from hdr4me.reports.arrow import Bytes, FilePath, as_batch, check_schema, plainly, schema_of, with_bad
 from hdr4me.reports.blocks import Block
+from hdr4me.reports.pages import MOST_PAGE, largest_page
 from hdr4me.reports.report import Reason
 from hdr4me.reports.wire import from_wire
 from hdr4me.survey import Survey
@@ -64,6 +65,15 @@ def _parquet_blocks(
                 f"that is more than {MOST_GROWTH} times its size; write it with less compression"
             )
         groups = _groups_in(metadata, size, part)
+        with Path(path).open("rb") as headers:
+            for index in groups:
+                if (
+                    rows[index]
+                    and largest_page(headers, metadata.row_group(index).column(0), size) > MOST_PAGE
+                ):
+                    raise FormatError(
+                        f"{path} has a page of more than {MOST_PAGE >> 20} MiB: write it with smaller pages"
+                    )
         first = sum(rows[: groups[0]]) if groups else 0
         promised, found = sum(rows[index] for index in groups), 0
         for batch in file.iter_batches(batch_size=block_rows, row_groups=groups):

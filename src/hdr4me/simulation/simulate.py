@@ -71,9 +71,8 @@ def simulate(
     (True, [100000.0, 100000.0])
     """
     if not isinstance(mechanism, Mechanism):
-        raise InvalidInput(
-            f"mechanism = {mechanism!r} is not allowed: a continuous mechanism, such as "
-            "hd.mechanism('piecewise', epsilon=1.0)"
+        raise InvalidInput.of(
+            "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"
         )
     data, checked_seed = _checked(mechanism, values), _seed(seed)
     if not 1 <= n_sampled <= data.shape[1]:
@@ -98,5 +97,5 @@ def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any
 
 def _seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InvalidInput(f"seed = {seed!r} must be a whole number from 0 to 2**63 - 1")
+        raise InvalidInput.of("seed", seed, "a whole number from 0 to 2**63 - 1")
     return int(seed)

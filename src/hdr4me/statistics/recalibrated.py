@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.recalibration.core import OPTIONS, recalibrate
-from hdr4me.recalibration.expected import unmoved
+from hdr4me.recalibration.core import recalibrate
+from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.recalibration.simplex import FREQUENCY_OPTIONS, recalibrate_frequencies
+from hdr4me.recalibration.intervals import check_kind, holding
+from hdr4me.recalibration.methods import OPTIONS
+from hdr4me.statistics.structure import structure_of
 
 if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer
@@ -19,52 +22,76 @@ if TYPE_CHECKING:
 __all__ = ["recalibrated"]
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that were re-calibrated together: new values on the scale of the method, errors, advice, intervals."""
+
+    rows: Rows
+    scaled: Floats
+    error: Floats
+    advice: str
+    interval: Callable[[float, str], tuple[Floats, Floats]] | None
+    """Of kinds other than honest, on the scale of the method; None if all kinds are the honest one."""
 
 
 def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer:
-    """Everything an answer holds, re-calibrated; `standard_error` is the method's own, or NaN where it has none.
+    """Everything an answer holds, re-calibrated.
 
     Means share one fit on [−1, 1]. Frequencies are encoded entries: the same method on [0, 1], then the simplex.
     `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Rows without a
-    standard error, and rows of other statistics, stay as they are.
+    standard error, and rows of other statistics, stay as they are. What was moved has no standard error (NaN): its
+    bias is not known.
+
+    Parameters
+    ----------
+    answer
+        As it was estimated.
+    method
+        One of `hdr4me.recalibration.METHODS` or `FREQUENCY_METHODS`.
+    **options
+        Those of `hdr4me.recalibrate`. Here `order` is a list of names along a curve, or several such lists; `groups`
+        is lists of names that belong together. Without them, what the schema declares as `curve` and `group` counts.
+
+    Raises
+    ------
+    InvalidInput
+        For a name that is no number, or an option that the method does not take.
     """
-    check_method(method, options, OPTIONS | FREQUENCY_OPTIONS)
+    check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
+    parts = [
+        part for part in (_means(answer, method, options), *_frequencies(answer, method, options)) if part
+    ]
+    low, high = _bounds(answer)
+    shares = np.array([name != "mean" for name in answer.statistics], bool)
+
+    def in_units(found: Floats, rows: Rows) -> Floats:
+        own = low[rows] + (found + 1) / 2 * (high[rows] - low[rows])
+        return np.asarray(np.where(shares[rows], found, own))
+
     value, error = answer.value.copy(), answer.standard_error.copy()
     scaled, scaled_error = answer.scaled_value.copy(), answer.scaled_error.copy()
-    advice: list[str] = []
-    finders: list[tuple[NDArray[np.int64], Any]] = []
-    known = np.isfinite(answer.scaled_error)
-    means = np.flatnonzero(known & np.array([name == "mean" for name in answer.statistics], bool))
-    if means.size and method in OPTIONS and method != "none":
-        found = recalibrate(scaled[means], scaled_error[means], method, **options)
-        moved = ~unmoved(found.used, found.estimated_mean, found.enhanced_mean)
-        rows = means[moved]
-        scaled[rows], scaled_error[rows] = found.enhanced_mean[moved], found.posterior_sd[moved]
-        low, high = _bounds(answer, rows)
-        value[rows] = low + (scaled[rows] + 1) / 2 * (high - low)
-        error[rows] = scaled_error[rows] / 2 * (high - low)
-        advice.append(found.advice)
-        finders.append((rows, _of_means(found, moved, low, high)))
-    if method != "none":
-        for name in dict.fromkeys(answer.dimensions):
-            rows = np.flatnonzero(
-                [
-                    s == "frequency" and d == name
-                    for s, d in zip(answer.statistics, answer.dimensions, strict=True)
-                ]
-            )
-            if not rows.size or not known[rows].all():
-                continue
-            distribution = recalibrate_frequencies(scaled[rows], scaled_error[rows], method, **options)
-            value[rows] = scaled[rows] = distribution.frequencies
-            advice.append(f"{name}: {distribution.advice}")
-            finders.append((rows, _inside(answer, rows, distribution.frequencies)))
+    for part in parts:
+        rows = part.rows
+        scaled[rows], scaled_error[rows] = part.scaled, part.error
+        moved = scaled[rows] != answer.scaled_value[rows]
+        value[rows] = np.where(moved, in_units(scaled[rows], rows), value[rows])
+        error[rows] = np.where(np.isnan(part.error), np.nan, error[rows])
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
-        low, high = answer.interval(level)
-        for rows, find in finders:
-            low[rows], high[rows] = find(level, kind)
-        return low, high
+        check_kind(kind)
+        lower, upper = answer.interval(level)
+        for part in parts:
+            rows = part.rows
+            if kind == "honest" or part.interval is None:
+                ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
+                lower[rows], upper[rows] = holding(value[rows], *ends)
+            else:
+                found = part.interval(level, kind)
+                lower[rows], upper[rows] = (in_units(end, rows) for end in found)
+        return lower, upper
 
     return replace(
         answer,
@@ -73,33 +100,50 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         scaled_value=scaled,
         scaled_error=scaled_error,
         method=method,
-        advice=tuple(advice),
+        advice=tuple(part.advice for part in parts),
         intervals=intervals,
     )
 
 
-def _bounds(answer: Answer, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    names = [answer.dimensions[i] for i in rows.tolist()]
-    pairs = np.array([answer.survey.schema[name].bounds for name in names]).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
+def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None:
+    known = np.isfinite(answer.scaled_error) & ~answer.unsure
+    rows = np.flatnonzero(known & np.array([name == "mean" for name in answer.statistics], bool))
+    if not rows.size or method not in OPTIONS or method == "none":
+        return None
+    if "order" in OPTIONS[method]:
+        names = [answer.dimensions[i] for i in rows.tolist()]
+        options = structure_of(answer.survey.schema, names, **options)
+    found = recalibrate(answer.scaled_value[rows], answer.scaled_error[rows], method, **options)
+    error = found.standard_error
+    missing = np.full(rows.size, np.nan)
+    return _Part(rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval)
 
 
-def _of_means(found: Any, moved: NDArray[np.bool_], low: Floats, high: Floats) -> Any:
-    def find(level: float, kind: str) -> tuple[Floats, Floats]:
-        ends = found.interval(level)
-        first, second = (low + (end[moved] + 1) / 2 * (high - low) for end in ends)
-        return first, second
+def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_Part]:
+    if method == "none":
+        return []
+    rest = {name: value for name, value in options.items() if name not in ("order", "groups")}
+    by_name: dict[str, list[int]] = {}
+    for i, (statistic, name) in enumerate(zip(answer.statistics, answer.dimensions, strict=True)):
+        if statistic == "frequency":
+            by_name.setdefault(name, []).append(i)
+    parts = []
+    for name, places in by_name.items():
+        rows = np.array(places)
+        before, error = answer.scaled_value[rows], answer.scaled_error[rows]
+        if np.isfinite(error).all():
+            found = recalibrate_frequencies(before, error, method, **rest)
+            after = np.where(found.frequencies == before, error, np.nan)
+            parts.append(_Part(rows, found.frequencies, after, f"{name}: {found.advice}", None))
+    return parts
 
-    return find
 
-
-def _inside(answer: Answer, rows: NDArray[np.int64], frequencies: Floats) -> Any:
-    """The interval before, cut to [0, 1], with the frequency inside."""
-
-    def find(level: float, kind: str) -> tuple[Floats, Floats]:
-        low, high = (end[rows] for end in answer.interval(level))
-        return np.minimum(np.clip(low, 0.0, 1.0), frequencies), np.maximum(
-            np.clip(high, 0.0, 1.0), frequencies
-        )
-
-    return find
+def _bounds(answer: Answer) -> tuple[Floats, Floats]:
+    """The range of each row: the dimension's own for numbers, [0, 1] for shares."""
+    schema = answer.survey.schema
+    pairs = [
+        schema[name].bounds if statistic == "mean" else (0.0, 1.0)
+        for name, statistic in zip(answer.dimensions, answer.statistics, strict=True)
+    ]
+    low, high = np.array(pairs).reshape(-1, 2).T
+    return low, high

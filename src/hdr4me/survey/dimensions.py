@@ -101,6 +101,10 @@ class Numeric(Dimension):
     optional
         Whether "no value" is an answer of its own: then the share of users who have a value and the mean among those
         are both estimated, from one report, and `default` is not used.
+    curve
+        The name of a curve of which this dimension is a point, in the schema's order: hours of a day, ages.
+    group
+        The name of a group that this dimension belongs to. Re-calibration makes use of either, and nothing else does.
 
     Examples
     --------
@@ -118,9 +122,14 @@ class Numeric(Dimension):
     high: float
     default: float = None  # type: ignore[assignment]  # None: the middle, filled in below
     optional: bool = False
+    curve: str | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        for field, value in (("curve", self.curve), ("group", self.group)):
+            if value is not None and (not isinstance(value, str) or not value or not _is_unicode(value)):
+                raise InvalidInput(f"dimension {self.name!r}: {field} = {value!r} must be a name")
         low, high = _finite(self.name, "low", self.low), _finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
             raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
@@ -134,8 +143,8 @@ class Numeric(Dimension):
             raise InvalidInput(f"dimension {self.name!r}: default = {default} is outside [{low}, {high}]")
         if not isinstance(self.optional, bool):
             raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
-        for field, value in (("low", low), ("high", high), ("default", default)):
-            object.__setattr__(self, field, value + 0.0)  # −0.0 and 0.0 have one spelling
+        for end, number in (("low", low), ("high", high), ("default", default)):
+            object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 have one spelling
 
     @property
     def reads(self) -> str:
@@ -162,13 +171,13 @@ class Numeric(Dimension):
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"low": self.low, "high": self.high, "default": self.default}
-        return {"name": self.name, "type": self.kind, **fields} | (
-            {"optional": True} if self.optional else {}
-        )
+        declared = {"optional": self.optional or None, "curve": self.curve, "group": self.group}
+        fields |= {name: value for name, value in declared.items() if value is not None}
+        return {"name": self.name, "type": self.kind, **fields}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Numeric:
-        _check_fields(fields, {"name", "low", "high"}, {"default", "optional"})
+        _check_fields(fields, {"name", "low", "high"}, {"default", "optional", "curve", "group"})
         return cls(**fields)
 
 

@@ -34,6 +34,8 @@ class Question:
 
 def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
     """Every dimension in one question, in the schema's order, with a channel that takes it; or InvalidInput."""
+    if not all(question.dimensions for question in questions):
+        raise InvalidInput("a question has no dimension: it needs at least one")
     asked = [j for question in questions for j in question.dimensions]
     if not all(type(j) is int and 0 <= j < len(schema) for j in asked):
         raise InvalidInput("a question names a dimension that the schema does not have")

@@ -164,7 +164,10 @@ class Tally:
         total = Tally(self.survey)
         np.add(self.counts, other.counts, out=total.counts)
         total.n_reports = self.n_reports + other.n_reports
-        total._rejected = self._rejected + other._rejected
+        both = self._rejected + other._rejected
+        # Unlike reports, rejected ones have no upper limit: anybody can send them. At the largest number that a file
+        # can hold the count stays where it is, in any order of adding, and the tally can still be saved.
+        total._rejected = Counter({reason: min(number, _LARGEST) for reason, number in both.items()})
         return total
 
     def __radd__(self, other: object) -> Tally:

@@ -1,6 +1,6 @@
-"""Blocks of records to report bytes, given the words to draw from: two loops around the same stages.
+"""From a block of records to report bytes: `column_block` for one code per slot, `wide_block` for several.
 
-Every block takes its randomness as arrays, so a test can hold it to the plain specification word for word.
+Both are given their random words as arrays, so that a test can compare each report with the plain specification.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from hdr4me.kernels.machine.jit import kernel
 __all__ = ["GROUP", "column_block", "wide_block"]
 
 GROUP = 1024
-"""Values carried through the stages together: their scratch stays in the first-level cache."""
+"""Values that pass through the stages together: their buffers fit into the first-level cache."""
 
 
 @kernel()
 def _draw(spare, d):  # type: ignore[no-untyped-def]
-    """Integers below d from spare words."""
+    """Uniform integers below d, made from the random words `spare`."""
     drawn = np.empty(spare.size, np.uint16)
     return drawn[: below(spare, d, drawn)]
 
 
 @kernel()
 def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: ignore[no-untyped-def]
-    """Sample the dimensions of records [start, stop) and ask for their values.
+    """Sample the dimensions of records [start, stop) into `dims` and prefetch their values.
 
-    Returns the first record not done, earlier than stop if the integers drawn ran out, and the cursor after them.
+    Returns the first record that was not sampled (`stop`, or an earlier one if the integers in `drawn` ran out) and the
+    index of the first unused integer.
     """
     rows = max(1, TOGETHER // m)
     address, stride, step = columns.address, columns.stride, columns.step
@@ -46,9 +47,10 @@ def _sample(columns, d, m, drawn, cursor, scratch, dims, start, stop):  # type: 
 
 @kernel()
 def column_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
-    """Reports of one code per slot for records [start, stop): sample, read, and take the stages group by group.
+    """Write the reports of records [start, stop), one code per slot: sample dimensions, read values, draw codes.
 
-    `spare` holds the words that sampling draws from; returns the first record not done when they run out.
+    `halves` and `words` hold the random words for rounding and for the codes, `spare` those for sampling. Returns the
+    first record that was not written: `stop`, or an earlier one if the words in `spare` ran out.
     """
     d, m = plan.entries.size, plan.n_sampled
     rows = max(1, GROUP // m)
@@ -70,10 +72,11 @@ def column_block(columns, plan, start, stop, halves, words, spare, scratch, out)
 
 @kernel()
 def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out):  # type: ignore[no-untyped-def]
-    """Reports with several codes per slot: an "entries" dimension sends one code for each of its categories.
+    """Write the reports of records [start, stop) with several codes per slot.
 
-    Such a dimension has two rows, absent and present; entry e is present when the category is e. Returns the first
-    record not done when words run out.
+    An "entries" dimension sends one code for each of its categories. Such a dimension has two rows of alias entries,
+    one for an absent and one for a present entry; entry e is present where the record's category is e. Returns the
+    first record that was not written: `stop`, or an earlier one if random words ran out.
     """
     d, m, width = plan.entries.size, plan.n_sampled, plan.width
     rows, size = max(1, GROUP // (m * width)), m * (2 + width)
@@ -83,7 +86,8 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
     for first in range(start, stop, rows):
         wanted = min(first + rows, stop)
         last, cursor = _sample(columns, d, m, drawn, cursor, scratch, dims, first, wanted)
-        # As many as there are words for if all were the widest: which dimensions a record sampled must not matter.
+        # Go on only while the words would suffice for records of the widest dimensions: where a block ends must not
+        # depend on which dimensions its records sampled.
         last = min(last, first + (words.size - used) // (m * width))
         positions(columns, plan, dims, first, last, values, cells)
         a, b = (first - start) * m, (last - start) * m
@@ -96,7 +100,7 @@ def wide_block(columns, plan, start, stop, halves, words, spare, scratch, out): 
 
 @kernel()
 def _widen(plan, dims, cells, halves, words, used, out):  # type: ignore[no-untyped-def]
-    """Slots of several codes from positions; the number of words used so far."""
+    """Write slots of several codes from positions; returns the number of words used so far."""
     ranges, entries, entry_row, table = plan.ranges, plan.entries, plan.entry_row, plan.table
     mask, bits = np.uint32((1 << plan.bits) - 1), np.uint32(plan.bits)
     at = np.uint64(0)

@@ -1,6 +1,7 @@
-"""Report bytes to counts: every byte checked, every valid report added, threads merged exactly.
+"""From report bytes to counts: every byte is checked, every valid report is added, threads are merged exactly.
 
-Groups of good reports are checked and counted sixteen slots at a time, a group with a bad one report by report.
+Reports are checked and counted in groups, sixteen slots at a time; a group with an invalid report is gone through
+report by report.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
 """Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
 
 _FULL = (1 << 16) - WIDTH
-"""Reports that counters of 16 bits can take: a good one adds 1 to each at most. Whole vectors of them."""
+"""How many reports 16-bit counters can count: a valid report adds at most 1 to a counter. A multiple of WIDTH."""
 
 _GROUP = 1024
-"""Slots located and then counted together."""
+"""About how many slots are located and then counted together."""
 
 
 @kernel()
@@ -66,10 +67,10 @@ def _count_carefully(reports, n_sampled, slot_size, entries, cells, offsets, cou
 
 @kernel()
 def _count_quickly(reports, n_sampled, stride, entries, cells, inner, at, small, status):  # type: ignore[no-untyped-def]
-    """Count reports of one code per slot, at dimension * stride + code, in groups; a bad group report by report.
+    """Count reports of one code per slot in groups, in the counters `small` at dimension * stride + code.
 
-    Counting is in 16 bits, which fit the nearest caches better. A code may be beyond its dimension's cells as long as
-    it is below the stride: `_move` finds those.
+    The counters have 16 bits, so that more of them fit into the first caches. A group with an invalid report is counted
+    report by report. A code may be too large for its dimension as long as it is below the stride: `_move` finds it.
     """
     rows = at.size // n_sampled
     for first in range(0, reports.shape[0], rows):
@@ -87,7 +88,7 @@ def _count_quickly(reports, n_sampled, stride, entries, cells, inner, at, small,
 
 @kernel()
 def _move(small, stride, cells, offsets, counts):  # type: ignore[no-untyped-def]
-    """Move what was counted to the counts; if a code was beyond its dimension's own cells, False and nothing moved."""
+    """Add the counters `small` to `counts` and return True; False, and nothing added, if a code is out of range."""
     for j in range(cells.size):
         for c in range(cells[j], stride):
             if small[j * stride + c]:
@@ -125,14 +126,16 @@ def count_reports(
     status = np.zeros(n, np.uint8)
     reports = np.ascontiguousarray(reports)
     stride = int(cells.max())
-    unit = WIDTH // gcd(n_sampled, WIDTH)  # reports of a whole number of vectors
-    beyond = -(-BEYOND // reports.shape[1])  # the last ones, whose slots cannot be read sixteen at a time
+    unit = WIDTH // gcd(n_sampled, WIDTH)  # so many reports fill a whole number of vectors
+    beyond = -(
+        -BEYOND // reports.shape[1]
+    )  # so many reports at the end cannot be read sixteen slots at a time
 
     def work(first: int, last: int, into: NDArray[np.int64]) -> None:
         part, marks = reports[first:last], status[first:last]
         quick = max(0, len(part) - beyond) // unit * unit if slot_size == 3 else 0
         if 8 * quick * n_sampled < d * stride:
-            quick = 0  # clearing and moving the small counters would not pay
+            quick = 0  # clearing and moving the small counters would cost more than they save
         group = max(_GROUP // (unit * n_sampled), 1) * unit * n_sampled if quick else 0
         inner, at = within(group, n_sampled), np.empty(group, np.uint32)
         small = np.zeros(d * stride if quick else 0, np.uint16)

@@ -1,7 +1,11 @@
-"""A matrix of numbers to reports, every dimension sent: two passes over a group of values in the nearest cache.
+"""From a matrix of numbers to reports, for surveys in which every user sends every dimension.
 
-First, sixteen values at once: clamp them to positions, add sixteen 16-bit words, note which alias entries the low bits
-of sixteen 32-bit words point to; the arithmetic of `positions` and `point` in one. Second: `finish`.
+The values pass in groups that fit into the first-level cache, and each group is passed over twice:
+
+1. Sixteen values at a time: each value becomes a position (clamped to its dimension's range), a 16-bit random word is
+   added to round the position to a row, and the low bits of a 32-bit random word choose the alias entry in that row.
+   This is the arithmetic of `positions.positions` and `stages.point` in one loop.
+2. `stages.finish_many` turns alias entries into the bytes of the report.
 """
 
 from __future__ import annotations
@@ -21,16 +25,16 @@ from hdr4me.kernels.machine.vectors import HALVES, I32, I64, WIDTH, WORDS, Emitt
 __all__ = ["GROUP", "WIDTH", "encode_rows"]
 
 GROUP = 256
-"""Values that go from one pass to the next together; many more would bunch the requests to memory."""
+"""Values in a group. With larger groups the prefetches of one pass would come all at once."""
 
 _AHEAD = 512
-"""How many values ahead memory is asked for: while the cipher has its turns it would be idle."""
+"""How many values ahead memory is prefetched; while the cipher fills the random words, memory would be idle."""
 
 _DOUBLES, _SINGLES = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
 
 
 def _position(b: Any, value: Any, low: Any, scale: Any, bottom: Any, top: Any, default: Any) -> Any:
-    """Eight positions, half a unit added to bottom, top and default beforehand so that truncation rounds."""
+    """Emit eight positions. Bottom, top and default already contain half a unit, so that truncation rounds."""
     x = b.fmul(b.fsub(value, low), scale, flags=("contract",))
     x = b.fadd(x, bottom, flags=("contract",))
     x = b.select(b.fcmp_ordered(">", x, bottom), x, bottom)
@@ -40,7 +44,10 @@ def _position(b: Any, value: Any, low: Any, scale: Any, bottom: Any, top: Any, d
 
 
 def _pointer(single: bool, alike: bool) -> Any:
-    """The first pass, of doubles or singles. Ranges differ, or are alike and stay in registers."""
+    """The intrinsic of the first pass, for values in double or single precision.
+
+    With `alike` all dimensions have the same range, and its five numbers are loaded once and kept in registers.
+    """
     item = 4 if single else 8
 
     def point(
@@ -91,12 +98,14 @@ _point_alike_doubles, _point_alike_singles = (
 
 @kernel()
 def encode_rows(values, ranges, dims, words, halves, table, bits, out):  # type: ignore[no-untyped-def]
-    """Reports `out` (flat bytes) of a C-ordered matrix [n, d], d >= WIDTH, from n·d words of each size.
+    """Write the reports of a C-ordered matrix `values` [n, d], d >= WIDTH, to the flat bytes `out`.
 
-    `ranges` is [5, d + GROUP + WIDTH]: low, scale, bottom, top, default, the last three with half a unit added, of the
-    dimensions `dims`, all of them and then from the first again. Where all columns have the same five numbers
-    `ranges` is only [5, WIDTH]. The last sixteen values may overlap those before: drawn from the same words, they
-    give the same codes again.
+    `words` and `halves` hold n·d random words of 32 and of 16 bits. `dims` lists the dimensions 0 … d - 1 and then
+    starts again from 0, GROUP + WIDTH entries beyond d, so that a group may run past the end of a row. `ranges` [5, d
+    + GROUP + WIDTH] holds low, scale, bottom, top and default of the dimensions in the order of `dims`, the last three
+    with half a unit added; where all dimensions have the same five numbers it is [5, WIDTH]. The last vector of
+    sixteen values may overlap the vector before it: the overlapping values are computed twice from the same words,
+    with the same result.
     """
     n, d = values.shape
     total = n * d
@@ -105,7 +114,8 @@ def encode_rows(values, ranges, dims, words, halves, table, bits, out):  # type:
     item = values.itemsize
     start = 0
     while start < total:
-        size = GROUP if total - start >= GROUP + WIDTH else total - start  # never fewer than sixteen left
+        # The last group takes up to WIDTH values more than GROUP, so that no group is shorter than one vector.
+        size = GROUP if total - start >= GROUP + WIDTH else total - start
         column = start % d
         number, shift = np.uint64(size), np.uint64(bits)
         at_words, at_out = np.uint64(words.ctypes.data + 4 * start), np.uint64(out.ctypes.data + 3 * start)
@@ -132,4 +142,4 @@ def encode_rows(values, ranges, dims, words, halves, table, bits, out):  # type:
         at_dims, at_table = np.uint64(dims.ctypes.data + 2 * column), np.uint64(table.ctypes.data)
         finish_many(number, at_cells, at_dims, at_words, at_table, shift, at_out)
         start += size
-    cells[0] = 0  # used to the end: only its address is, in between
+    cells[0] = 0  # keeps the array alive until here: the loop above uses only its address

@@ -1,4 +1,4 @@
-"""Sixteen slots of three bytes at once: where each is counted, and whether all of them are good."""
+"""Slots of three bytes, sixteen at a time: the index of each slot's counter, and whether all slots are valid."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from hdr4me.kernels.machine.vectors import BYTES, I32, I64, WIDTH, WORDS, Emitte
 __all__ = ["BEYOND", "locate", "within"]
 
 BEYOND = WIDTH
-"""Bytes read, and not used, after the slots."""
+"""How many bytes after the last slot are read without being used."""
 
 _ALL = 0xFFFFFFFF
 
 
 def within(n_slots: int, n_sampled: int) -> NDArray[np.uint32]:
-    """For each slot, all bits set where a report begins and none where dimensions must have increased."""
+    """A mask for each slot: all bits set for the first slot of a report, no bit for the others.
+
+    Only the others are compared with the slot before: within a report dimensions must increase.
+    """
     pattern = np.zeros(n_slots, np.uint32)
     pattern[::n_sampled] = _ALL
     return pattern
 
 
 def _walk(typingctx: Any, slots: Any, n: Any, d: Any, stride: Any, inner: Any, at: Any) -> Any:
-    """Emit the loop over n slots, a multiple of sixteen; 1 if all are good, else 0.
+    """Emit the loop over n slots, a multiple of sixteen; its value is 1 if all slots are valid, else 0.
 
-    A difference of two numbers below 2^31 has its sign set just when the first is the smaller: all tests of all slots
-    are gathered in the signs of one vector.
+    The difference of two numbers below 2^31 has its sign bit set exactly if the first number is the smaller. Each test
+    is such a difference, and one vector holds the bitwise "and" of all of them: its sign bits are all set at the end
+    exactly if every test of every slot was passed.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -76,10 +80,10 @@ _locate: Any = intrinsic(_walk)
 
 @njit(inline="always")
 def locate(reports, n_slots, d, stride, inner, at):  # type: ignore[no-untyped-def]
-    """Where the slots are counted, dimension * stride + code, at `at`; whether all are good.
+    """Write the counter's index of each slot, dimension * stride + code, to `at`; returns whether all slots are valid.
 
-    Good are dimensions below d that increase within a report, with codes below the stride. n_slots is a multiple of
-    sixteen, and BEYOND bytes after them must be readable.
+    A slot is valid if its dimension is below d and above that of the slot before in the same report, and its code is
+    below `stride`. n_slots is a multiple of sixteen, and BEYOND bytes after the last slot must be readable.
     """
     slots, pattern, places = reports.ctypes.data, inner.ctypes.data, at.ctypes.data
     found = _locate(

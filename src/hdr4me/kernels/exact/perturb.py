@@ -29,12 +29,12 @@ __all__ = ["Columns", "Plan", "in_threads", "matrix_layout", "perturb", "perturb
 class Plan(NamedTuple):
     """A survey as arrays; per-dimension arrays have length d.
 
-    All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to
-    [bottom, top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position
-    bottom + c * 2^16. The default is a position. These five are the columns of `ranges`; `alike` says that all
-    dimensions are numbers of one range. For "entries" dimensions `entries` is the number of categories (0 for the
-    others), `entry_row` the row of an absent entry, the present one's follows; bottom is then only where categories
-    are counted from.
+    All alias rows are stacked in `table`. A number's position is (value - low) * scale + bottom, clamped to [bottom,
+    top]: bottom is the dimension's first row and top its last, times 2^16. A category c has position bottom + c *
+    2^16. The default is a position. These five are the columns of `ranges`; `alike` says that all dimensions are
+    numbers of one range. For "entries" dimensions `entries` is the number of categories (0 for the others) and
+    `entry_row` the row of an absent entry, which the row of a present entry follows; `bottom` then only says from
+    which row categories are counted.
     """
 
     n_sampled: int
@@ -53,12 +53,12 @@ class Plan(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where each dimension's data lies: element r of type DTYPES[dtype] at address + r * stride.
+    """Where each dimension's values lie in memory: element r has the type DTYPES[dtype] and the address + r * stride.
 
-    `valid` is the address of an Arrow validity bitmap, or 0. A categorical dimension has lut_size > 0: its value v
-    stands for category lut[lut_start + v]; outside 0..lut_size-1 it is unknown. `step` is the distance between
-    neighbouring columns in a matrix, of one type, without bitmaps; 0 for columns that lie anywhere. Whoever makes a
-    `Columns` keeps the memory it points to alive.
+    `valid` is the address of an Arrow validity bitmap, or 0 where there is none. A categorical dimension has lut_size >
+    0: its value v stands for category lut[lut_start + v], and a value outside 0..lut_size-1 is unknown. `step` is the
+    distance in bytes between neighbouring columns where all columns are parts of one matrix, of one type and without
+    bitmaps; it is 0 otherwise. The maker of a `Columns` must keep the memory alive that it points to.
     """
 
     address: NDArray[np.uint64]
@@ -75,15 +75,35 @@ class Columns(NamedTuple):
 def perturb(
     columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Reports uint8 [n, report_size] of n records, each of n_sampled dimensions sampled by the system's randomness."""
+    """Reports uint8 [n, report_size] of n records; the system's randomness samples n_sampled dimensions of each.
+
+    Parameters
+    ----------
+    columns
+        Where the values lie.
+    plan
+        The survey as arrays.
+    n
+        How many records there are.
+    threads
+        How many threads share the records, each with its own keystream.
+    out
+        Where the reports are written; a new array unless given.
+
+    Returns
+    -------
+    array uint8 [n, report_size]
+    """
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     m, d = plan.n_sampled, plan.entries.size
     codes = float(np.maximum(plan.entries, 1).mean()) if plan.width > 1 else 1.0
     sampling = words_needed(d, m, 1024) / 1024 if m < d else 0
     rows = max(1, min(int(BLOCK / (m * (2 + 4 * codes) + 4 * sampling)), n))
-    # Wide reports vary in length, and so does what sampling needs. Room for the average block and for the widest
-    # record; what is left undone, seldom all, starts the next block.
+    # The number of words that a block needs is random, because sampling rejects some words and because wide reports
+    # use different numbers of words. The buffers hold the average of a block and, beyond that, one record of the
+    # widest kind. A block whose words run out stops early, and the next block starts with the first record that is not
+    # written.
     n_spare = words_needed(d, m, rows) if m < d else 0
     n_words = int(rows * m * codes) + (m * plan.width if plan.width > 1 else 0)
     block = wide_block if plan.width > 1 else column_block
@@ -105,7 +125,23 @@ def perturb(
 def perturb_matrix(
     values: NDArray[np.floating], plan: Plan, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """As `perturb` for a C-ordered float matrix [n, d], d >= 16, when every dimension is numeric and reported."""
+    """The same as `perturb` for a C-ordered float matrix [n, d], d >= 16, where every dimension is numeric and sent.
+
+    Parameters
+    ----------
+    values
+        The matrix, in single or double precision.
+    plan
+        The survey as arrays.
+    threads
+        How many threads share the records, each with its own keystream.
+    out
+        Where the reports are written; a new array unless given.
+
+    Returns
+    -------
+    array uint8 [n, report_size]
+    """
     n, d = values.shape
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
@@ -128,7 +164,7 @@ def perturb_matrix(
 
 
 def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
-    """Ranges and dimensions as `encode_rows` takes them."""
+    """`ranges` and `dims` in the layout that `encode_rows` expects."""
     d = plan.entries.size
     dims = np.arange(d + GROUP + WIDTH) % d
     ranges = plan.ranges[dims[:WIDTH] if plan.alike else dims, : DEFAULT + 1].T.copy()

@@ -1,7 +1,7 @@
-"""Values of sampled dimensions, wherever their columns lie and of whatever type, to positions in 16.16 fixed point.
+"""From the values of sampled dimensions, in columns of any type and place, to positions in 16.16 fixed point.
 
-Memory is asked for the values of a record as soon as it is known which they are; a group of records later they are
-read and placed. There are short ways for what is common: a matrix, dimensions of one range.
+The values of a record are prefetched as soon as its dimensions are sampled, and read a group of records later. Two
+common cases have faster loops: columns of one matrix, and dimensions that all have the same range.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOGETHER", "TOP", "ask", "posit
 LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
 
 TOGETHER = 128
-"""Values to ask for together: memory works on them while the next are sampled."""
+"""How many values are prefetched together: memory fetches them while the next dimensions are sampled."""
 
 
 def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
     """Low, scale, bottom, top and default of each dimension as the rows of [d, 8].
 
-    A row is a cache line: dimensions are met in no order that a cache could guess.
+    Each row is one cache line, because sampled dimensions come in random order and each costs one line.
     """
     numbers = np.stack(np.broadcast_arrays(*five), axis=1)
     room = np.zeros(8 * len(numbers) + 8)
@@ -34,7 +34,7 @@ def range_lines(*five: ArrayLike) -> NDArray[np.float64]:
 
 @kernel()
 def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-untyped-def]
-    """Ask memory for the values of records [start, stop), the dimensions of the first at dims[at:at+m]."""
+    """Prefetch the values of records [start, stop); the first record's dimensions are dims[at:at+m], and so on."""
     s = np.uint64(at)
     for r in range(start, stop):
         last = s + np.uint64(m)
@@ -52,10 +52,10 @@ def ask(address, stride, step, dims, at, m, start, stop):  # type: ignore[no-unt
 
 @kernel()
 def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no-untyped-def]
-    """Positions of the sampled dimensions of records [start, stop); `values` is scratch. Missing gives the default.
+    """Write the positions of the sampled dimensions of records [start, stop) to `out`; `values` is a buffer.
 
-    Arrays are taken out of their tuples first: inside a loop each access through a tuple would count references, at
-    ten times the cost of the work.
+    A missing value takes its dimension's default position. Arrays are taken out of their tuples before the loops:
+    inside a loop each access through a tuple would count references, at ten times the cost of the work.
     """
     m = plan.n_sampled
     n = (stop - start) * m
@@ -72,7 +72,7 @@ def positions(columns, plan, dims, start, stop, values, out):  # type: ignore[no
 
 @kernel()
 def _read_matrix(address, stride, step, dtype, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
-    """Columns of one type at equal distances."""
+    """Read values from columns of one type at equal distances (a matrix)."""
     s = 0
     for r in range(start, stop):
         row = address + np.uint64(r * stride)
@@ -83,7 +83,7 @@ def _read_matrix(address, stride, step, dtype, dims, m, start, stop, values):  #
 
 @kernel()
 def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def]
-    """Columns of any types; a missing value is NaN."""
+    """Read values from columns of any types; a missing value becomes NaN."""
     address, stride, dtype = columns.address, columns.stride, columns.dtype
     valid, valid_offset = columns.valid, columns.valid_offset
     s = 0
@@ -101,7 +101,7 @@ def _read(columns, dims, m, start, stop, values):  # type: ignore[no-untyped-def
 
 @kernel()
 def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
-    """Numbers of one range, in vectors."""
+    """Positions of numbers that all have the same range; the loop vectorises."""
     low, scale, bottom, top, default = line[LOW], line[SCALE], line[BOTTOM], line[TOP], line[DEFAULT]
     for s in range(values.size):
         value = values[s]
@@ -114,7 +114,7 @@ def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
-    """Numbers of any ranges, and categories."""
+    """Positions of numbers of any ranges, and of categories."""
     lut, lut_start, lut_size = columns.lut, columns.lut_start, columns.lut_size
     for s in range(values.size):
         j = np.uint64(dims[s])

@@ -37,7 +37,7 @@ def point(
 
 
 def _entries(e: Emitter, table: Any, cells: Any) -> Any:
-    """The sixteen entries whose indices lie at `cells`, two to a load; a vector's own gather is slower."""
+    """Load the sixteen entries whose indices lie at `cells`, two indices per load: faster than a gather."""
     b, entries = e.b, ir.Constant(WORDS, ir.Undefined)
     start = b.inttoptr(table, I32.as_pointer())
     for k in range(WIDTH // 2):
@@ -52,7 +52,7 @@ def _entries(e: Emitter, table: Any, cells: Any) -> Any:
 def _finish(
     typingctx: Any, n: Any, cells: Any, dims: Any, words: Any, table: Any, bits: Any, out: Any
 ) -> Any:
-    """Sixteen at once: gather the entries, select the codes, and weave slots of three bytes."""
+    """Emit the loop over sixteen values at a time: load their entries, select the codes, and write slots of 3 bytes."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         n, cells, dims, words, table, bits, out = args
@@ -66,8 +66,8 @@ def _finish(
             dim = b.zext(e.load(e.at(dims, index, 2), HALVES), WORDS)
             slots = b.bitcast(b.or_(dim, b.shl(code, above)), BYTES)
             order = [4 * (k // 3) + k % 3 for k in range(3 * WIDTH)]
-            woven = e.shuffle(slots, slots, [*order, *order[:WIDTH]])
-            e.store(e.shuffle(woven, woven, list(range(3 * WIDTH))), e.at(out, index, 3))
+            packed = e.shuffle(slots, slots, [*order, *order[:WIDTH]])
+            e.store(e.shuffle(packed, packed, list(range(3 * WIDTH))), e.at(out, index, 3))
 
         e.walk(n, step)
         return context.get_dummy_value()
@@ -80,9 +80,9 @@ finish_many: Any = intrinsic(_finish)
 
 @kernel()
 def finish(cells, dims, words, table, bits, out):  # type: ignore[no-untyped-def]
-    """Slots of three bytes, the dimension's two and the code, from indices of alias entries.
+    """Write slots of three bytes (two of the dimension, one of the code) from indices of alias entries.
 
-    The code is the column itself when the word is below the entry's threshold, the entry's other cell if not.
+    The code is the entry's own column if the word is below the entry's threshold, else the entry's other cell.
     """
     n = cells.size
     if n >= WIDTH:

@@ -1,11 +1,12 @@
-"""m of d dimensions without replacement, from uniform 32-bit words and nothing else.
+"""Uniform samples of m of d dimensions without replacement, from uniform 32-bit words.
 
-Words become integers below d by Lemire's multiplication with rejection: exactly uniform. They are taken in turn until m
-different ones are in a bitmap; for m above d / 2, until those left out are. What is drawn twice costs a word (at most
-39 % more words, at m = d / 2), but no draw waits for the one before, as in methods that need exactly m. By symmetry all
-subsets are equally likely, whatever the number of words used.
-
-The bitmap has a second storey, one bit for each word: reading it back sorts the dimensions, in O(m + d / 4096).
+1. `below` turns words into integers below d by Lemire's multiplication with rejection sampling: exactly uniform.
+2. The integers are marked in a bitmap of d bits until m bits are set. For m > d / 2 the d - m dimensions that are left
+   out are marked instead. An integer that is already marked is skipped, which costs at most 39 % more words (at
+   m = d / 2); in return no draw depends on the one before, as it does in methods that use exactly m words. By symmetry
+   all subsets are equally likely, whatever number of words was used.
+3. Reading the bitmap back gives the dimensions in increasing order. A summary bitmap (one bit per 64-bit word of the
+   first) skips empty words, so that reading takes O(m + d / 4096).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hdr4me.kernels.machine.jit import kernel
 __all__ = ["SLACK", "below", "bitmap", "subsets", "unsorted_subsets", "words_needed"]
 
 SLACK = 1
-"""Elements after the last that a subset may overwrite."""
+"""How many elements after its last one a subset may overwrite."""
 
 _1 = np.uint64(1)
 _6 = np.uint64(6)
@@ -33,14 +34,14 @@ _2_32 = np.uint64(1 << 32)
 
 @kernel()
 def bitmap(d: int) -> NDArray[np.uint64]:
-    """Empty scratch for subsets of d: the words of d bits, then one summary bit per word."""
+    """An empty buffer for subsets of d: the words of a bitmap of d bits, then those of its summary bitmap."""
     words = (d + 63) // 64
     return np.zeros(words + (words + 63) // 64, np.uint64)
 
 
 @kernel()
 def words_needed(d: int, m: int, times: int) -> int:
-    """Words that draw so many subsets but for bad luck: a bound of the average, four standard deviations and a few."""
+    """How many words nearly always suffice for `times` subsets: a bound of the mean, 4 standard deviations, and 16."""
     drawn = min(m, d - m)
     at_most = times * d * math.log(d / (d - drawn)) if drawn else 0.0
     return int(at_most + 4.0 * math.sqrt(at_most)) + 16
@@ -48,7 +49,11 @@ def words_needed(d: int, m: int, times: int) -> int:
 
 @kernel()
 def below(words, bound, out):  # type: ignore[no-untyped-def]
-    """Write the integers below the bound that the words stand for, and return how many; seldom one stands for none."""
+    """Write uniform integers below `bound` made from the words, and return how many: rejected words give none.
+
+    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorise. Only if the
+    sign bits of the differences show a rejection are the words gone through one by one.
+    """
     bound = np.uint64(bound)
     biased = (_2_32 - bound) % bound
     signs = np.uint64(0)
@@ -68,7 +73,7 @@ def below(words, bound, out):  # type: ignore[no-untyped-def]
 
 @njit
 def _mark(scratch, chosen):  # type: ignore[no-untyped-def]
-    """Set a bit of the bitmap; 1 if it was not set before, else 0."""
+    """Set a bit of the bitmap; returns 1 if the bit was not set before, else 0."""
     word, bit = chosen >> _6, _1 << (chosen & _63)
     before = scratch[word]
     scratch[word] = before | bit
@@ -77,7 +82,7 @@ def _mark(scratch, chosen):  # type: ignore[no-untyped-def]
 
 @kernel()
 def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
-    """As `subsets`, each in no order that matters."""
+    """The same as `subsets`, but the dimensions of a subset are in the order in which they were drawn."""
     if 2 * m > d:
         return subsets(d, m, drawn, cursor, scratch, out, at, count)
     taken, end = np.uint64(cursor), np.uint64(drawn.size)
@@ -98,12 +103,14 @@ def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ign
 
 @kernel()
 def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
-    """Write uniform m-subsets of range(d), each sorted, one after the other to out[at:], from integers `drawn` below d.
+    """Write `count` uniform m-subsets of range(d), each sorted, one after the other to out[at:].
 
-    Returns how many there are, `count` or those before the integers ran out, and the cursor after the integers taken.
-    How many are taken tells nothing of the subset, so going on with fresh ones leaves it uniform. Up to SLACK elements
-    after the last are overwritten: two bits of a word are read back without asking whether they are there, which no
-    branch predictor could guess.
+    `drawn` holds uniform integers below d, used from index `cursor` on; `scratch` is an empty `bitmap(d)` and is empty
+    again afterwards. Returns how many subsets were written (fewer than `count` if the integers ran out) and the index
+    of the first unused integer. A subset that was begun when the integers ran out is dropped; it is begun again with
+    fresh integers, which leaves it uniform, because the number of integers used is independent of the subset. Up to
+    SLACK elements after the last subset are overwritten: the bits of a word are read back two at a time, without a
+    test for whether there is a second, because the processor could not predict that branch.
     """
     n_words = np.uint64((d + 63) >> 6)
     taken, end = np.uint64(cursor), np.uint64(drawn.size)
@@ -123,11 +130,11 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
         if complement:
             _complement(d, n_words, scratch)
         for summary in range(n_words, np.uint64(scratch.size)):
-            storey = scratch[summary]
+            left = scratch[summary]
             scratch[summary] = np.uint64(0)
-            while storey:
-                word = (summary - n_words) << _6 | trailing_zeros(storey)
-                storey &= storey - _1
+            while left:
+                word = (summary - n_words) << _6 | trailing_zeros(left)
+                left &= left - _1
                 bits = scratch[word]
                 scratch[word] = np.uint64(0)
                 following = position + ones(bits)
@@ -144,7 +151,7 @@ def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-un
 
 @kernel()
 def _complement(d, n_words, scratch):  # type: ignore[no-untyped-def]
-    """Mark what is not marked, of range(d), and nothing else."""
+    """Replace the marked subset of range(d) by its complement, and rebuild the summary bitmap."""
     for word in range(n_words):
         scratch[word] = ~scratch[word]
     if d & 63:

@@ -104,7 +104,10 @@ def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> N
 
 
 def _prefetcher() -> Any:
-    """Ask for the line at an address, into the second cache: requests travel together, loads would wait in turn."""
+    """The intrinsic that prefetches the cache line at an address into the second-level cache.
+
+    Many prefetches are under way at a time, where loads would wait for each other.
+    """
 
     def ask(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,30 +1,62 @@
-"""How every kernel is compiled: without the GIL, cached on disk, and never from stale code.
+"""How every kernel is compiled: without the GIL, cached on disk where that is possible, and never from stale code.
 
 numba keeps compiled code as long as the file a kernel stands in is unchanged, but a kernel contains the kernels it
-calls, from other files. So all sources of this room together are part of the version: changing one forgets them all.
+calls, from other files. So all sources of the kernels together are part of the version: changing one forgets them all.
+
+numba refuses to compile where it finds no folder to write to, and stops at a damaged file of its cache. Neither is a
+reason not to count: kernels are then compiled anew in each process, which takes some seconds, and damaged files are
+replaced. NUMBA_CACHE_DIR names a folder for an installation that cannot be written to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import caching
 
 __all__ = ["kernel", "sources_stamp"]
 
 
 def sources_stamp() -> str:
-    """A digest of every source file of this room."""
+    """A digest of every source file of the kernels, in all their folders."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 _STAMP = sources_stamp()
+
+
+_FunctionCache: Any = caching.FunctionCache  # numba has no types
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """numba's cache, for which a file that cannot be read or written is a file that is not there."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        index = self._cache_file
+        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling a damaged file can raise anything
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            with contextlib.suppress(Exception):  # its index may be damaged: begin again, or do without
+                self.flush()
+                super().save_overload(sig, data)
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -34,9 +66,9 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
-        index = dispatcher._cache._cache_file
-        index._version = f"{index._version} {_STAMP}"  # looked at before anything is unpickled
+        dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
+        with contextlib.suppress(RuntimeError):  # no folder to keep compiled code in
+            dispatcher._cache = _Cache(function)
         return dispatcher
 
     return decorate

@@ -1,14 +1,16 @@
-"""Threads that stay: work of a few milliseconds would spend a tenth of them on starting new ones.
+"""A pool of threads that is kept between calls: starting threads would cost a tenth of a call of a few milliseconds.
 
-The caller works too and pieces are taken as they come, so a thread that comes late, or never, only leaves
-more to the others. They are taken in runs, long ones first: few calls, and at the end short ones to even things out.
+The caller's thread works as well. All threads take runs of pieces from one shared list, so a thread that starts late,
+or never, only leaves more runs to the others. The first runs are long, which keeps the number of calls small; the last
+runs are short, so that all threads end at about the same time.
 """
 
 from __future__ import annotations
 
 import os
 
-# Not threading.Thread, nor a pool of them: an interruption inside of their locks would leave these locked for ever.
+# Neither threading.Thread nor a pool from the standard library: if Ctrl-C interrupted the code that holds one of their
+# locks, that lock would stay locked for ever.
 from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,14 +21,14 @@ from threading import Lock
 __all__ = ["share"]
 
 _MOST = 256
-"""Threads at most."""
+"""The largest number of threads in the pool."""
 
 _jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
 _n_threads = 0
 
 
 def _after_fork() -> None:
-    """A forked child has none of its parent's threads."""
+    """Forget the pool: a forked child process has none of its parent's threads."""
     global _jobs, _n_threads
     _jobs, _n_threads = SimpleQueue(), 0
 
@@ -35,13 +37,30 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
+    """What each thread of the pool does: take a job from the queue, run it, and start again."""
     while True:
         jobs.get()()
 
 
 def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
-    """work(a, b) for runs [a, b) that make up [first, last), in any order; work(first, last) for one thread.
+    """Call work(a, b) for runs [a, b) that together make up [first, last), in any order and from several threads.
 
+    Parameters
+    ----------
+    work
+        What is done for the pieces a, a + 1, …, b - 1; it must release the GIL to gain anything.
+    first, last
+        The range of pieces.
+    threads
+        How many threads work, the caller's included. With one thread there is one call, work(first, last).
+
+    Raises
+    ------
+    BaseException
+        The first exception that any thread raised, after all threads have stopped.
+
+    Examples
+    --------
     >>> done = []
     >>> share(lambda a, b: done.append((a, b)), 0, 12, threads=2)
     >>> sorted(done)[:4]
@@ -54,7 +73,7 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
     cuts = [first]
     while cuts[-1] < last:
         cuts.append(cuts[-1] + max(1, (last - cuts[-1]) // (2 * threads)))
-    runs = iter(list(pairwise(cuts)))  # of a list: threads may share it
+    runs = iter(list(pairwise(cuts)))  # the iterator of a list: several threads may call next on it
     errors: list[BaseException] = []
     at_work: list[object] = []
     bell = Lock()
@@ -69,9 +88,9 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
 
     def help_out() -> None:
         me = object()
-        at_work.append(
-            me
-        )  # before looking whether the caller is leaving, which looks at this after saying so
+        # First the entry in `at_work`, then the look at `leaving`. The caller does the reverse: it sets `leaving` and
+        # then looks at `at_work`. So either this thread sees that the caller leaves, or the caller sees this thread.
+        at_work.append(me)
         try:
             if not leaving:
                 take()
@@ -79,7 +98,7 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
             errors.append(error)
         finally:
             at_work.remove(me)
-            with suppress(RuntimeError):  # rung already
+            with suppress(RuntimeError):  # another thread has released the lock already
                 bell.release()
 
     global _n_threads
@@ -93,7 +112,7 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
     except BaseException as error:
         errors.append(error)
     finally:
-        # What they work on is the caller's memory: never leave while they do, however often interrupted.
+        # The threads write to the caller's memory, so wait until none of them works, however often Ctrl-C comes.
         waiting = True
         while waiting:
             try:

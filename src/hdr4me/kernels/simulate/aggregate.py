@@ -83,5 +83,7 @@ def band_sums(values: Floats, share: float, rng: np.random.Generator) -> tuple[F
     expected = n * share + 1
     room = int(d * expected + 10 * np.sqrt(d * expected) + 64)
     while not _skip(values, -np.log1p(-share), rng.standard_exponential(room), chosen, sums):
-        room *= 2  # ten standard deviations were not enough: start again, whole, with fresh ones
+        room *= (
+            2  # ten standard deviations were not enough: begin again with twice as many fresh exponentials
+        )
     return sums, chosen

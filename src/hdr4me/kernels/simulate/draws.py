@@ -1,16 +1,17 @@
 """Perturbed values from true values and uniform words, for the families of law that continuous mechanisms have.
 
-A family's parameters arrive as plain numbers, made from the mechanism itself (see `engines.simulate`); no formula
+A family's parameters arrive as plain numbers, made from the mechanism itself (see `hdr4me.simulation.laws`); no formula
 of a mechanism is repeated here. u below is a word as a double in [1, 2).
 
-- INTERVALS: a mixture of uniform intervals; from one word: u's place among the cumulative weights picks the
-  interval, its place inside that weight the point: t* = a + b·u + c·t with (a, b, c) of the interval picked.
+- INTERVALS: a mixture of uniform intervals, from one word. The cumulative weight below which u falls chooses the
+  interval, and where u lies within that weight chooses the point: t* = a + b·u + c·t with (a, b, c) of the interval.
 - TWO_INTERVALS: the same with two intervals of fixed weight, the form of Piecewise and Square wave.
 - LAPLACE: t* = t ± λE with E = -log(2 - u) exponential, the sign the word's lowest bit.
 - STEPS: t* = t ± (top or step); one word gives sign and step (the whole part of E/ε), a second one the choice
   between top and step and the point inside.
 
-`contract` is the only licence given to the compiler: with reassociation it broke the Laplace variance.
+The compiler may only fuse multiplications and additions (`contract`). Allowed to reassociate sums as well, it made the
+Laplace variance wrong.
 """
 
 from __future__ import annotations

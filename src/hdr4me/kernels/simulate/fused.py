@@ -1,8 +1,8 @@
-"""Continuous simulation, fused: draw, perturb, accumulate; nothing of size n is made.
+"""Simulated collections with continuous mechanisms: values are drawn, perturbed and summed without being stored.
 
-The users are cut into fixed chunks. Each chunk has its own generator and its own partial sums, and partial sums are
-added in the order of the chunks: the answer has the same bits whatever the number of threads. Inside a chunk, groups
-of values pass through the stages while they are in the first-level cache.
+The users are divided into chunks of fixed size. Each chunk has its own generator and its own partial sums, and the
+partial sums are added in the order of the chunks: the result has the same bits on any number of threads. Inside a
+chunk, groups of values pass through the stages while they are in the first-level cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 _GROUP = 2048
 _CHUNK = 1 << 18
-"""Values in a chunk: long enough to hide its seeding, short enough to share among threads."""
+"""Values in a chunk: enough of them that seeding costs little, few enough to divide the work among threads."""
 
 
 @kernel()
@@ -113,7 +113,25 @@ def accumulate(
     seed: int,
     threads: int = 1,
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums, sums of squares and numbers of reports per dimension of a simulated collection over values [n, d]."""
+    """Sums, sums of squares and numbers of reports per dimension of a simulated collection.
+
+    Parameters
+    ----------
+    values
+        True values [n, d], in single or double precision.
+    family, law
+        What `draws.draw` takes; see `hdr4me.simulation.laws.law_of`.
+    n_sampled
+        How many dimensions each user reports; d means all.
+    seed
+        The chunks' generators are seeded from it.
+    threads
+        How many threads share the chunks.
+
+    Returns
+    -------
+    tuple of three arrays [d]
+    """
     n, d = values.shape
     values = np.ascontiguousarray(values)
     rows = max(1, _CHUNK // n_sampled)
@@ -132,7 +150,7 @@ def accumulate(
         last = min(first + wave, n_chunks)
         partial = np.zeros((last - first, *total.shape))
         share(lambda a, b, p=partial, f=first: work(a, b, p[a - f : b - f]), first, last, threads)  # type: ignore[misc]
-        for piece in partial:  # in order: floating-point addition does not commute with threads
+        for piece in partial:  # in the order of the chunks: the order of additions decides the last bits
             total += piece
     if dense:
         return total[0], total[1], np.full(d, float(n))

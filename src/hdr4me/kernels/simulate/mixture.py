@@ -1,8 +1,8 @@
-"""Two intervals, drawn and summed in one pass: the hot path of Piecewise and Square wave simulations.
+"""Mixtures of two intervals, drawn and summed in one pass: the most used loop, of Piecewise and Square wave.
 
-Eight columns at a time pass all rows of a group: t* = a + b·u + c·t with (a, b, c) of the interval that u falls in,
-added to the columns' sums and squares, which never leave the registers. The same draws as `draws`, without
-writing them down in between.
+For eight columns at a time, all rows of a group are drawn, t* = a + b·u + c·t with (a, b, c) of the interval that u
+falls in, and added to the columns' sums and sums of squares, which stay in registers. The draws are those of `draws`,
+but they are not written to memory in between.
 """
 
 from __future__ import annotations

@@ -202,10 +202,11 @@ def _lemma(results: Results, reading: Reading, name: str, method: str) -> Findin
         share == 1.0,
         f"closer in {100 * share:.4g} % of {study[f'{method}/beyond']:.0f} dimensions beyond the threshold, in "
         f"{100 * below:.3g} % of those below",
-        "Both methods move θ̂_j towards zero and never past it. From |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j| it follows that θ̂_j lies "
-        "beyond θ̄_j, seen from zero, so that the way back to zero ends closer: for every λ* > 0, and with "
-        "the threshold 1 for "
-        "L2 too.",
+        "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a "
+        "move towards θ̄_j, "
+        "which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and the "
+        "threshold 1 does "
+        "for L2 too.",
     )
 
 
@@ -220,7 +221,7 @@ def _square_superior(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(value < 1 for value in ratios.values()),
         "variance of the calibrated Square wave over Piecewise's, uniform data: "
-        + "; ".join(f"ε = {epsilon:g}: {value:.4g}" for epsilon, value in ratios.items())
+        + "; ".join(f"ε = {epsilon:g}: {value:.5g}" for epsilon, value in ratios.items())
         + f"; uncalibrated, its mean is off by {bias[1.0]:.3f} at t = 0.5 and ε = 1, however many report",
         "Its reports are less spread because they are shrunk towards the middle of the domain; once that is "
         "undone, they tell "

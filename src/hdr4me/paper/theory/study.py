@@ -65,8 +65,8 @@ class TheoryResult:
 def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
     """Run one study.
 
-    >>> sorted(run_theory(TheoryCell("lemmas", 2), seed=1).numbers)[:2]
-    ['l1/z1', 'l1/z1/below']
+    >>> run_theory(TheoryCell("lemmas", 2), seed=1)["l1/z1"]
+    1.0
     """
     start = time.process_time()
     numbers = _STUDIES[cell.study](cell.repeats, seed)

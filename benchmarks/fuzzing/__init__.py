@@ -1,0 +1,1 @@
+"""Fuzzers of every reader: files and documents changed at random, and what each of them must come to."""

@@ -1,0 +1,121 @@
+"""Writes tests/vectors/permanent.json: what every client with permanent answers must compute from a secret.
+
+    python benchmarks/permanent_vectors.py tests/vectors/permanent.json
+
+The generator of the inputs is seeded; the outputs are those of `hdr4me.client`, which the tests check against an
+independent reading of docs/over-time.md.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.channels.subset import Subset
+from hdr4me.client.client import draw_questions
+from hdr4me.client.permanent import decide
+from hdr4me.client.prf import Stream, Use, secret_mark
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
+
+ONE = 1 << 32
+
+
+def surveys() -> list[Survey]:
+    """Small surveys made by hand: every kind of channel, one to five answers."""
+    coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4)))
+    rows = []
+    for i in range(5):
+        total, tilt = ONE // 2 + (i - 2) ** 2 * (ONE // 32), (i - 2) * (ONE // 8)
+        rows.append(((total - tilt) // 2, ONE - total, (total + tilt) // 2))
+    three = Table("three", 0.85, {"value": (-4.0, 0.0, 4.0)}, tuple(rows))
+    choice = HeavySet("choice", 3.0, Subset(4, 1), ONE - 3 * (ONE // 8))
+    bits = Entries("bits", 1.1, 3, (-1.0, 3.0), ((3 * ONE // 4, ONE // 4), (ONE // 2, ONE // 2)))
+    subset = HeavySet("subset", 2.0, Subset(6, 2), 3 * ONE // 5)
+    schema = Schema(
+        [
+            Numeric("age", 0, 120, default=40),
+            Numeric("debt", -1000, 0),
+            Categorical("colour", ["red", "green", "blue", "grey"], default="grey"),
+            Categorical("pet", ["none", "cat", "dog"]),
+            Categorical("town", ["a", "b", "c", "d", "e", "f"]),
+        ]
+    )
+    questions = [Question((j,), channel) for j, channel in enumerate((three, coin, choice, bits, subset))]
+    return [Survey.from_questions(schema, epsilon=15.0, n_sampled=m, questions=questions) for m in (1, 2, 5)]
+
+
+def record(rng: random.Random) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "age": rng.choice([rng.randrange(121), rng.uniform(0, 120), rng.randrange(121) / 4, -5, 500]),
+        "debt": rng.choice([-rng.randrange(1001), rng.uniform(-1000, 0)]),
+        "colour": rng.choice(["red", "green", "blue", "grey", "mauve"]),
+        "pet": rng.choice(["none", "cat", "dog"]),
+        "town": rng.choice("abcdef"),
+    }
+    if rng.random() < 0.2:
+        del found[rng.choice(list(found))]
+    return found
+
+
+def main(path: Path) -> None:
+    """All vectors, about 2,500 of them."""
+    rng = random.Random(20260101)
+    streams, draws, reports = [], [], []
+    for _ in range(300):
+        secret, series = rng.randbytes(32), rng.randbytes(32).hex()
+        use, a, b = (
+            rng.choice(list(Use)),
+            *(rng.choice([0, 1, 255, 65_535, rng.randrange(ONE)]) for _ in "ab"),
+        )
+        streams.append(
+            [secret.hex(), series, int(use), a, b, Stream(secret, series, use, a, b).take(40).hex()]
+        )
+    for _ in range(200):
+        secret, series = rng.randbytes(32), rng.randbytes(32).hex()
+        bounds = [
+            rng.choice([1, 2, 3, 10, 257, 3 << 30, ONE, 3 << 40, rng.randrange(1, ONE)]) for _ in range(6)
+        ]
+        stream = Stream(secret, series, Use.ANSWER)
+        draws.append([secret.hex(), series, bounds, [stream.below(bound) for bound in bounds]])
+    asked = surveys()
+    for _ in range(350):
+        secret, index = rng.randbytes(32), rng.randrange(3)
+        survey, known = asked[index], list[str]()
+        for step in range(6):  # a history: the first rounds are paid for, the last ones are not
+            affordable = survey.n_sampled if step == 0 else rng.choice([0, 0, 1, survey.n_sampled])
+            told = record(rng)
+            answers, new = decide(survey, survey.series, secret, told, known, affordable)
+            reports.append(
+                {
+                    "survey": index,
+                    "secret": secret.hex(),
+                    "record": told,
+                    "known": list(known),
+                    "affordable": affordable,
+                    "questions": draw_questions(survey, Stream(secret, survey.series, Use.QUESTIONS)),
+                    "answers": answers,
+                    "new": new,
+                }
+            )
+            known += new
+    marks = [[secret.hex(), secret_mark(secret)] for secret in (rng.randbytes(32) for _ in range(20))]
+    document = {
+        "format": "hdr4me-permanent-vectors",
+        "version": 1,
+        "streams": streams,
+        "draws": draws,
+        "secret_marks": marks,
+        "surveys": [json.loads(survey.to_json()) for survey in asked],
+        "series": [survey.series for survey in asked],
+        "reports": reports,
+    }
+    lines = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    path.write_text(lines.replace("],[", "],\n[").replace("},{", "},\n{") + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

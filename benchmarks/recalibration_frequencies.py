@@ -1,0 +1,106 @@
+"""Frequencies of the hard benchmark: Zipf and one large category among many rare, under three oracles."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.recalibration import recalibrate_frequencies
+from hdr4me.recalibration.simplex import norm_sub
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One cell: a distribution, an oracle, a budget, a number of users."""
+
+    shape: str
+    n_categories: int
+    n_users: int
+    oracle: str
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        """A line that names the cell."""
+        return f"{self.shape}, v={self.n_categories}, n={self.n_users}, {self.oracle}, eps={self.epsilon:g}"
+
+    @property
+    def truth(self) -> Floats:
+        """The distribution that users are drawn from."""
+        v = self.n_categories
+        f = 1 / np.arange(1, v + 1) if self.shape == "zipf" else np.r_[0.6, np.full(v - 1, 0.4 / (v - 1))]
+        return np.asarray(f / f.sum())
+
+
+def frequency_cells() -> Iterator[Shape]:
+    """v = 4 … 500, n = 500 … 10⁶."""
+    for shape in ("zipf", "one large"):
+        for v in (4, 20, 100, 500):
+            for n in (500, 10_000, 1_000_000):
+                for oracle, epsilon in (("grr", 4.0), ("oue", 2.0), ("subset", 1.0)):
+                    yield Shape(shape, v, n, oracle, epsilon)
+
+
+def collected(cell: Shape, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """The users' own frequencies, their estimates and standard errors, as the package computes them."""
+    v, n, e = cell.n_categories, cell.n_users, float(np.exp(cell.epsilon))
+    counts = rng.multinomial(n, cell.truth)
+    if cell.oracle == "grr":
+        p = e / (e + v - 1)
+        q = (1 - p) / (v - 1)
+        kept = rng.binomial(counts, p)
+        seen = kept.copy()
+        for k in np.flatnonzero(counts > kept):
+            others = np.full(v, 1 / (v - 1))
+            others[k] = 0
+            seen += rng.multinomial(counts[k] - kept[k], others)
+    else:
+        p, q = 0.5, 1 / (e + 1)
+        if cell.oracle == "subset":
+            w = max(1, round(v / (e + 1)))
+            p = e * w / (e * w + v - w)
+            q = (p * (w - 1) + (1 - p) * w) / (v - 1)
+        seen = rng.binomial(counts, p) + rng.binomial(n - counts, q)
+    found = (seen / n - q) / (p - q)
+    inside = np.clip(found, 0, 1)
+    variance = (inside * p * (1 - p) + (1 - inside) * q * (1 - q)) / (p - q) ** 2 / n
+    return counts / n, found, np.sqrt(variance)
+
+
+def measure_frequencies(cell: Shape, repeats: int, seconds: float, seed: int) -> dict[str, float | str]:
+    """Errors of raw, norm-sub and auto; harm beside the better of the first two."""
+    rng = np.random.default_rng([zlib.crc32(cell.name.encode()), seed])
+    rows: list[list[float]] = []
+    start = time.perf_counter()
+    while len(rows) < repeats and (len(rows) < 6 or time.perf_counter() - start < seconds):
+        truth, found, error = collected(cell, rng)
+        auto = recalibrate_frequencies(found, error)
+        answers = (found, norm_sub(found), auto.frequencies)
+        rows.append(
+            [
+                *(float(np.mean((f - truth) ** 2)) for f in answers),
+                auto.expected_error_after,
+                float(auto.frequencies[0] - truth[0]),
+            ]
+        )
+    table = np.array(rows)
+    raw, plain, auto_error, announced, first = table.mean(axis=0)
+    excess = table[:, 2] - 1.02 * np.minimum(table[:, 0], table[:, 1])
+    return {
+        "cell": cell.name,
+        "repeats": len(rows),
+        "raw": raw,
+        "norm_sub": plain,
+        "auto": auto_error,
+        "ratio": auto_error / min(raw, plain),
+        "harm_z": float(excess.mean() / max(excess.std(ddof=1) / np.sqrt(len(rows)), 1e-300)),
+        "announced_ratio": announced / auto_error,
+        "first_excess": first,
+    }

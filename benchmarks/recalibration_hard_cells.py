@@ -1,0 +1,129 @@
+"""The hard cells of the re-calibration benchmark: unequal noise, edges, clusters, curves, groups, real data."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recalibration_cells import Data, best_sampled, cell
+
+Floats = NDArray[np.float64]
+
+REAL_SETS = ("digits", "breast_cancer", "diabetes", "wine")
+
+
+@dataclass(frozen=True)
+class Hard:
+    """True means, standard errors, and what is declared of the dimensions."""
+
+    family: str
+    name: str
+    mean: Floats
+    standard_error: Floats
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def rng(self, seed: int = 0) -> np.random.Generator:
+        """A generator of the cell's own."""
+        return np.random.default_rng([zlib.crc32(f"{self.family}/{self.name}".encode()), seed])
+
+
+def unequal() -> Iterator[Hard]:
+    """Standard errors that differ, with means that do not depend on them, or do."""
+    rng = np.random.default_rng(11)
+    for d in (5, 10, 40, 100, 400):
+        spreads = {
+            "lognormal .7": 0.1 * np.exp(0.7 * rng.normal(size=d)),
+            "tenfold": 0.02 * 10 ** rng.uniform(0, 1, d),
+            "hundredfold": 0.005 * 100 ** rng.uniform(0, 1, d),
+        }
+        for name, s in spreads.items():
+            yield Hard("unequal", f"{name}, normal means, d={d}", np.clip(rng.normal(0, 0.3, d), -1, 1), s)
+            yield Hard("unequal", f"{name}, offset .5, d={d}", np.clip(rng.normal(0.5, 0.1, d), -1, 1), s)
+            follow = np.clip(np.where(s > np.median(s), 2 * s, 0.0), -1, 1)
+            yield Hard("unequal", f"{name}, means follow noise, d={d}", follow, s)
+
+
+def equal() -> Iterator[Hard]:
+    """Few dimensions, edges, and clusters among spread-out means."""
+    rng = np.random.default_rng(12)
+    for d in (3, 5, 10, 20):
+        for s in (0.1, 0.4, 0.8):
+            yield Hard("few", f"uniform, d={d}, s={s}", rng.uniform(-1, 1, d), np.full(d, s))
+            yield Hard("few", f"all at s, d={d}, s={s}", np.full(d, s), np.full(d, s))
+    for d in (20, 100, 784):
+        for s in (0.02, 0.15, 0.5):
+            error = np.full(d, s)
+            j = np.arange(d)
+            yield Hard("edge", f"all at 1, d={d}, s={s}", np.ones(d), error)
+            yield Hard("edge", f"half at each end, d={d}, s={s}", np.where(j % 2 == 0, 1.0, -1.0), error)
+            yield Hard(
+                "edge",
+                f"a tenth at -1, d={d}, s={s}",
+                np.where(j % 10 == 0, -1, rng.uniform(-1, 1, d)),
+                error,
+            )
+    for d in (100, 400):
+        for s in (0.02, 0.1):
+            mean = np.where(np.arange(d) % 2 == 0, 0.2, rng.uniform(-1, 1, d))
+            yield Hard("clusters", f"half at .2, half uniform, d={d}, s={s}", mean, np.full(d, s))
+
+
+def daily_steps(d: int) -> Floats:
+    """The demonstration's expected steps over a day, scaled to [−1, 1]."""
+    hour = np.arange(d) * 24 / d
+    awake = 1 / (1 + np.exp(-(hour - 7))) * (1 - 1 / (1 + np.exp(-(hour - 22.5))))
+    pace = awake * (260 + 420 * np.exp(-((hour - 18) ** 2) / 6) + 240 * np.exp(-((hour - 8) ** 2) / 3))
+    return np.asarray(2 * (pace - pace.min()) / np.ptp(pace) - 1)
+
+
+def structured() -> Iterator[Hard]:
+    """Curves and groups, declared rightly, wrongly and not at all; noise .3."""
+    rng = np.random.default_rng(13)
+    for d in (24, 100):
+        s, order = np.full(d, 0.3), {"order": np.arange(d)}
+        yield Hard("structure", f"daily steps, d={d}", daily_steps(d), s, order)
+        shuffled = rng.permutation(daily_steps(d))
+        yield Hard("structure", f"daily steps shuffled, d={d}", shuffled, s, order)
+        yield Hard("structure", f"daily steps shuffled, nothing declared, d={d}", shuffled, s)
+        yield Hard("structure", f"all zero, d={d}", np.zeros(d), s, order)
+    groups = np.repeat(np.arange(10), 20)
+    mean = np.clip(rng.normal(0, 0.5, 10)[groups] + rng.normal(0, 0.05, 200), -1, 1)
+    s = np.full(200, 0.3)
+    yield Hard("structure", "groups 10 x 20", mean, s, {"groups": groups.tolist()})
+    shuffled = rng.permutation(mean)
+    yield Hard("structure", "groups shuffled", shuffled, s, {"groups": groups.tolist()})
+    yield Hard("structure", "groups shuffled, nothing declared", shuffled, s)
+
+
+def real_records(name: str) -> Floats:
+    """A data set that scikit-learn ships, each column scaled to [−1, 1] by its range."""
+    from sklearn import datasets
+
+    values = getattr(datasets, f"load_{name}")().data
+    low, high = (
+        (np.zeros(64), np.full(64, 16.0)) if name == "digits" else (values.min(axis=0), values.max(axis=0))
+    )
+    return np.asarray(2 * (values - low) / (high - low) - 1)
+
+
+def real() -> Iterator[Hard]:
+    """The means of real data under the framework's noise, Piecewise at the best number of reports."""
+    for name in REAL_SETS:
+        records = real_records(name)
+        for n in (10_000, 100_000, 1_000_000, 10_000_000):
+            for epsilon in (1.0, 4.0):
+                data = Data(name, n, records.mean(axis=0), np.mean(records**2, axis=0))
+                m = min(best_sampled(data, "piecewise", epsilon), records.shape[1])
+                error = cell("real", data, "piecewise", epsilon, m, n).standard_error
+                yield Hard("real", f"{name}, n={n:.0e}, eps={epsilon:g}", data.mean, error)
+
+
+def hard_cells() -> Iterator[Hard]:
+    """All of them."""
+    for make in (unequal, equal, structured, real):
+        yield from make()

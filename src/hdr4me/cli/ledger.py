@@ -1,0 +1,102 @@
+"""hdr4me ledger: what a device has spent, in words."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hdr4me.cli.option_names import named_options
+from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.errors import InvalidInput
+
+ledger = typer.Typer(help="What a device has spent.", no_args_is_help=True, rich_markup_mode=None)
+
+_DAY_ONE = date(1970, 1, 1)
+
+
+@ledger.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="The ledger's file.")],
+    limit: Annotated[float, typer.Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
+    every: Annotated[
+        str | None, typer.Option(help="The period after which the budget renews: week, 30d, 1y.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Show what was spent on each series of surveys, when, and what is left.
+
+    The file is checked as a client checks it: its checksum, its counter. Nothing is changed.
+
+    Example: hdr4me ledger show ledger.json --every week
+    """
+    from hdr4me.client import Ledger
+
+    if not path.exists() and not path.with_name(path.name + ".counter").exists():
+        raise InvalidInput(f"{path} is not there: a ledger is made when the first report is")
+    with named_options({"limit": "--limit", "every": "--every"}):
+        opened = Ledger(path, limit=limit, every=every)
+    book = opened.book()
+    now = _today()
+    since = None if opened.every is None else now - opened.every + 1
+    rows: list[dict[str, Any]] = [
+        {
+            "series": key,
+            "spent": float(book.amount({key})),
+            "counts_now": float(book.amount({key}, since)),
+            "first": _date(min(days)),
+            "last": _date(max(days)),
+            "permanent_rows": len(book.rows.get(key, ())),
+        }
+        for key, days in sorted(book.spent.items())
+        if days
+    ]
+    total, counts = book.total(), book.total(since)
+    left = max(Fraction(limit) - counts, Fraction(0))
+    document: dict[str, Any] = {
+        "ledger": str(path),
+        "written": book.counter,
+        "total": float(total),
+        "counts_now": float(counts),
+        "limit": limit,
+        "left": float(left),
+        "every_days": opened.every,
+        "secret": bool(book.secret),
+        "series": rows,
+    }
+    if json:
+        print_json(document)
+        return
+    print_table(
+        f"ε spent: {float(total):g} in total, {float(counts):g} of a limit of {limit:g} now"
+        + ("" if opened.every is None else f" (any {opened.every} days)"),
+        ["series", "ε spent", "counts now", "first day", "last day", "permanent rows"],
+        [
+            [
+                row["series"][:12],
+                row["spent"],
+                row["counts_now"],
+                row["first"],
+                row["last"],
+                row["permanent_rows"],
+            ]
+            for row in rows
+        ],
+    )
+    print_note(f"{float(left):g} left; the file is whole and was written {book.counter} time(s)")
+
+
+def _today() -> int:
+    from hdr4me.client.ledger import _today as today
+
+    return today()
+
+
+def _date(day: int) -> str:
+    try:
+        return (_DAY_ONE + timedelta(days=day)).isoformat()
+    except OverflowError:
+        return f"day {day}"

@@ -1,0 +1,79 @@
+"""What a plan's survey is worth in a crowd and over time: the lines that `hdr4me plan` adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hdr4me.cli.option_names import named_options
+from hdr4me.errors import InvalidInput
+
+__all__ = ["check_crowd", "crowd_and_time"]
+
+_DELTA = 1e-6
+
+
+def check_crowd(shuffled: bool, delta: float | None, every: str | None, during: str | None) -> None:
+    """Options that need each other, before any work is done."""
+    if delta is not None and not shuffled:
+        raise InvalidInput("--delta goes with --shuffled: give both")
+    if delta is not None and not 1e-100 <= delta < 1:
+        raise InvalidInput(f"--delta {delta} is not allowed: a number from 1e-100 and below 1")
+    if (every is None) != (during is None):
+        raise InvalidInput("--every and --for go together: give both, such as --every week --for 1y")
+    if every is not None:
+        from hdr4me.client.periods import rounds
+
+        with named_options({"every": "--every", "during": "--for"}):
+            rounds(every, during)
+
+
+def crowd_and_time(
+    option: Any, shuffled: bool, delta: float | None, every: str | None, during: str | None
+) -> tuple[list[str], dict[str, Any]]:
+    """Sentences for people, and the same for JSON; both empty if nothing was asked.
+
+    Parameters
+    ----------
+    option : Option
+        The plan's best option.
+    shuffled, delta
+        Whether reports are shuffled, and the δ of the central guarantee (1e-6 unless given).
+    every, during
+        How often the same users are asked, and for how long.
+    """
+    lines: list[str] = []
+    document: dict[str, Any] = {}
+    if shuffled:
+        from hdr4me.accounting.shuffling import amplification, local_epsilon_of_any
+
+        found = amplification(_survey(option), int(option.n_users), _DELTA if delta is None else delta)
+        turned = local_epsilon_of_any(found.n_reports, found.delta, option.epsilon)
+        told = "" if found.closed_form is None else f" (closed form, from ε alone: {found.closed_form:.3g})"
+        lines += [
+            f"Shuffled: {found.n_reports:,} reports together are ({found.epsilon:.3g}, {found.delta:g})-private{told}.",
+            f"Turned round: every survey with a local ε up to {turned:.3g} keeps a central ε of {option.epsilon:g} if "
+            "it is shuffled. That needs a shuffler that is trusted to remove order, origin and time of every report.",
+        ]
+        document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": turned}
+    if every is not None:
+        from hdr4me.accounting.repeated import repeated
+        from hdr4me.client.periods import rounds
+
+        told_rounds = repeated(option.epsilon, option.n_sampled, rounds(every, during))
+        lines += told_rounds.lines()
+        document["repeated"] = told_rounds.to_dict()
+    return lines, document
+
+
+def _survey(option: Any) -> Any:
+    """The option's survey; where only numbers of dimensions were planned, dimensions that stand for them."""
+    if option.schema is not None:
+        return option.survey()
+    from hdr4me.survey import Categorical, Numeric, Schema
+
+    workload = option.workload
+    dimensions: list[Any] = [Numeric(f"number {i}", 0, 1) for i in range(workload.numeric)]
+    for size, count in workload.categorical:
+        values = [str(v) for v in range(size)]
+        dimensions += [Categorical(f"choice of {size}, {i}", values) for i in range(count)]
+    return option.survey(Schema(dimensions))

@@ -1,0 +1,151 @@
+"""Permanent answers: an unchanged record gives the identical report, for ever and at no further cost.
+
+All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
+number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
+level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
+reports tell no more than one. Each row that a question visits for the first time costs ε/m. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from hdr4me.channels import Channel
+from hdr4me.client.client import _value, draw_questions
+from hdr4me.client.ledger import Ledger
+from hdr4me.client.prf import Stream, Use
+from hdr4me.errors import InvalidInput
+from hdr4me.reports.report import Report
+from hdr4me.survey import Survey
+from hdr4me.survey.dimensions import FRACTION_BITS
+
+__all__ = ["PermanentClient", "decide"]
+
+Answers = tuple[tuple[int, ...], ...]
+
+
+class PermanentClient:
+    """Turns a record into a report that stays the same while the record does.
+
+    The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
+    first report costs the survey's ε or raises BudgetExceeded. Later ones always come: where the budget is spent, a
+    value on a new row is answered as the nearest row that was paid for. A refusal would tell that the value changed.
+
+    Parameters
+    ----------
+    survey : Survey
+        What is asked. A survey of the same series gets the same answers.
+    ledger : Ledger
+        Its `reports_per_survey` allows that many times m rows. With the default, 1, the answers to the first record are
+        sent for ever.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     client = PermanentClient(survey, Ledger(f"{folder}/ledger.json"))
+    ...     same = {client.report({"age": 31}) for _ in range(30)}
+    ...     len(same), client.ledger.total
+    (1, Fraction(1, 1))
+    """
+
+    def __init__(self, survey: Survey, ledger: Ledger) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidInput.of("survey", survey, "a Survey")
+        if not isinstance(ledger, Ledger):
+            raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
+        self.survey = survey
+        self.ledger = ledger
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        """The permanent answers to this record; keys that the survey does not ask for are ignored."""
+        if not isinstance(record, Mapping):
+            raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
+        decided: list[Answers] = []
+
+        def choose(secret: bytes, known: frozenset[str], affordable: int) -> tuple[str, ...]:
+            answers, new = decide(self.survey, self.survey.series, secret, record, known, affordable)
+            decided.append(answers)
+            return new
+
+        self.ledger.claim(self.survey, choose)
+        return Report(self.survey.fingerprint, decided[0])
+
+
+def decide(
+    survey: Survey,
+    series: str,
+    secret: bytes,
+    record: Mapping[str, Any],
+    known: Collection[str],
+    affordable: int,
+) -> tuple[Answers, tuple[str, ...]]:
+    """The answers, and the marks of the rows that must be paid for first.
+
+    Parameters
+    ----------
+    survey : Survey
+        What is asked.
+    series : str
+        The survey's series, 64 hexadecimal digits.
+    secret : bytes
+        The device's secret, 32 bytes.
+    record : Mapping
+        Values by name.
+    known : collection of str
+        The marks of the rows that are paid for.
+    affordable : int
+        How many more the budget allows; at least m if none is known yet.
+
+    Returns
+    -------
+    answers, marks
+        m answers (question, field, …) in increasing order of question, and the new marks in the same order.
+    """
+    answers: list[tuple[int, ...]] = []
+    new: list[str] = []
+    for q in draw_questions(survey, Stream(secret, series, Use.QUESTIONS)):
+        channel = survey.questions[q].channel
+        row = _row_of(survey, q, record, secret, series)
+        # Every row's mark is computed, whatever the value.
+        marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
+        if marks[row] not in known:
+            paid = [x for x, mark in enumerate(marks) if mark in known]
+            if len(new) < affordable or not paid:
+                new.append(marks[row])
+            else:
+                row = _nearest(channel, row, paid)
+        # A stream for each row: if the entries of two categories shared their words, a change from one category to
+        # the other would move two entries only and so name both.
+        answers.append((q, *channel.sample(row, Stream(secret, series, Use.ANSWER, q, row))))
+    return tuple(answers), tuple(new)
+
+
+def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, series: str) -> int:
+    """The input of question q's channel; numbers between two levels are rounded by their dimension's own fraction."""
+    question, row = survey.questions[q], 0
+    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+        dimension = survey.schema.dimensions[j]
+        place = dimension.place(_value(record, dimension.name), take.size)
+        fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
+        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+        row = row * take.size + level
+    return row
+
+
+def _nearest(channel: Channel, row: int, paid: list[int]) -> int:
+    """The row paid for whose levels differ least in sum from those of `row`; of several, the first."""
+    sizes = [take.size for take in channel.takes]
+
+    def levels(x: int) -> list[int]:
+        found = []
+        for size in reversed(sizes):
+            x, level = divmod(x, size)
+            found.append(level)
+        return found
+
+    wanted = levels(row)
+    return min(paid, key=lambda x: sum(abs(a - b) for a, b in zip(levels(x), wanted, strict=True)))

@@ -1,0 +1,211 @@
+"""Frequencies of one categorical dimension: never negative, their sum is one, and nearer the truth."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdr4me.recalibration.advice import TOLERANCE
+from hdr4me.recalibration.auto import choose
+from hdr4me.recalibration.bayes import fit_posterior
+from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
+from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.methods import OPTIONS, rule
+from hdr4me.recalibration.risk import Measured, Probes, Reading, Rule, probes, read, risk
+from hdr4me.recalibration.rules import Fits, Problem
+from hdr4me.recalibration.simplex import base_cut, norm_sub
+from hdr4me.recalibration.sure import sure_threshold
+
+__all__ = ["FREQUENCY_METHODS", "FREQUENCY_OPTIONS", "Distribution", "recalibrate_frequencies"]
+
+_OWN = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
+FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
+    _OWN | {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")} | {"bayes": ()}
+)
+FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
+"""Every method that `recalibrate_frequencies` takes."""
+
+_BAYES_FROM = 8
+# Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
+_ODDS = {"null": 0.0, "centred": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
+_SEED = 20221
+_EACH = 12
+
+
+class Distribution(NamedTuple):
+    """Enhanced frequencies and what was done."""
+
+    frequencies: Floats
+    used: str
+    advice: str
+    share: float = 1.0
+    """The share of that rule in the answer; the rest is norm-sub."""
+    expected_error_before: float = 0.0
+    expected_error_after: float = 0.0
+    expected_error_uncertainty: float = 0.0
+
+
+def recalibrate_frequencies(
+    frequencies: ArrayLike, standard_errors: ArrayLike, method: str = "auto", **options: Any
+) -> Distribution:
+    """Enhanced frequencies of one dimension, on the simplex.
+
+    Parameters
+    ----------
+    frequencies, standard_errors
+        As they were estimated: possibly negative, of any sum.
+    method
+        `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` takes each entry's posterior mean on
+        [0, 1] (with a spike at the common level of the rare ones) and projects. Any other method of `recalibrate` is
+        applied to the entries on [0, 1], then projected. `auto` is `norm_sub`, which cannot move away from a true
+        distribution, unless the measured error of another rule is surely smaller.
+    **options
+        Those of the method; `confidence` for base_cut.
+
+    Returns
+    -------
+    Distribution
+        Frequencies, what was used, the measured error and a line of advice.
+
+    Raises
+    ------
+    InvalidInput
+        For what is not a list of finite numbers, and for options that the method does not take.
+
+    Examples
+    --------
+    >>> recalibrate_frequencies([0.62, 0.43, -0.05], [0.05, 0.05, 0.05]).frequencies.round(3)
+    array([0.595, 0.405, 0.   ])
+    """
+    check_method(method, options, FREQUENCY_OPTIONS)
+    given = check_inputs(frequencies, standard_errors, None, 1.0, (0.0, 1.0))
+    order = np.lexsort((given.standard_errors, given.means))
+    part = given.only(order)
+    f, s, noisy = part.means, part.standard_errors, part.noisy
+    used, share, after = method, 1.0, Measured(0.0, 0.0)
+    if noisy.any():
+        s = np.where(noisy, _own_errors(f, s), s)
+        directions = _directions(f, s)
+        base = read(norm_sub, f, directions)
+        if method == "auto":
+            used, share, reading = choose(_candidates(s, noisy), base, f, s, directions, None)
+            used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
+        else:
+            reading = read(_rule(method, part._replace(standard_errors=s), options), f, directions)
+        after = _after(reading, f, s, base if method in ("auto", "norm_sub") else None)
+        answer = reading.value
+    else:
+        used = "norm_sub" if method == "auto" else method
+        answer = _rule(used, part, options)(f)
+    before = float(np.mean(s**2))
+    out = np.empty_like(answer)
+    out[order] = answer
+    line = _advice(used, share, f, before, after)
+    return Distribution(out, used, line, share, before, after.value, after.standard_error)
+
+
+def _advice(used: str, share: float, f: Floats, before: float, after: Measured) -> str:
+    word, ratio = "", ""
+    if after.value > TOLERANCE * before:
+        word, ratio = (
+            " HARMS here",
+            f" ({after.value / before:.1f} times worse)" if before > 0 else " (worse)",
+        )
+    part = f", {100 * share:.0f} % of it" if share < 1 else ""
+    return (
+        f"{used}{part}{word}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was "
+        f"{f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± {after.standard_error:.1g} "
+        f"after{ratio}."
+    )
+
+
+def _after(reading: Reading, f: Floats, s: Floats, safe: Reading | None) -> Measured:
+    """The measured error; that of a safe rule is at most the noise's, and none is below the variance of the answer."""
+    value, error = risk(reading, f, s)
+    least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
+    most = float(np.mean(s**2)) if safe is not None else 2.0 / f.size
+    return Measured(float(np.clip(value, min(least, most), most)), error)
+
+
+def _own_errors(f: Floats, s: Floats) -> Floats:
+    """Standard errors freed of the noise that they share with the frequencies.
+
+    A frequency's variance is a polynomial of degree two in the true frequency, taken at the estimate: what came out
+    low by chance claims to be well known. The polynomial is found again and taken at a steadier estimate (base-cut).
+    """
+    inside = np.clip(f, 0.0, 1.0)
+    if f.size < 4 or np.ptp(s) <= 1e-9 * s.max():
+        return s
+    powers = np.stack([np.ones_like(inside), inside, inside**2], axis=1)
+    coefficients = np.linalg.lstsq(powers, s**2, rcond=None)[0]
+    if float(np.mean((powers @ coefficients - s**2) ** 2)) > 0.04 * float(np.mean(s**2)) ** 2:
+        return s
+    steady = base_cut(f, s)
+    fitted = np.stack([np.ones_like(steady), steady, steady**2], axis=1) @ coefficients
+    return np.asarray(np.sqrt(np.clip(fitted, np.min(s**2), np.max(s**2))))
+
+
+def _directions(f: Floats, s: Floats) -> Probes:
+    """Probes with the noise's covariance; where frequencies sum to one by construction, so does their noise to zero.
+
+    Then the covariance is that of shares of one sample, diag(w) − wwᵀ/Σw, with diagonal s².
+    """
+    if abs(float(f.sum()) - 1) > 1e-6:
+        return probes(s)
+    w = s**2
+    for _ in range(30):
+        w = s**2 / (1 - np.minimum(w / w.sum(), 0.9))
+    if f.size <= _EACH:
+        return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
+    number = 4 if f.size <= 300 else 2
+    signs = np.random.default_rng(_SEED).integers(0, 2, (number, f.size)) * 2.0 - 1.0
+    z = np.sqrt(w) * signs
+    return Probes(z - z.sum(axis=1, keepdims=True) * w / w.sum(), 1.0)
+
+
+def _candidates(s: Floats, noisy: Any) -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    if s.size >= _BAYES_FROM:
+        rules["bayes"] = lambda f: _bayes(f, s, noisy)
+        rules["sure"] = lambda f: _soft(f, s, noisy)
+    return rules
+
+
+def _soft(f: Floats, s: Floats, noisy: Any) -> Floats:
+    """The soft threshold with the least unbiased estimate of risk; the projection gives what it took to all alike."""
+    out = f.copy()
+    out[noisy] = soft_threshold(f[noisy], sure_threshold(f[noisy], s[noisy]) * s[noisy])
+    return norm_sub(out)
+
+
+def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
+    s, noisy = part.standard_errors, part.noisy
+    if method == "norm_sub":
+        return norm_sub
+    if method == "base_cut":
+        return lambda f: base_cut(f, s, **options)
+    if method == "bayes":
+        return lambda f: _bayes(f, s, noisy)
+    if not noisy.any():
+        return norm_sub
+    few = part.only(noisy)
+    inner = rule(method, few, Fits(Problem(few.standard_errors, 0.0, 1.0, 0.0)), [], options)
+
+    def projected(f: Floats) -> Floats:
+        out = f.copy()
+        out[noisy] = inner(f[noisy])
+        return norm_sub(out)
+
+    return projected
+
+
+def _bayes(f: Floats, s: Floats, noisy: Any) -> Floats:
+    """Posterior means, projected. The spike is where the soft threshold puts what noise could have produced."""
+    mean = f.copy()
+    if noisy.any():
+        null = float(np.clip(np.min(_soft(f, s, noisy)), 0.0, 1.0))
+        mean[noisy] = fit_posterior(f[noisy], s[noisy], 0.0, 1.0, null, odds=_ODDS).mean
+    return norm_sub(mean)

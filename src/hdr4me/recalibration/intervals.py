@@ -1,0 +1,52 @@
+"""Three kinds of interval, each called what it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from hdr4me.errors import InvalidInput
+from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.robust import robust_interval
+
+__all__ = ["KINDS", "average_interval", "check_kind", "credible_interval", "holding", "honest_interval"]
+
+KINDS = ("honest", "average", "credible")
+"""`honest`: for each dimension, whatever the truth is. `average`: on average over the dimensions, whatever the truths
+are. `credible`: under the fitted prior, and honest only as far as the prior is true."""
+
+
+def check_kind(kind: str) -> str:
+    """A known kind of interval."""
+    if kind not in KINDS:
+        raise InvalidInput.of("kind", kind, f"use one of {', '.join(KINDS)}")
+    return kind
+
+
+def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float) -> tuple[Floats, Floats]:
+    """x ± z·s cut to the domain: it covers in each dimension with at least `level`, at an edge with more."""
+    reach = float(ndtri(0.5 * (1 + level))) * s
+    return np.clip(x - reach, low, high), np.clip(x + reach, low, high)
+
+
+def average_interval(
+    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats
+) -> tuple[Floats, Floats]:
+    """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average."""
+    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level))
+    lower, upper = holding(estimate, lower, upper)
+    plain = holding(estimate, *honest_interval(x, s, low, high, level))
+    if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
+        return plain
+    return lower, upper
+
+
+def credible_interval(posterior: Posterior, level: float) -> tuple[Floats, Floats]:
+    """Equal-tailed under the fitted prior."""
+    return posterior.interval(level)
+
+
+def holding(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Extended where needed so that the estimate lies inside; covering can only become more likely."""
+    return np.minimum(lower, estimate), np.maximum(upper, estimate)

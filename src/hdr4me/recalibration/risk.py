@@ -1,0 +1,92 @@
+"""The error of a rule, measured on the data that it is applied to: Stein's unbiased estimate for any rule.
+
+For x ~ N(θ, Σ) and a rule δ, E Σ_j (δ_j(x) − θ_j)² = E[Σ_j (x_j − δ_j)² − tr Σ + 2·tr(Σ∇δ)]. The last
+term, how strongly the rule follows the noise, is measured by applying the whole rule (its fit included) to x ± tz
+for a few z with covariance Σ: the coupled bootstrap with antithetic z, whose limit for small t this is. No derivative
+is needed, so that one function serves Bayes rules, thresholds, projections and curves alike; common z make the
+differences between rules far better known than the errors themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from hdr4me.recalibration.cells import Floats
+
+__all__ = ["Measured", "Probes", "Reading", "Rule", "difference", "probes", "read", "risk"]
+
+Rule = Callable[[Floats], Floats]
+
+# Small beside the noise, so that the error is that at the noise itself: (1 + t²) = 1.01 of its variance.
+_STEP = 0.1
+_COORDINATES, _COORDINATES_DEPENDENT = 10, 32
+_SEED = 20220
+
+
+class Measured(NamedTuple):
+    """A mean squared error, or a difference of two, and its standard error as a measurement."""
+
+    value: float
+    standard_error: float
+
+
+class Probes(NamedTuple):
+    """Rows z with mean(weight·z zᵀ) = Σ."""
+
+    z: Floats
+    weight: float
+
+
+class Reading(NamedTuple):
+    """What a rule answers, and for each dimension (Σ∇δ)_jj: the covariance of its answer with the noise."""
+
+    value: Floats
+    response: Floats
+
+
+def probes(s: Floats, *, dependent: bool = False) -> Probes:
+    """Directions for independent noise: each coordinate for few dimensions, random signs for many.
+
+    With signs, what a rule does to its own dimension is measured without error. Only the influence of other dimensions
+    is averaged out, so a rule that smooths (`dependent`) takes more of them.
+    """
+    d = s.size
+    if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
+        return Probes(np.diag(s), float(d))
+    number = 1 if d > 5_000 else 8 if dependent and d <= 500 else 2
+    signs = np.random.default_rng(_SEED).integers(0, 2, (number, d)) * 2.0 - 1.0
+    return Probes(s * signs, 1.0)
+
+
+def read(rule: Rule, x: Floats, directions: Probes) -> Reading:
+    """Apply a rule to x, and to x ± tz for every probe."""
+    response = np.zeros_like(x)
+    for z in directions.z:
+        response += z * (rule(x + _STEP * z) - rule(x - _STEP * z)) / (2 * _STEP)
+    return Reading(rule(x), response * (directions.weight / len(directions.z)))
+
+
+def risk(reading: Reading, x: Floats, s: Floats) -> Measured:
+    """The mean squared error of a rule, and the standard error of this measurement.
+
+    Var(estimate − loss) is itself estimated without bias by Σ 4s²(x−δ)² + 4(s²∂δ)² − 2s⁴ (Johnstone 1988).
+    """
+    v = s**2
+    value = float(np.mean((x - reading.value) ** 2 - v + 2 * reading.response))
+    spread = float(np.sum(4 * v * (x - reading.value) ** 2 + 4 * reading.response**2 - 2 * v**2))
+    # The estimate of the variance can be negative in a single draw; 2Σs⁴ is what rules near the data have.
+    return Measured(value, float(np.sqrt(max(spread, 0.5 * float(np.sum(v**2))))) / x.size)
+
+
+def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
+    """The mean squared error of `one` less that of `two`; the noise common to both cancels.
+
+    With f = δ₁ − δ₂ the measurement errs by 2(⟨noise, f⟩ − div s²f), of variance 4E[Σ s²f² + (s²∂f)²].
+    """
+    f, response = one.value - two.value, one.response - two.response
+    value = np.mean((x - one.value) ** 2 - (x - two.value) ** 2 + 2 * response)
+    variance = 4 * float(np.sum(s**2 * f**2 + response**2))
+    return Measured(float(value), float(np.sqrt(variance)) / x.size)

@@ -1,0 +1,107 @@
+"""`order` and `groups`, checked, and the estimate that averages them with the exchangeable one by evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from hdr4me.errors import InvalidInput
+from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.smooth import Block, curve_block, group_block
+
+__all__ = ["Structure", "blocks", "check_structure", "structured_mean"]
+
+# A curve needs a few points, and a group effect a few groups, before either can be told from none.
+_FEWEST = 4
+# One to one: evidence decides.
+_LOG_ODDS = 0.0
+
+
+class Structure(NamedTuple):
+    """For each dimension its position on a curve (NaN: none) and the number of its group (−1: none)."""
+
+    position: Floats
+    group: NDArray[np.int64]
+
+    def only(self, which: NDArray[Any]) -> Structure:
+        """The same for some of the dimensions."""
+        return Structure(self.position[which], self.group[which])
+
+
+def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dims: int) -> Structure | None:
+    """Positions and group numbers of every dimension, or None if neither is declared.
+
+    >>> check_structure([2, 0, 1], ["a", None, "a"], 3)
+    Structure(position=array([2., 0., 1.]), group=array([ 0, -1,  0]))
+    """
+    if order is None and groups is None:
+        return None
+    position = np.full(n_dims, np.nan)
+    if order is not None:
+        try:
+            position = np.array([np.nan if p is None else p for p in np.atleast_1d(order)], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput.of(
+                "order", order, "one position (a number) for each mean, None where there is none"
+            ) from error
+        _check_length("order", position.size, n_dims)
+        if np.isinf(position).any():
+            raise InvalidInput.of(
+                f"order[{int(np.flatnonzero(np.isinf(position))[0])}]", "inf", "a position is a finite number"
+            )
+    group = np.full(n_dims, -1, dtype=np.int64)
+    if groups is not None:
+        if isinstance(groups, str) or not hasattr(groups, "__len__"):
+            raise InvalidInput.of("groups", groups, "one label for each mean, None where there is none")
+        labels = list(groups)
+        _check_length("groups", len(labels), n_dims)
+        number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+        group = np.array([-1 if x is None else number[x] for x in labels], dtype=np.int64)
+    return Structure(position, group)
+
+
+def _check_length(name: str, found: int, n_dims: int) -> None:
+    if found != n_dims:
+        raise InvalidInput(f"{name} has {found} elements but means has {n_dims}: they must match")
+
+
+def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Block]:
+    """One curve for each group that has positions (one in all without groups); one block for all groups without.
+
+    Blocks that are too small to tell anything are left to the exchangeable model.
+    """
+    out: list[Block] = []
+    on_curve = np.isfinite(structure.position)
+    for number in np.unique(structure.group[on_curve]).tolist():
+        index = np.flatnonzero(on_curve & (structure.group == number))
+        if np.unique(structure.position[index]).size >= _FEWEST:
+            out.append(curve_block(index, structure.position[index], s[index], low, high))
+    index = np.flatnonzero(~on_curve & (structure.group >= 0))
+    _, group = np.unique(structure.group[index], return_inverse=True)
+    if index.size and _FEWEST <= int(group.max()) + 1 < index.size:
+        out.append(group_block(index, group.astype(np.int64), s[index], low, high))
+    return out
+
+
+def structured_mean(parts: Sequence[Block], posterior: Posterior, x: Floats) -> tuple[Floats, Floats]:
+    """Posterior means, and each dimension's probability of its structure; the domain is a projection on top.
+
+    A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds.
+    """
+    mean = posterior.mean.copy()
+    believed = np.zeros(mean.size)
+    whole = any(part.index.size == mean.size for part in parts)
+    alone = np.empty(0) if whole else posterior.log_marginal()
+    for part in parts:
+        found = part.fit(x[part.index])
+        rival = posterior.log_evidence if whole else float(alone[part.index].sum())
+        p = float(expit(found.log_evidence - rival + _LOG_ODDS))
+        believed[part.index] = p
+        mean[part.index] += p * (found.mean - mean[part.index])
+    cells = posterior.cells
+    return np.clip(mean, cells.low, cells.high), believed

@@ -1,0 +1,110 @@
+"""Commands about time: rounds of a series, and what a ledger says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdr4me.client import Client, Ledger, PermanentClient
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three rounds of 400 reports each; the survey has another name in each round."""
+    folder = tmp_path_factory.mktemp("weeks")
+    schema = Schema([Numeric("age", 0, 120), Categorical("pet", ["no", "cat"])])
+    paths = []
+    for week in range(3):
+        survey = Survey(schema, epsilon=4.0, mechanism="duchi", n_sampled=2, name=f"week {week}")
+        client = Client(survey)
+        tally = Tally(survey).add(client.report({"age": 30 + 20 * week, "pet": "no"}) for _ in range(400))
+        paths.append(folder / f"week-{week}.tally")
+        tally.save(paths[-1])
+    return paths
+
+
+def test_rounds_by_hand(run: Any, weeks: list[Path]) -> None:
+    """The numbers are those of three estimates, combined by their formulas."""
+    rounds = [Tally.load(path).estimate().table()[0] for path in weeks]
+    x = np.array([row["estimate"] for row in rounds])
+    s = np.array([row["standard_error"] for row in rounds])
+    fresh = run("rounds", *weeks, "--answers", "fresh", "--json").json
+    held = run("rounds", *weeks, "--json").json
+    assert (fresh["answers"], held["answers"], held["users"]) == ("fresh", "permanent", [400, 400, 400])
+    row, other = fresh["rows"][0], held["rows"][0]
+    assert row["rounds"] == other["rounds"] == x.tolist()
+    z = 1.959963984540054
+    for name, weights in (("average", [1 / 3] * 3), ("change", [0, -1, 1]), ("trend", [-0.5, 0, 0.5])):
+        a = np.array(weights)
+        assert row[name]["estimate"] == pytest.approx(float(a @ x))
+        assert row[name]["upper"] - row[name]["estimate"] == pytest.approx(z * float(np.sqrt(a**2 @ s**2)))
+        assert other[name]["upper"] - other[name]["estimate"] == pytest.approx(z * float(np.abs(a) @ s))
+
+
+def test_rounds_for_people_and_as_a_picture(run: Any, weeks: list[Path], tmp_path: Path) -> None:
+    shown = run("rounds", *weeks, "--picture", tmp_path / "trend.svg")
+    assert shown.code == 0
+    assert "3 rounds" in shown.out
+    assert "age" in shown.out
+    assert "does not average out" in shown.err
+    assert (tmp_path / "trend.svg").read_text().startswith("<?xml")
+
+
+def test_rounds_that_cannot_be_compared(plain: Any, weeks: list[Path], tmp_path: Path) -> None:
+    other = Survey(Schema([Numeric("x", 0, 1)]), mechanism="duchi")
+    Tally(other).save(tmp_path / "other.tally")
+    assert "another series" in plain("rounds", weeks[0], tmp_path / "other.tally")
+    assert "at least two" in plain("rounds", weeks[0])
+    assert "--answers 'new' is not allowed" in plain("rounds", *weeks, "--answers", "new")
+    assert "--level" in plain("rounds", *weeks, "--level", 1)
+    assert "--picture" in plain("rounds", *weeks, "--picture", tmp_path / "a.gif")
+
+
+def test_a_ledger_in_words(run: Any, plain: Any, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    assert "is not there" in plain("ledger", "show", path)
+    survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="duchi")
+    PermanentClient(survey, Ledger(path)).report({"x": 1})
+    shown = run("ledger", "show", path, "--every", "week")
+    assert shown.code == 0
+    assert survey.series[:12] in shown.out
+    assert "ε spent: 2 in total, 2 of a limit of 16 now (any 7 days)" in shown.out
+    assert "14 left; the file is whole and was written 1 time(s)" in shown.err
+    document = run("ledger", "show", path, "--json").json
+    assert document["total"] == 2.0
+    assert document["series"][0]["permanent_rows"] == 1
+    assert "--every 'sometimes' is not allowed" in plain("ledger", "show", path, "--every", "sometimes")
+    assert "--limit -1.0 is not allowed" in plain("ledger", "show", path, "--limit", -1)
+    path.write_text("{}")
+    assert "not a ledger" in plain("ledger", "show", path)
+
+
+def test_a_plan_in_a_crowd_and_over_time(run: Any, plain: Any) -> None:
+    plan = ("plan", "--users", 100_000, "--dims", 1, "--epsilon", 4, "--mechanism", "duchi")
+    shown = run(*plan, "--shuffled", "--delta", "1e-6", "--every", "day", "--for", "30d")
+    assert shown.code == 0
+    assert (
+        "100,000 reports together are (0.118, 1e-06)-private (closed form, from ε alone: 0.535)" in shown.out
+    )
+    assert "Turned round: every survey with a local ε up to" in shown.out
+    assert "30 rounds with fresh answers: up to ε = 120 in total" in shown.out
+    assert "Not hidden" in shown.out
+    few = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")
+    document = run(*few, "--shuffled", "--every", "week", "--for", "1y", "--json").json
+    assert 0.05 < document["shuffled"]["epsilon"] < 0.15
+    assert document["shuffled"]["local_epsilon_for_this_central_epsilon"] > 3
+    assert document["repeated"]["rounds"] == 53
+    assert "shuffled" not in run(*plan, "--json").json
+    assert "--delta goes with --shuffled" in plain(*plan, "--delta", 1e-6)
+    assert "--delta 2.0 is not allowed" in plain(*plan, "--shuffled", "--delta", 2)
+    assert "--every and --for go together" in plain(*plan, "--every", "week")
+    assert "--for 'x' is not allowed" in plain(*plan, "--every", "week", "--for", "x")
+    kinds = run(
+        "plan", "--users", 1_000, "--dims", 3, "--categories", 4, "--epsilon", 1, "--shuffled", "--json"
+    ).json
+    assert 0 < kinds["shuffled"]["epsilon"] < 1

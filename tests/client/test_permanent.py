@@ -1,0 +1,314 @@
+"""Permanent answers: the same for the same record, paid once for each row, the survey's own law over secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import chi2
+
+from hdr4me.client import Client, Ledger, PermanentClient
+from hdr4me.client.client import draw_questions
+from hdr4me.client.ledger_file import beside
+from hdr4me.client.permanent import decide
+from hdr4me.client.prf import Stream, Use, secret_mark
+from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
+from hdr4me.reports.report import fault
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "permanent.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.json"
+
+
+# -- vectors, and the documentation read again -----------------------------------------------------------------------
+
+
+def stream_by_the_book(secret: bytes, series: bytes, use: int, a: int, b: int, size: int) -> bytes:
+    """docs/over-time.md in six lines, apart from the client's code."""
+    found = b""
+    for block in range(-(-size // 32)):
+        message = b"hdr4me-permanent-1" + series + bytes([use])
+        message += b"".join(x.to_bytes(4, "big") for x in (a, b, block))
+        found += hmac.new(secret, message, hashlib.sha256).digest()
+    return found[:size]
+
+
+def test_there_are_enough_vectors() -> None:
+    assert sum(len(VECTORS[name]) for name in ("streams", "draws", "secret_marks", "reports")) >= 2_500
+
+
+def test_streams() -> None:
+    for secret, series, use, a, b, expected in VECTORS["streams"]:
+        found = stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), use, a, b, 40)
+        assert found.hex() == expected
+        assert Stream(bytes.fromhex(secret), series, Use(use), a, b).take(40).hex() == expected
+
+
+def words_by_the_book(data: bytes) -> Callable[[int], int]:
+    """below(n) of docs/over-time.md on these bytes."""
+    place = [0]
+
+    def below(n: int) -> int:
+        size = 4 if n <= 2**32 else 8
+        while True:
+            word = int.from_bytes(data[place[0] : place[0] + size], "big")
+            place[0] += size
+            if word < 256**size // n * n:
+                return word % n
+
+    return below
+
+
+def test_draws() -> None:
+    for secret, series, bounds, expected in VECTORS["draws"]:
+        below = words_by_the_book(
+            stream_by_the_book(bytes.fromhex(secret), bytes.fromhex(series), 2, 0, 0, 640)
+        )
+        assert [below(n) for n in bounds] == expected
+        stream = Stream(bytes.fromhex(secret), series, Use.ANSWER)
+        assert [stream.below(n) for n in bounds] == expected
+
+
+def test_marks_of_secrets() -> None:
+    for secret, mark in VECTORS["secret_marks"]:
+        assert secret_mark(bytes.fromhex(secret)) == mark
+
+
+def test_reports() -> None:
+    asked = [Survey.from_json(json.dumps(document)) for document in VECTORS["surveys"]]
+    for vector in VECTORS["reports"]:
+        survey, series = asked[vector["survey"]], VECTORS["series"][vector["survey"]]
+        answers, new = decide(
+            survey,
+            series,
+            bytes.fromhex(vector["secret"]),
+            vector["record"],
+            vector["known"],
+            vector["affordable"],
+        )
+        assert [list(answer) for answer in answers] == vector["answers"]
+        assert [answer[0] for answer in answers] == vector["questions"]
+        below = words_by_the_book(
+            stream_by_the_book(bytes.fromhex(vector["secret"]), bytes.fromhex(series), 0, 0, 0, 640)
+        )
+        chosen: set[int] = set()
+        for j in range(5 - survey.n_sampled, 5):  # Floyd's algorithm
+            t = below(j + 1)
+            chosen.add(j if t in chosen else t)
+        assert sorted(chosen) == vector["questions"]
+        assert list(new) == vector["new"]
+
+
+def test_the_series_of_the_vectors_are_the_surveys_own() -> None:
+    assert [Survey.from_json(json.dumps(d)).series for d in VECTORS["surveys"]] == VECTORS["series"]
+
+
+# -- what stays and what it costs ------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_record_gives_the_identical_report_at_no_cost(mixed: Survey, path: Path) -> None:
+    client = PermanentClient(mixed, Ledger(path))
+    record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
+    first = client.report(record)
+    assert fault(first.answers, mixed) is None
+    before = path.read_bytes()
+    assert {client.report(record) for _ in range(10)} == {first}
+    assert PermanentClient(mixed, Ledger(path)).report(record) == first  # another process, another day
+    assert path.read_bytes() == before
+    assert client.ledger.total == 12
+
+
+def test_a_renamed_survey_gets_the_same_answers(mixed: Survey, other: Survey, path: Path) -> None:
+    record = {"age": 31.4, "debt": -12, "colour": "red", "pet": "dog"}
+    first = PermanentClient(mixed, Ledger(path)).report(record)
+    second = PermanentClient(other, Ledger(path)).report(record)
+    assert second.answers == first.answers
+    assert Ledger(path).total == 12
+
+
+def test_each_new_row_costs_its_share(all_sent: Survey, path: Path) -> None:
+    """ε/m for each dimension that changes its row; going back is free."""
+    client = PermanentClient(all_sent, Ledger(path, reports_per_survey=3, limit=None))
+    red = {"age": 0, "debt": -1000, "colour": "red", "pet": "cat"}
+    blue = {**red, "colour": "blue"}
+    first = client.report(red)
+    assert client.ledger.total == 12
+    second = client.report(blue)
+    assert client.ledger.total == 15
+    assert [a for a, b in zip(first.answers, second.answers, strict=True) if a[0] != 2 and a != b] == []
+    assert client.report(red) == first
+    assert client.report(blue) == second
+    assert client.ledger.total == 15
+    client.report({"age": 120, "debt": 0, "colour": "blue", "pet": "dog"})
+    assert client.ledger.total == 15 + 9
+
+
+def test_marks_not_values_are_remembered(all_sent: Survey, path: Path) -> None:
+    PermanentClient(all_sent, Ledger(path)).report({"colour": "red"})
+    document = json.loads(path.read_text())
+    assert len(document["rows"][all_sent.series]) == 4
+    assert all(len(mark) == 32 for mark in document["rows"][all_sent.series])
+    assert beside(path, "secret").stat().st_mode & 0o777 == 0o600
+    assert len(beside(path, "secret").read_bytes()) == 32
+    assert beside(path, "secret").read_bytes().hex() not in path.read_text()
+
+
+def test_at_the_limit_the_nearest_row_answers(path: Path) -> None:
+    """Rows 0 and 10 of eleven are paid for; nothing is refused, and nothing more is spent."""
+    survey = Survey(Schema([Categorical("x", [str(i) for i in range(11)])]), epsilon=1.0, categorical="grr")
+    client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+    low, high = client.report({"x": "0"}), client.report({"x": "10"})
+    assert client.ledger.total == 2
+    assert all(client.report({"x": str(i)}) == (low if i <= 5 else high) for i in range(11))
+    assert client.ledger.total == 2
+
+
+def test_the_first_report_is_paid_whole_or_refused_whatever_the_record(all_sent: Survey, path: Path) -> None:
+    client = PermanentClient(all_sent, Ledger(path, limit=11.9))
+    for record in ({}, {"age": 3}, {"colour": "red"}):
+        with pytest.raises(BudgetExceeded):
+            client.report(record)
+    assert not path.exists()
+
+
+def test_fresh_and_permanent_answers_share_one_budget(mixed: Survey, path: Path) -> None:
+    PermanentClient(mixed, Ledger(path)).report({})
+    with pytest.raises(BudgetExceeded):
+        Client(mixed, Ledger(path)).report({})
+
+
+def test_a_secret_that_is_gone_or_another_is_noticed(mixed: Survey, path: Path) -> None:
+    client, secret = PermanentClient(mixed, Ledger(path)), beside(path, "secret")
+    client.report({})
+    kept = secret.read_bytes()
+    for content in (b"", bytes(32), kept[:-1], kept + b"x"):
+        secret.write_bytes(content)
+        with pytest.raises(FormatError, match="secret"):
+            client.report({})
+    secret.unlink()
+    with pytest.raises(FormatError, match="is gone"):
+        client.report({})
+    secret.write_bytes(kept)
+    client.report({})
+
+
+def test_a_secret_left_by_a_process_that_was_killed_is_used(mixed: Survey, path: Path) -> None:
+    beside(path, "secret").write_bytes(bytes(range(32)))
+    PermanentClient(mixed, Ledger(path)).report({})
+    assert json.loads(path.read_text())["secret"] == secret_mark(bytes(range(32)))
+
+
+def test_nothing_is_released_if_the_ledger_cannot_be_written(
+    mixed: Survey, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hdr4me.client.ledger_file.write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        PermanentClient(mixed, Ledger(path)).report({})
+    assert Ledger(path).total == 0
+
+
+def test_bad_input(mixed: Survey, path: Path) -> None:
+    with pytest.raises(InvalidInput, match="survey = "):
+        PermanentClient("survey", Ledger(path))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="ledger = "):
+        PermanentClient(mixed, None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="not be a list"):
+        PermanentClient(mixed, Ledger(path)).report([])  # type: ignore[arg-type]
+
+
+# -- the law over secrets --------------------------------------------------------------------------------------------
+
+
+def test_over_secrets_the_answers_have_the_surveys_law(all_sent: Survey) -> None:
+    """4,000 fixed secrets: each code's counts against its row, by chi-squared at 1e-6 each (seeded: no luck)."""
+    record = {"age": 90, "debt": -250, "colour": "blue", "pet": "cat"}
+    counts = [Counter[tuple[int, ...]]() for _ in range(4)]
+    n = 4_000
+    for i in range(n):
+        secret = hashlib.sha256(b"device %d" % i).digest()
+        answers, new = decide(all_sent, all_sent.series, secret, record, (), 4)
+        assert len(new) == 4
+        for j, *codes in answers:
+            counts[j][tuple(codes)] += 1
+    share = Fraction(3, 4)  # of debt's way from -1000 to 0; age stands on level 3 of 0..4
+    inputs: list[dict[int, Fraction]] = [
+        {3: Fraction(1)},
+        {0: 1 - share, 1: share},
+        {2: Fraction(1)},
+        {1: Fraction(1)},
+    ]
+    laws = [
+        {
+            output: float(sum(p * question.channel.probability(x, output) for x, p in mixture.items()))
+            for output in question.channel.outputs()
+        }
+        for question, mixture in zip(all_sent.questions, inputs, strict=True)
+    ]
+    for found, law in zip(counts, laws, strict=True):
+        assert sum(law.values()) == pytest.approx(1)
+        statistic = sum((found[y] - n * p) ** 2 / (n * p) for y, p in law.items())
+        assert statistic < chi2.isf(1e-6, len(law) - 1)
+
+
+def test_over_secrets_every_question_is_drawn_as_often(mixed: Survey) -> None:
+    """Two of four questions, 3,000 fixed secrets: six pairs, chi-squared at 1e-6 (seeded: no luck)."""
+    counts = Counter(
+        tuple(draw_questions(mixed, Stream(hashlib.sha256(b"%d" % i).digest(), mixed.series, Use.QUESTIONS)))
+        for i in range(3_000)
+    )
+    assert len(counts) == 6
+    assert sum((count - 500) ** 2 / 500 for count in counts.values()) < chi2.isf(1e-6, 5)
+
+
+def test_a_change_of_category_moves_every_entry(all_sent: Survey) -> None:
+    """Entries have a word for each row: those of the categories left and entered do not stand out.
+
+    Between "none" and "cat", the third entry (absent before and after) changes as often as two fresh draws differ,
+    2·¾·¼ = ⅜; 2,000 fixed secrets, six standard errors (seeded: no luck).
+    """
+    changed = 0
+    for i in range(2_000):
+        secret = hashlib.sha256(b"%d" % i).digest()
+        first, second = (
+            decide(all_sent, all_sent.series, secret, {"pet": pet}, (), 4)[0][3] for pet in ("none", "cat")
+        )
+        changed += first[3] != second[3]
+    assert abs(changed / 2_000 - 0.375) < 6 * (0.375 * 0.625 / 2_000) ** 0.5
+
+
+def test_pairs_of_numbers(path: Path) -> None:
+    """One question of two numbers: the nearest pair of levels answers at the limit."""
+    schema = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
+    survey = Survey(schema, epsilon=2.0, pairs=[("x", "y")])
+    channel = survey.questions[0].channel
+    client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+    low, high = client.report({"x": 0, "y": 0}), client.report({"x": 1, "y": 1})
+    assert client.report({"x": 0.1, "y": 0.2}) == low
+    assert client.report({"x": 0.9, "y": 0.8}) == high
+    assert channel.n_inputs == channel.takes[0].size * channel.takes[1].size
+
+
+def test_numbers_between_levels_keep_their_side(path: Path) -> None:
+    """A small step in a number rarely changes its row, and a sweep over the range visits each row once."""
+    survey = Survey(Schema([Numeric("x", 0, 1)]), epsilon=2.0, mechanism="piecewise")
+    levels = survey.questions[0].channel.n_inputs
+    known: list[str] = []
+    for step in range(1_001):
+        _, new = decide(survey, survey.series, bytes(32), {"x": step / 1_000}, known, 1)
+        known += new
+    assert len(known) <= levels
+    assert len(set(known)) == len(known)
