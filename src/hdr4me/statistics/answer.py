@@ -92,11 +92,15 @@ class Answer:
         )
 
     def _repr_html_(self) -> str:
-        from hdr4me.pages.html import table
+        from hdr4me.pages.answer import draw
+        from hdr4me.pages.html import figure, table
 
         rows = self.table()
         columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
-        return table(columns, [[row[column] for column in columns] for row in rows])
+        columns += ["note"] if any(self.notes) else []
+        drawing = draw(rows)
+        picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
+        return picture + table(columns, [[row[column] for column in columns] for row in rows])
 
     # -- parts -----------------------------------------------------------------------------------------------------
 

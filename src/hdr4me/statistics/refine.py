@@ -28,8 +28,8 @@ from hdr4me.survey import Numeric, Schema, Survey
 __all__ = ["Range", "combine", "narrowed", "refine"]
 
 Floats = NDArray[np.float64]
-CAUTION = 1.5
-"""The pilot's own uncertainty: a bias counts this many times as much as the pilot says."""
+CAUTION = 1.0
+"""A bias counts this many times as much as the pilot says; its smoothed distribution has long tails already."""
 LEAST = 0.1
 """No range is narrowed to less than this share of its width."""
 WORTH = 0.85
