@@ -84,6 +84,11 @@ def _of_two(
             raise InvalidInput(f"--by {by}: not a category")
         grouped = [(d.name, by) for d in schema if d.name != by and d.reads in ("number", "category")]
     counts = _pair_counts(tally, wanted + grouped, pairs, reports)
+    if pairs is not None and counts is not None:
+        left_out = [name for name, group in grouped if not counts.holds(name, group)]
+        grouped = [pair for pair in grouped if pair[0] not in left_out]
+        for name in left_out:
+            print_note(f"note: {name} was not counted together with {by} in {pairs}, and is left out")
     found = [tally.ask("correlation", pair, pairs=counts) for pair in wanted]
     for name, group in grouped:
         statistic = "mean_by" if schema[name].reads == "number" else "share_by"

@@ -12,9 +12,9 @@ from hdr4me.channels import Channel, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.joint import Joint, joint_of
-from hdr4me.statistics.readings import Reading
+from hdr4me.statistics.readings import kept_reading
 from hdr4me.statistics.statistic import Counted, Part, Statistic
-from hdr4me.statistics.variance import VARIANCE, solve_decoder, square_decoder
+from hdr4me.statistics.variance import VARIANCE, square_decoder
 from hdr4me.survey import Dimension
 
 __all__ = ["CORRELATION", "COVARIANCE"]
@@ -145,7 +145,7 @@ def _within(counted: Counted, q: int, j: int, k: int) -> tuple[float, float, int
         for place in (question.dimensions.index(i) for i in (j, k))
     ]
     targets = [np.array(table.targets[name]) for name in names]
-    product = solve_decoder(Reading(table).rows.reshape(table.n_inputs, -1), targets[0] * targets[1])
+    product = kept_reading(table).decoder(targets[0] * targets[1])
     if product is None:
         raise InvalidInput(
             f"the table {table.mechanism!r} of this pair does not tell the product of its numbers"

@@ -127,12 +127,16 @@ class PairCounts:
     def of(self, first: str, second: str) -> Numbers:
         """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
-        if key not in self.counts:
+        if not self.holds(first, second):
             raise InvalidInput(
                 f"{first!r} and {second!r} were not counted together: name them when counting pairs"
             )
         counts = self.counts[key]
         return counts if self.survey.question_of(first) == key[0] else counts.T
+
+    def holds(self, first: str, second: str) -> bool:
+        """Whether two dimensions were counted together."""
+        return self._questions(first, second) in self.counts
 
     def n_answers(self, first: str, second: str) -> int:
         """How many reports answered both."""
