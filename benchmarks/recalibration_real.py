@@ -33,12 +33,12 @@ def measure(name: str, epsilon: float, n_users: int, repeats: int) -> str:
         found, truth = tally.estimate(), users.mean(axis=0)
         better = found.recalibrate("auto")
         assert better.recalibration is not None
-        draw = [np.mean((m - truth) ** 2) for m in (found.mean, np.clip(found.mean, -1, 1), better.mean)]
+        draw = [np.mean((m - truth) ** 2) for m in (found.value, np.clip(found.value, -1, 1), better.value)]
         draw.append(better.recalibration.expected_error_after)
         raw = np.subtract(*found.interval(0.95)[::-1])
         edge = np.abs(truth) > 1 - 1e-9
         for kind in ("honest", "average"):
-            low, high = better.interval(0.95, kind)
+            low, high = better.interval(0.95, kind=kind)
             held = (low <= truth) & (truth <= high)
             draw += [held.mean(), np.mean(high - low) / np.mean(raw)]
             if kind == "honest":

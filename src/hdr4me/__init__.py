@@ -40,13 +40,16 @@ if TYPE_CHECKING:
     from hdr4me.statistics import Answer as Answer
     from hdr4me.statistics import Statistic as Statistic
     from hdr4me.statistics import ask as ask
+    from hdr4me.statistics import combine as combine
     from hdr4me.statistics import estimate as estimate
+    from hdr4me.statistics import refine as refine
     from hdr4me.survey import Categorical as Categorical
     from hdr4me.survey import Dimension as Dimension
     from hdr4me.survey import Numeric as Numeric
     from hdr4me.survey import Question as Question
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Survey as Survey
+    from hdr4me.tally import PairCounts as PairCounts
     from hdr4me.tally import Tally as Tally
 
 __version__ = "0.2.0.dev0"
@@ -63,6 +66,7 @@ _HOMES = {
     "Ledger": "client",
     "Mechanism": "mechanisms.law",
     "Numeric": "survey",
+    "PairCounts": "tally",
     "PermanentClient": "client",
     "Plan": "planner",
     "Question": "survey",
@@ -76,6 +80,7 @@ _HOMES = {
     "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
+    "combine": "statistics",
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
@@ -84,6 +89,7 @@ _HOMES = {
     "mechanism": "mechanisms",
     "plan": "planner",
     "recalibrate": "recalibration",
+    "refine": "statistics",
     "register_mechanism": "mechanisms",
     "simulate": "simulation",
 }
@@ -101,6 +107,7 @@ __all__ = [
     "Ledger",
     "Mechanism",
     "Numeric",
+    "PairCounts",
     "PermanentClient",
     "Plan",
     "Question",
@@ -116,6 +123,7 @@ __all__ = [
     "audit",
     "channels",
     "checks",
+    "combine",
     "deviation",
     "engines",
     "errors",

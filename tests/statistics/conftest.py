@@ -21,19 +21,20 @@ def one_number(
 
 
 def drawn_tally(values: NDArray[np.float64], survey: Survey, seed: int) -> Tally:
-    """The tally of users with these values (NaN: none), all of whom answer the survey's only number."""
+    """The tally of exactly these users' values (NaN: none), all of whom answer the survey's only number."""
     tally = Tally(survey)
     low, high = survey.schema.dimensions[0].bounds
     reading = Reading(survey.questions[0].channel)
+    rng = np.random.default_rng(seed)
     place = np.clip((values - low) / (high - low), 0, 1) * (reading.n_levels - 1)
     known = place[~np.isnan(place)]
     level = np.minimum(known.astype(int), reading.n_levels - 2)
-    share = np.bincount(level, level + 1 - known, reading.n_levels)
-    share += np.bincount(level + 1, known - level, reading.n_levels)
-    law = share @ reading.rows[: reading.n_levels, 0]
+    level = level + (rng.random(level.size) < known - level)
+    users = np.bincount(level, minlength=reading.n_levels)
     if reading.optional:
-        law = law + np.isnan(place).sum() * reading.rows[-1, 0]
-    tally.counts[:] = np.random.default_rng(seed).multinomial(len(values), law / law.sum())
+        users = np.append(users, np.isnan(place).sum())
+    law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+    tally.counts[:] = rng.multinomial(users, law).sum(axis=0)
     tally.n_reports = len(values)
     return tally
 

@@ -38,6 +38,7 @@ COMMANDS = (
     "tally",
     "merge",
     "estimate",
+    "refine",
     "rounds",
     "audit",
     "reproduce",

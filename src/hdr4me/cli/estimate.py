@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hdr4me.atomic import write_text
+from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
@@ -21,6 +22,7 @@ from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from hdr4me.statistics import Answer
     from hdr4me.tally import Tally
 
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
@@ -62,6 +64,37 @@ def estimate(
             "shorter) or credible (under the fitted prior)."
         ),
     ] = "honest",
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="<p,…>", help="Also quantiles of numbers, such as 0.5,0.9.")
+    ] = None,
+    histogram: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<edges>",
+            help="Also shares in so many equal bins, or between edges: income=0,1000,5000 (repeat).",
+        ),
+    ] = None,
+    variance: Annotated[
+        bool, typer.Option("--variance", help="Also variances and standard deviations.")
+    ] = False,
+    correlation: Annotated[
+        list[str] | None, typer.Option(metavar="<a,b>", help="Also the correlation of two numbers (repeat).")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Also means and shares in each group of this category.")
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Pair counts for --correlation and --by, where the sources are tallies."),
+    ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Quantiles and shares: shorter intervals that assume no spikes.")
+    ] = False,
+    later: Annotated[
+        list[Path] | None, typer.Option("--round", help="A tally of a later round made by refine (repeat).")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write rows and pictures as a page.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the pictures as PNG.")] = None,
     csv: Annotated[
         Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
     ] = None,
@@ -74,6 +107,8 @@ def estimate(
     Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate.
 
     Example: hdr4me estimate week.tally --recalibrate auto --csv answer.csv
+
+    Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --histogram 20 --html report.html
     """
     to_stdout = str(csv) == "-"
     if to_stdout and json:
@@ -85,12 +120,14 @@ def estimate(
         )
     if recalibrate is None and (order or groups or interval != "honest"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
-    check_outputs([None if to_stdout else csv], [*source, survey])
+    if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
+        raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
+    check_outputs([None if to_stdout else csv, html, png], [*source, survey, pairs, *(later or [])])
     check_twice(source)
     tally = _tally(source, survey, engine, master)
     if survey is not None:
         say_rejected(tally)
-    found = tally.estimate()
+    found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
     named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
     with named_options(named | {"order": "--order", "groups": "--groups"}):
@@ -105,8 +142,23 @@ def estimate(
             rows, advice = better.table(level=level, kind=interval), list(better.advice)
         else:
             rows = found.table(level, simultaneous=simultaneous)
+        more = more_answers(
+            tally,
+            quantiles=quantiles,
+            histogram=histogram or (),
+            variance=variance,
+            correlation=correlation or (),
+            by=by,
+            pairs=pairs,
+            reports=source if survey is not None else (),
+        )
+        for answer in more:
+            kind = ("short" if short else "honest") if answer.intervals is not None else None
+            rows += answer.table(level, simultaneous=simultaneous, kind=kind)
+    title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
+    write_pictures(rows, title, html, png)
     if csv is not None:
-        text = _csv(rows)
+        text = _csv(rows, ("dimension", "statistic", *COLUMNS[1:]) if more else COLUMNS)
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -125,12 +177,12 @@ def estimate(
             }
         )
     elif csv is None:
-        told = [c for c in COLUMNS if any(row[c] not in (None, "ok") for row in rows)]
+        columns = ("dimension", "statistic", *COLUMNS[1:], "note") if more else COLUMNS
+        told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in rows)]
         print_table(
-            f"{tally.n_reports:,} reports, {100 * level:g} % intervals"
-            + (" for all rows at once" if simultaneous else ""),
+            title + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
-            [[row[column] for column in told] for row in rows],
+            [[row.get(column) for column in told] for row in rows],
         )
     if advice and not json:
         print_note(advice[0])
@@ -164,9 +216,16 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
     return out
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def _combined(pilot: Tally, later: Sequence[Path]) -> Answer:
+    """The answer of the pilot and of later rounds together."""
+    from hdr4me.statistics import combine
+
+    return combine([pilot, *(load_sum([path]) for path in later)])
+
+
+def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
     buffer = io.StringIO()
-    writer = csv_writer.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer = csv_writer.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()

@@ -11,9 +11,11 @@ import typer
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs, check_twice
+from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.tally import Tally
+    from hdr4me.survey import Survey
+    from hdr4me.tally import PairCounts, Tally
 
 
 def tally(
@@ -24,6 +26,10 @@ def tally(
         Path | None, typer.Option(help="Where bad reports go, with their reasons (JSON lines).")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad report.")] = False,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<a,b>", help="Also count these two together, into OUTPUT.pairs (repeat)."),
+    ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -34,14 +40,31 @@ def tally(
     """
     from hdr4me.survey import Survey
 
-    check_outputs([output, quarantine], [survey, *reports])
+    beside = output.with_name(output.name + ".pairs") if pair else None
+    check_outputs([output, quarantine, beside], [survey, *reports])
     check_twice(reports)
     document = Survey.load(survey)
+    together = _pair_counts(document, pair) if pair else None
     with open_engine(engine, master) as worker:
         counted = tally_files(worker, document, reports, quarantine, strict)
     counted.save(output)
     describe(counted, json)
     print_note(f"wrote {output}")
+    if together is not None and beside is not None:
+        for path in reports:
+            together.add_file(path)
+        together.save(beside)
+        print_note(f"wrote {beside}")
+
+
+def _pair_counts(document: Survey, pair: Sequence[str]) -> PairCounts:
+    """Empty counts of pairs, refused before any report is read if they cannot be."""
+    from hdr4me.tally import PairCounts
+
+    names = [tuple(name.strip() for name in text.split(",")) for text in pair]
+    if any(len(two) != 2 for two in names):
+        raise InvalidInput(f"--pair {pair[0]!r} is not allowed: two names separated by a comma")
+    return PairCounts(document, names)  # type: ignore[arg-type]
 
 
 def load_sum(paths: Sequence[Path]) -> Tally:

@@ -16,6 +16,8 @@ from hdr4me.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hdr4me.recalibration import Recalibration
+
 __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
@@ -50,6 +52,8 @@ class Answer:
         What re-calibration has to say.
     intervals
         Where intervals come from, if not from the standard error.
+    recalibration
+        What was done to the means, with the error before and after; None if nothing was.
     notes
         What the reader of each row must know; empty for most.
 
@@ -79,6 +83,7 @@ class Answer:
     method: str = "raw"
     advice: tuple[str, ...] = ()
     intervals: Intervals | None = None
+    recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -92,11 +97,15 @@ class Answer:
         )
 
     def _repr_html_(self) -> str:
-        from hdr4me.pages.html import table
+        from hdr4me.pages.answer import draw
+        from hdr4me.pages.html import figure, table
 
         rows = self.table()
         columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
-        return table(columns, [[row[column] for column in columns] for row in rows])
+        columns += ["note"] if any(self.notes) else []
+        drawing = draw(rows)
+        picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
+        return picture + table(columns, [[row[column] for column in columns] for row in rows])
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -189,7 +198,7 @@ class Answer:
                 "dimension": self.dimensions[i],
                 "category": self.categories[i],
                 "statistic": self.statistics[i],
-                "estimate": None if status == NONE else float(self.value[i]),
+                "estimate": float(self.value[i]) if status != NONE and np.isfinite(self.value[i]) else None,
                 "standard_error": _known(self.standard_error[i], status),
                 "lower": _known(low[i], status),
                 "upper": _known(high[i], status),

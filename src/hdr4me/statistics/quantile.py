@@ -13,7 +13,7 @@ from hdr4me.statistics.distribution import SPIKES, Spread, check_kind, no_more, 
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted, Part
 
-__all__ = ["QUANTILE"]
+__all__ = ["QUANTILE", "ends_of"]
 
 Floats = NDArray[np.float64]
 _GRID = np.linspace(-1.0, 1.0, 257)
@@ -55,7 +55,7 @@ def _told(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        pairs = [_ends(shape, float(share), level, kind == "short") for share in p]
+        pairs = [ends_of(shape, float(share), level, kind == "short") for share in p]
         low, high = np.array(pairs).T
         return np.minimum(low, value), np.maximum(high, value)
 
@@ -64,11 +64,22 @@ def _told(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
     return Part(j, labels, value, nothing, r, scaled=True, intervals=intervals, notes=notes)
 
 
-def _ends(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
+def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
     If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
     x, and a lower bound above p puts it at x or below. The bounds rise with x: bisection finds where they cross p.
+
+    Parameters
+    ----------
+    shape
+        The counts and the bounds of their table.
+    p
+        The share.
+    level
+        The probability that the quantile lies within.
+    even
+        Whether values are taken as evenly spread within stretches: the short interval.
     """
 
     def side(at: int, upper: bool) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +15,7 @@ from hdr4me.channels.proof import BITS
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Dimension
 
-__all__ = ["LEAST_RANK", "Reading", "reading_of", "shows_shape", "why_no_shape"]
+__all__ = ["LEAST_RANK", "Kept", "Reading", "kept_reading", "reading_of", "shows_shape", "why_no_shape"]
 
 Floats = NDArray[np.float64]
 LEAST_RANK = 3
@@ -73,6 +75,24 @@ class Reading:
         """How many directions the rows of the levels span, the others' input held even."""
         return int(np.linalg.matrix_rank(self.rows[: self.n_levels].mean(axis=1), tol=1e-6))
 
+    @cached_property
+    def inverse(self) -> Floats:
+        """Applied to numbers given for every input, a number for each cell with these means, of least variance.
+
+        Where no numbers for the cells have these means, the nearest ones; see `decoder`.
+        """
+        law = self.rows.reshape(-1, self.rows.shape[-1])
+        mass = law.mean(axis=0)
+        scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
+        return np.asarray(scale[:, None] * np.linalg.pinv(law * scale, rcond=1e-12))
+
+    def decoder(self, target: Floats) -> Floats | None:
+        """A number for each cell whose mean is `target` at every input, of least variance; None if there is none."""
+        found = self.inverse @ target
+        law = self.rows.reshape(-1, self.rows.shape[-1])
+        gap = float(np.abs(law @ found - target).max())
+        return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None
+
     def at(self, values: ArrayLike) -> Floats:
         """P(cell | value on [−1, 1], others' input): between two levels the two rows are mixed."""
         position = (np.asarray(values, np.float64) + 1.0) / self.step
@@ -94,18 +114,48 @@ class Reading:
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
 
+T = TypeVar("T")
+_MOST = 64
+
+
+class Kept(Generic[T]):
+    """What is made of a table's dimension, kept for the tables that were asked last: dimensions share tables.
+
+    Parameters
+    ----------
+    make
+        Called with a table and the number of its dimension.
+    """
+
+    def __init__(self, make: Callable[[Table, int], T]) -> None:
+        self._make = make
+        self._found: dict[tuple[int, int], tuple[Table, T]] = {}
+
+    def __call__(self, table: Table, place: int = 0) -> T:
+        key = (id(table), place)
+        found = self._found.get(key)
+        if found is None or found[0] is not table:
+            if len(self._found) >= _MOST:
+                self._found.clear()
+            found = self._found[key] = (table, self._make(table, place))
+        return found[1]
+
+
+kept_reading = Kept(Reading)
+
+
 def reading_of(counted: Counted, j: int) -> Reading:
     """The reading of dimension j of a survey."""
     question = counted.survey.questions[counted.survey.question_of(j)]
     assert isinstance(question.channel, Table)
-    return Reading(question.channel, question.dimensions.index(j))
+    return kept_reading(question.channel, question.dimensions.index(j))
 
 
 def shows_shape(dimension: Dimension, channel: Channel) -> bool:
     """Whether reports tell more of a number than its mean."""
     if dimension.reads not in ("number", "optional") or not isinstance(channel, Table):
         return False
-    return _rank(channel) >= LEAST_RANK
+    return kept_reading(channel).rank >= LEAST_RANK
 
 
 def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
@@ -117,17 +167,3 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
         f"{getattr(channel, 'n_cells', 'few')} cells carry the mean and nothing else. Make the survey with "
         "mechanism = 'square_wave' (best for distributions), 'piecewise' or 'optimal' at epsilon above 0.05"
     )
-
-
-_KEPT = 64
-_RANKS: dict[int, tuple[Table, int]] = {}
-
-
-def _rank(table: Table) -> int:
-    """The rank of a table's rows; it is asked for each dimension, so it is kept for the tables that were asked last."""
-    found = _RANKS.get(id(table))
-    if found is None or found[0] is not table:
-        if len(_RANKS) >= _KEPT:
-            _RANKS.clear()
-        found = _RANKS[id(table)] = (table, Reading(table).rank)
-    return found[1]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.channels import Table
 from hdr4me.statistics.bounds import Bounds
 from hdr4me.statistics.em import LADDER, climb
-from hdr4me.statistics.readings import Reading, reading_of
+from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of
 from hdr4me.statistics.statistic import Counted
 
 __all__ = ["BINS", "Shape", "shapes"]
@@ -100,6 +100,9 @@ class Grid:
         return np.concatenate([np.zeros((len(own), 1)), total / total[:, -1:]], axis=1)
 
 
+_bounds = Kept(lambda table, place: Bounds(kept_reading(table, place)))
+
+
 def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
@@ -128,7 +131,7 @@ def shapes(
     for group in alike.values():
         reading = reading_of(counted, group[0])
         assert isinstance(reading.table, Table)
-        grid, bounds, done = Grid.of(reading), Bounds(reading), len(found)
+        grid, bounds, done = Grid.of(reading), _bounds(reading.table, reading.place), len(found)
         joined = grid.joined(np.stack([counts[j] for j in group]))
 
         def say(n: int, _: int, done: int = done) -> None:

@@ -92,5 +92,9 @@ STATISTICS: Registry[Statistic] = Registry(
         "quantile": "hdr4me.statistics.quantile:QUANTILE",
         "variance": "hdr4me.statistics.variance:VARIANCE",
         "sd": "hdr4me.statistics.variance:SD",
+        "covariance": "hdr4me.statistics.covariance:COVARIANCE",
+        "correlation": "hdr4me.statistics.covariance:CORRELATION",
+        "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
+        "share_by": "hdr4me.statistics.grouped:SHARE_BY",
     },
 )

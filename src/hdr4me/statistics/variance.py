@@ -13,11 +13,11 @@ from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.distribution import Spread, check_kind
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.readings import Reading, reading_of, shows_shape
+from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of, shows_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part
 from hdr4me.survey import Dimension
 
-__all__ = ["SD", "VARIANCE", "finite_variance", "solve_decoder"]
+__all__ = ["SD", "VARIANCE", "finite_variance", "square_decoder"]
 
 Floats = NDArray[np.float64]
 _SURELY = 2.0
@@ -38,7 +38,7 @@ class Variance(Spread):
         return (
             shows_shape(dimension, channel)
             and isinstance(channel, Table)
-            and _kept_square(channel, 0) is not None
+            and square_decoder(channel, 0) is not None
         )
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
@@ -72,14 +72,14 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
         return Part(j, (None,), nothing, nothing, int(r))
     suffix = f" {reading.place + 1}" if reading.place else ""
     value = np.array(reading.table.decoders["value" + suffix])
-    square = _kept_square(reading.table, reading.place)
+    square = square_decoder(reading.table, reading.place)
     assert square is not None
     present = np.array(reading.table.decoders.get("present" + suffix, np.ones(value.size)))
     share = float(counts @ present) / r
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
     # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
-    error = float(np.sqrt(finite_variance(counts, influence, reading.rows, counted.n_reports)))
+    error = float(np.sqrt(finite_variance(counts, influence, reading, counted.n_reports)))
     noise_of_mean = sample_covariance(counts, (value - mean * present) / share) / r
     found = (second - mean**2 + noise_of_mean) - reading.step**2 / 6
     ends = _ends(found, error, reading.step, int(r))
@@ -117,46 +117,19 @@ def _through(ends: Intervals, change: Any) -> Intervals:
     return changed
 
 
-_KEPT = 64
-_SQUARES: dict[tuple[int, int], tuple[Table, Floats | None]] = {}
-
-
-def _kept_square(table: Table, place: int) -> Floats | None:
-    """`_square`, kept for the tables that were asked last: dimensions share them."""
-    found = _SQUARES.get((id(table), place))
-    if found is None or found[0] is not table:
-        if len(_SQUARES) >= _KEPT:
-            _SQUARES.clear()
-        found = _SQUARES[id(table), place] = (table, _square(Reading(table, place)))
-    return found[1]
-
-
-def _square(reading: Reading) -> Floats | None:
+def _square(table: Table, place: int) -> Floats | None:
     """The decoder of the square of the own level (0 without a value), or None if no decoding has that mean."""
+    reading = kept_reading(table, place)
     levels = np.linspace(-1.0, 1.0, reading.n_levels) ** 2
     own = np.concatenate([levels, np.zeros(1)]) if reading.optional else levels
-    return solve_decoder(reading.rows, np.repeat(own, reading.rows.shape[1]))
+    return reading.decoder(np.repeat(own, reading.rows.shape[1]))
 
 
-def solve_decoder(rows: Floats, target: Floats) -> Floats | None:
-    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none.
-
-    Parameters
-    ----------
-    rows
-        P(cell | input), cells last.
-    target
-        One number for each input.
-    """
-    law = rows.reshape(-1, rows.shape[-1])
-    mass = law.mean(axis=0)
-    scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
-    found = np.linalg.lstsq(law * scale, target, rcond=1e-12)[0] * scale
-    gap = float(np.abs(law @ found - target).max())
-    return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None
+square_decoder = Kept(_square)
+"""A decoder of the square of a level of a table's dimension, or None."""
 
 
-def finite_variance(counts: Floats, values: Floats, rows: Floats, n: int) -> float:
+def finite_variance(counts: Floats, values: Floats, reading: Reading, n: int) -> float:
     """The variance of the mean of `values` over r reports about the n users who reported.
 
     The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
@@ -169,16 +142,16 @@ def finite_variance(counts: Floats, values: Floats, rows: Floats, n: int) -> flo
         The cells' counts.
     values
         What each cell counts for.
-    rows
-        P(cell | input), cells last.
+    reading
+        The law of the cells.
     n
         How many users reported.
     """
     r = float(counts.sum())
     total = sample_covariance(counts, values)
-    law = rows.reshape(-1, rows.shape[-1])
+    law = reading.rows.reshape(-1, reading.rows.shape[-1])
     variances = law @ values**2 - (law @ values) ** 2
-    decoder = solve_decoder(rows, variances)
+    decoder = reading.decoder(variances)
     if decoder is None:
         return max(total, float(variances.min())) / r
     noise = float(np.clip(counts @ decoder / r, variances.min(), variances.max()))

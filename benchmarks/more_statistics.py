@@ -1,0 +1,317 @@
+"""How good distributions, quantiles, variances, covariances and second rounds are: seeded campaigns.
+
+    python benchmarks/more_statistics.py            # all of it, about half an hour on one core
+    python benchmarks/more_statistics.py wasserstein
+
+Writes benchmarks/results/statistics.md. Two real columns come from scikit-learn's bundled data, where it is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hdr4me as hd
+from hdr4me.channels import Table
+from hdr4me.statistics.bounds import Bounds
+from hdr4me.statistics.em import climb, fit
+from hdr4me.statistics.quantile import ends_of
+from hdr4me.statistics.readings import Reading
+from hdr4me.statistics.shapes import Grid, Shape
+
+Floats = NDArray[np.float64]
+RESULTS = Path(__file__).parent / "results"
+P = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+
+
+def populations(n: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Users' values on [−1, 1]."""
+    young = rng.random(n) < 0.25
+    found = {
+        "age": np.clip(np.where(young, rng.uniform(0, 20, n), rng.normal(45, 18, n)), 0, 100) / 50 - 1,
+        "beta": rng.beta(2, 5, n) * 2 - 1,
+        "income": np.clip(np.exp(rng.normal(0, 0.6, n)) / 8 * 2 - 1, -1, 1),
+        "spiky": np.clip(np.where(rng.random(n) < 0.5, -0.8, rng.normal(0.3, 0.05, n)), -1, 1),
+    }
+    return found | {name: rng.choice(column, n) for name, column in real_columns().items()}
+
+
+def real_columns() -> dict[str, Floats]:
+    """Two columns of scikit-learn's data, on [−1, 1]; none where it is not installed."""
+    try:
+        from sklearn import datasets
+    except ImportError:
+        return {}
+    area = datasets.load_breast_cancer().data[:, 3]
+    pixel = datasets.load_digits().data[:, 28]
+    return {
+        "real: tumour area (0 to 3000)": np.clip(area / 1500 - 1, -1, 1),
+        "real: pixel of a digit (0 to 16)": pixel / 8 - 1,
+    }
+
+
+def table_of(mechanism: str, epsilon: float = 1.0) -> Table:
+    survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon, mechanism)
+    channel = survey.questions[0].channel
+    assert isinstance(channel, Table)
+    return channel
+
+
+def counts_of(values: Floats, reading: Reading, rng: np.random.Generator) -> Floats:
+    """The counts of exactly these users."""
+    place = (values + 1) / 2 * (reading.n_levels - 1)
+    level = np.minimum(place.astype(np.int64), reading.n_levels - 2)
+    level = level + (rng.random(level.size) < place - level)
+    law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+    users = np.bincount(level, minlength=reading.n_levels)
+    return np.asarray(rng.multinomial(users, law).sum(axis=0), np.float64)
+
+
+def tally_of(values: Floats, survey: hd.Survey, rng: np.random.Generator) -> hd.Tally:
+    low, high = survey.schema.dimensions[0].bounds
+    channel = survey.questions[0].channel
+    assert isinstance(channel, Table)
+    tally = hd.Tally(survey)
+    tally.counts[:] = counts_of(np.clip((values - low) / (high - low) * 2 - 1, -1, 1), Reading(channel), rng)
+    tally.n_reports = len(values)
+    return tally
+
+
+def distance(cumulative: Floats, edges: Floats, values: Floats) -> float:
+    """Wasserstein-1 on a range of width 2."""
+    x = np.linspace(-1, 1, 4001)
+    true = np.searchsorted(np.sort(values), x, side="right") / len(values)
+    return float(np.abs(np.interp(x, edges, cumulative) - true).mean() * 2)
+
+
+def wasserstein(rng: np.random.Generator, draws: int = 10) -> list[str]:
+    bars = {"age": 0.012, "beta": 0.013, "income": 0.016}
+    lines = [
+        "| values | square_wave | SW + EMS as published | piecewise | optimal | bar (own / default table) |"
+    ]
+    lines.append("|---|---|---|---|---|---|")
+    for name, values in populations(100_000, rng).items():
+        cells = []
+        for mechanism in ("square_wave", "published", "piecewise", "optimal"):
+            reading = Reading(table_of("square_wave" if mechanism == "published" else mechanism))
+            grid = Grid.of(reading, 256 if mechanism == "published" else 64)
+            found = []
+            for _ in range(draws):
+                counts = grid.joined(counts_of(values, reading, rng))[None, :]
+                if (
+                    mechanism == "published"
+                ):  # Li et al. 2020: EMS until the likelihood changes by less than 1e-3·e^ε
+                    one = np.ones(1)
+                    fitted = fit(counts, grid.law, grid.shape, one, steps=2000, tolerance=1e-3 * np.e)
+                else:
+                    fitted = climb(counts, grid.law, grid.shape)
+                found.append(distance(grid.cumulative(fitted.p)[0], grid.edges, values))
+            cells.append(f"{np.mean(found):.4f}")
+        bar = f"{bars[name]} / {1.35 * bars[name]:.4f}" if name in bars else "–"
+        lines.append(f"| {name} | {' | '.join(cells)} | {bar} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def quantiles(rng: np.random.Generator, draws: int = 60) -> list[str]:
+    heads = " | ".join(map(str, P))
+    lines = [f"| table, n, values, kind | {heads} |", "|---|" + "---|" * len(P)]
+    for mechanism in ("optimal", "square_wave"):
+        reading = Reading(table_of(mechanism))
+        grid, bounds = Grid.of(reading), Bounds(reading)
+        for n in (10_000, 100_000):
+            for name, values in populations(n, rng).items():
+                true = np.quantile(values, P, method="inverted_cdf")
+                inside = {kind: np.zeros(len(P)) for kind in ("honest", "short")}
+                width = {kind: np.zeros(len(P)) for kind in inside}
+                error = np.zeros(len(P))
+                for _ in range(draws):
+                    counts = counts_of(values, reading, rng)
+                    fitted = climb(grid.joined(counts)[None, :], grid.law, grid.shape)
+                    shape = Shape(counts, bounds, grid, fitted.p[0], float(fitted.strength[0]))
+                    value = shape.quantile(P)
+                    error += (value - true) ** 2
+                    for kind in inside:
+                        pairs = np.array([ends_of(shape, p, 0.95, kind == "short") for p in P])
+                        low, high = np.minimum(pairs[:, 0], value), np.maximum(pairs[:, 1], value)
+                        inside[kind] += (low <= true) & (true <= high)
+                        width[kind] += high - low
+                for kind in inside:
+                    cells = [
+                        f"{100 * c / draws:.0f} % ±{w / draws / 2:.3f}"
+                        for c, w in zip(inside[kind], width[kind], strict=True)
+                    ]
+                    lines.append(f"| {mechanism}, {n:,}, {name}, {kind} | {' | '.join(cells)} |")
+                    print(lines[-1], flush=True)
+                cells = [f"{e:.3f}" for e in np.sqrt(error / draws)]
+                lines.append(f"| {mechanism}, {n:,}, {name}, RMSE | {' | '.join(cells)} |")
+    return lines
+
+
+def variances(rng: np.random.Generator, draws: int = 200) -> list[str]:
+    lines = [
+        "| table, ε, values | coverage short | coverage honest | RMSE | mean standard error |",
+        "|---|---|---|---|---|",
+    ]
+    for mechanism, epsilon in (("optimal", 1.0), ("square_wave", 1.0), ("optimal", 4.0)):
+        survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon, mechanism)
+        for name, values in populations(20_000, rng).items():
+            inside, found, errors = {"short": 0, "honest": 0}, [], []
+            for _ in range(draws):
+                answer = hd.ask(tally_of(values, survey, rng), "variance", "x")
+                found.append(answer.value[0])
+                errors.append(answer.standard_error[0])
+                for kind in inside:
+                    low, high = answer.interval(kind=kind)
+                    inside[kind] += int(low[0] <= values.var() <= high[0])
+            rmse = np.sqrt(np.mean((np.array(found) - values.var()) ** 2))
+            cover = " | ".join(f"{100 * inside[kind] / draws:.1f} %" for kind in inside)
+            lines.append(
+                f"| {mechanism}, {epsilon:g}, {name} | {cover} | {rmse:.5f} | {np.mean(errors):.5f} |"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def covariances(rng: np.random.Generator, draws: int = 300) -> list[str]:
+    n = 3000
+    a = rng.uniform(-1, 1, n)
+    b = 0.6 * a + 0.4 * rng.uniform(-1, 1, n)
+    lines = [
+        "| ε | coverage of 95 % | variance simulated / formula | product column: variance less by |",
+        "|---|---|---|---|",
+    ]
+    for epsilon in (1.0, 2.0, 4.0):
+        schema = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)])
+        survey = hd.Survey(schema, epsilon, "optimal", n_sampled=2)
+        reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
+        decode = np.array(reading.table.decoders["value"])
+        true, found, inside = float(np.cov(a, b, ddof=0)[0, 1]), [], 0
+        for _ in range(draws):
+            block = np.zeros((n, 2, survey.slot_size), np.uint8)
+            for q, values in enumerate((a, b)):
+                block[:, q, 0], block[:, q, 2] = q, _codes(values, reading, rng)
+            rows = block.reshape(n, -1)
+            pairs = hd.PairCounts(survey, [("a", "b")]).add_block(rows)
+            answer = hd.ask(hd.Tally(survey).add_block(rows), "covariance", ["a", "b"], pairs=pairs)
+            low, high = answer.interval()
+            inside += int(low[0] <= true <= high[0])
+            found.append(answer.value[0])
+        noise = [reading.at(values)[:, 0] @ decode**2 - values**2 for values in (a, b)]
+        t = [a - a.mean(), b - b.mean()]
+        formula = np.mean(noise[0] * noise[1] + noise[0] * t[1] ** 2 + noise[1] * t[0] ** 2) / n
+        whole = Reading(table_of("optimal", epsilon))
+        product = a * b
+        one = np.mean(whole.at(product)[:, 0] @ np.array(whole.table.decoders["value"]) ** 2 - product**2) / n
+        lines.append(
+            f"| {epsilon:g} | {100 * inside / draws:.1f} % | {np.var(found) / formula:.3f} | {formula / one:.1f} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def _codes(values: Floats, reading: Reading, rng: np.random.Generator) -> NDArray[np.int64]:
+    place = (values + 1) / 2 * (reading.n_levels - 1)
+    level = np.minimum(place.astype(np.int64), reading.n_levels - 2)
+    level = level + (rng.random(level.size) < place - level)
+    running = np.cumsum(reading.rows[:, 0], axis=1)
+    found = (rng.random(level.size)[:, None] > running[level]).sum(axis=1)
+    return np.asarray(np.minimum(found, running.shape[1] - 1))
+
+
+def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
+    n, share = 40_000, 0.2
+    data: dict[str, Floats] = {
+        "sd .1": rng.normal(0, 0.1, n),
+        "sd .25": rng.normal(0, 0.25, n),
+        "uniform": rng.uniform(-1, 1, n),
+        "delays of flights (synthetic)": np.where(
+            rng.random(n) < 0.8, rng.normal(-0.85, 0.03, n), -0.9 + rng.exponential(0.15, n)
+        ),
+    }
+    data |= {name: rng.choice(column, n) for name, column in real_columns().items()}
+    lines = [
+        "| values, ε | RMSE one round | RMSE two rounds | gain in MSE | coverage of 95 % | width kept |",
+        "|---|---|---|---|---|---|",
+    ]
+    for epsilon in (1.0, 4.0):
+        survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon)
+        for name, values in data.items():
+            users = np.clip(values, -1, 1)
+            one, two, inside, width = [], [], 0, []
+            for _ in range(draws if epsilon == 1.0 else draws // 3):
+                users = rng.permutation(users)
+                cut = int(share * n)
+                one.append(tally_of(users, survey, rng).estimate().value[0])
+                pilot = tally_of(users[:cut], survey, rng)
+                following = hd.refine(pilot, users=n - cut)
+                answer = hd.combine([pilot, tally_of(users[cut:], following, rng)])
+                two.append(answer.value[0])
+                low, high = answer.interval()
+                inside += int(low[0] <= users.mean() <= high[0])
+                width.append(np.diff(following.schema["x"].bounds)[0] / 2)
+            errors = [float(np.sqrt(np.mean((np.array(x) - users.mean()) ** 2))) for x in (one, two)]
+            lines.append(
+                f"| {name}, {epsilon:g} | {errors[0]:.4f} | {errors[1]:.4f} | {(errors[0] / errors[1]) ** 2:.2f} | "
+                f"{100 * inside / len(two):.0f} % | {np.mean(width):.2f} |"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def speed(rng: np.random.Generator) -> list[str]:
+    lines = ["| table | 1,000 dimensions, distributions of 10⁶ reports: time of one core |", "|---|---|"]
+    for mechanism in ("optimal", "square_wave"):
+        survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(1000)]), 1.0, mechanism)
+        tally = hd.Tally(survey)
+        reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
+        for q in range(1000):
+            values = rng.beta(rng.uniform(1, 5), rng.uniform(1, 5), 1000) * 2 - 1
+            tally.layout.of_question(tally.counts, q)[:] = counts_of(values, reading, rng)
+        tally.n_reports = 1_000_000
+        start = time.process_time()
+        hd.ask(tally, "distribution")
+        lines.append(f"| {mechanism} | {time.process_time() - start:.1f} s |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+SECTIONS: dict[str, tuple[str, Callable[..., list[str]]]] = {
+    "wasserstein": (
+        "Wasserstein-1 distance to the users' values (n = 100,000, ε = 1, range of width 2)",
+        wasserstein,
+    ),
+    "variances": ("Variances (n = 20,000)", variances),
+    "covariances": ("Covariance of two numbers answered in one report (n = 3,000, ε/2 each)", covariances),
+    "rounds": ("Two rounds: 8,000 and 32,000 reports against 40,000 in one", rounds),
+    "speed": ("Time", speed),
+    "quantiles": (
+        "Quantiles: coverage of 95 % intervals and their mean half-width on [−1, 1] (ε = 1)",
+        quantiles,
+    ),
+}
+
+
+def main(names: list[str]) -> None:
+    path = RESULTS / "statistics.md"
+    kept: dict[str, str] = {}
+    if path.exists():
+        for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
+            kept[part.partition("\n")[0]] = part.partition("\n")[2].strip()
+    for name in names or list(SECTIONS):
+        title, run = SECTIONS[name]
+        kept[title] = "\n".join(run(np.random.default_rng(20261116)))
+        ordered = [title for title, _ in SECTIONS.values() if title in kept]
+        text = "# Statistics, measured\n\nMade by `benchmarks/more_statistics.py`; every draw is seeded.\n"
+        path.write_text(text + "".join(f"\n## {t}\n\n{kept[t]}\n" for t in ordered), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    arguments: Any = sys.argv[1:]
+    main(arguments)

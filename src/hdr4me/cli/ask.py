@@ -1,0 +1,168 @@
+"""The statistics that `hdr4me estimate` adds to means and frequencies, from its options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hdr4me.atomic import write_bytes, write_text
+from hdr4me.cli.option_names import named_options
+from hdr4me.cli.output import print_note, progress
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.statistics import Answer
+    from hdr4me.tally import PairCounts, Tally
+
+__all__ = ["more_answers", "pair_of", "write_pictures"]
+
+
+def more_answers(
+    tally: Tally,
+    *,
+    quantiles: str | None,
+    histogram: Sequence[str],
+    variance: bool,
+    correlation: Sequence[str],
+    by: str | None,
+    pairs: Path | None,
+    reports: Sequence[Path],
+) -> list[Answer]:
+    """The answers to what was asked beyond the default.
+
+    Parameters
+    ----------
+    tally
+        The counts.
+    quantiles
+        Shares, separated by commas.
+    histogram
+        Edges, separated by commas, or a number of equal bins; of one dimension after its name and '='.
+    variance
+        Whether variances and standard deviations are asked.
+    correlation
+        Pairs of names, each separated by a comma.
+    by
+        The category that groups.
+    pairs
+        A file of pair counts.
+    reports
+        Files of reports to take pair counts from, where there is none.
+    """
+    found = []
+    if quantiles is not None:
+        p = _numbers("--quantiles", quantiles)
+        with named_options({"p": "--quantiles"}), _bar() as told:
+            found.append(tally.ask("quantile", p=p, progress=told))
+    for text in histogram:
+        name, _, edges = text.rpartition("=")
+        cuts = _numbers("--histogram", edges)
+        chosen = name.strip() or None
+        with named_options({"edges": "--histogram", "bins": "--histogram"}), _bar() as told:
+            if len(cuts) == 1 and cuts[0].is_integer():
+                found.append(tally.ask("distribution", chosen, bins=int(cuts[0]), progress=told))
+            else:
+                found.append(tally.ask("histogram", chosen, edges=cuts, progress=told))
+    if variance:
+        found += [tally.ask("variance"), tally.ask("sd")]
+    wanted = [pair_of("--correlation", text) for text in correlation]
+    if wanted or by is not None:
+        found += _of_two(tally, wanted, by, pairs, reports)
+    if (quantiles or histogram) and not any(len(answer) for answer in found):
+        print_note("note: no number of this survey shows its distribution, so there are no rows for it")
+    return found
+
+
+def _of_two(
+    tally: Tally, wanted: list[tuple[str, str]], by: str | None, pairs: Path | None, reports: Sequence[Path]
+) -> list[Answer]:
+    schema = tally.survey.schema
+    grouped: list[tuple[str, str]] = []
+    if by is not None:
+        if schema[by].reads != "category":
+            raise InvalidInput(f"--by {by}: not a category")
+        grouped = [(d.name, by) for d in schema if d.name != by and d.reads in ("number", "category")]
+    counts = _pair_counts(tally, wanted + grouped, pairs, reports)
+    if pairs is not None and counts is not None:
+        left_out = [name for name, group in grouped if not counts.holds(name, group)]
+        grouped = [pair for pair in grouped if pair[0] not in left_out]
+        for name in left_out:
+            print_note(f"note: {name} was not counted together with {by} in {pairs}, and is left out")
+    found = [tally.ask("correlation", pair, pairs=counts) for pair in wanted]
+    for name, group in grouped:
+        statistic = "mean_by" if schema[name].reads == "number" else "share_by"
+        found.append(tally.ask(statistic, [name, group], pairs=counts))
+    return found
+
+
+def _pair_counts(
+    tally: Tally, wanted: list[tuple[str, str]], pairs: Path | None, reports: Sequence[Path]
+) -> PairCounts | None:
+    """Pair counts from their file, or from the reports; None if every pair is one question."""
+    from hdr4me.tally import PairCounts
+
+    survey = tally.survey
+    apart = [pair for pair in wanted if survey.question_of(pair[0]) != survey.question_of(pair[1])]
+    if not apart:
+        return None
+    if pairs is not None:
+        return PairCounts.load(pairs)
+    if not reports:
+        raise InvalidInput(
+            "a tally does not tell of two dimensions together: give --pairs (hdr4me tally --pair a,b makes the file), "
+            "or the reports with --survey"
+        )
+    counts = PairCounts(survey, apart)
+    for path in reports:
+        counts.add_file(path)
+    return counts
+
+
+def pair_of(option: str, text: str) -> tuple[str, str]:
+    """Two names separated by a comma.
+
+    >>> pair_of("--correlation", "age, income")
+    ('age', 'income')
+    """
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        raise InvalidInput(f"{option} {text!r} is not allowed: two names separated by a comma")
+    return names[0], names[1]
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} {text!r} is not allowed: numbers separated by commas") from None
+
+
+class _bar:
+    """Progress of fits over dimensions, as statistics tell it."""
+
+    def __enter__(self) -> Any:
+        self._stack = progress("fitting distributions", None)
+        advance, done = self._stack.__enter__(), 0
+
+        def told(now: int, of: int) -> None:
+            nonlocal done
+            advance(now - done)
+            done = now
+
+        return told
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+
+def write_pictures(rows: list[dict[str, Any]], title: str, html: Path | None, png: Path | None) -> None:
+    """The page and the picture that were asked for."""
+    from hdr4me.pages.answer import as_html, png_bytes
+
+    if html is not None:
+        write_text(html, as_html(rows, "hdr4me: what the tally says", title))
+        print_note(f"wrote {html}")
+    if png is not None:
+        write_bytes(png, png_bytes(rows))
+        print_note(f"wrote {png}")

@@ -1,0 +1,161 @@
+"""Covariance and correlation of two numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel, Table
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.calibrate import sample_covariance
+from hdr4me.statistics.joint import Joint, joint_of
+from hdr4me.statistics.readings import kept_reading
+from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.variance import VARIANCE, square_decoder
+from hdr4me.survey import Dimension
+
+__all__ = ["CORRELATION", "COVARIANCE"]
+
+Floats = NDArray[np.float64]
+_SURELY = 3.0
+"""Variances must be this many standard errors above 0 before a correlation is told."""
+
+
+class Covariance(Statistic):
+    """The covariance of two numbers that one report answers.
+
+    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent, so
+    each factor may be decoded by itself. Numbers that are asked as a pair need no `pairs`: a decoder of the product
+    is applied to the tally's own counts.
+    """
+
+    name = "covariance"
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return isinstance(channel, Table) and dimension.reads == "number"
+
+    def refusal(self, dimension: Dimension, channel: Channel) -> str:
+        return (
+            f"the {self.name} of {dimension.name!r} cannot be told: "
+            "both dimensions must be numbers that are not optional"
+        )
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        j, k = two(self.name, dimensions)
+        pairs = options.pop("pairs", None)
+        if options:
+            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
+        units = [_unit(counted, i) for i in (j, k)]
+        value, error, r = _covariance(counted, pairs, j, k)
+        scale = units[0] * units[1]
+        label = counted.survey.schema.names[k]
+        return [Part(j, (label,), np.array([value * scale]), np.array([error * scale]), r)]
+
+
+class Correlation(Covariance):
+    """The covariance over both standard deviations; unknown where a variance is lost in noise."""
+
+    name = "correlation"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        j, k = two(self.name, dimensions)
+        (covariance,) = super().parts(counted, dimensions, **options)
+        for i in (j, k):
+            question = counted.survey.questions[counted.survey.question_of(i)]
+            dimension = counted.survey.schema.dimensions[i]
+            if not VARIANCE.serves(dimension, question.channel):
+                raise InvalidInput(VARIANCE.refusal(dimension, question.channel))
+        variances = VARIANCE.parts(counted, [j, k])
+        v, e = (
+            np.array([float(getattr(part, name)[0]) for part in variances]) for name in ("value", "error")
+        )
+        if not (v > _SURELY * e).all():
+            nothing = np.array([np.nan])
+            return [Part(j, covariance.categories, nothing, nothing, covariance.n_answers, unsure=True)]
+        root = float(np.sqrt(v.prod()))
+        value = covariance.value / root
+        # Errors of the variances add to the covariance's to first order; they share few reports.
+        error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
+        return [Part(j, covariance.categories, value, error, covariance.n_answers)]
+
+
+COVARIANCE, CORRELATION = Covariance(), Correlation()
+
+
+def two(name: str, dimensions: Sequence[int]) -> tuple[int, int]:
+    """Exactly two different dimensions."""
+    if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
+        raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {name}")
+    return dimensions[0], dimensions[1]
+
+
+def _unit(counted: Counted, j: int) -> float:
+    low, high = counted.survey.schema.dimensions[j].bounds
+    return (high - low) / 2
+
+
+def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, float, int]:
+    survey = counted.survey
+    q = survey.question_of(j)
+    if survey.question_of(k) == q:
+        return _within(counted, q, j, k)
+    joint = joint_of(counted, pairs, j, k)
+    r = joint.n
+    if r < 2:
+        return np.nan, np.nan, int(r)
+    row, column = joint.counts.sum(axis=1) / r, joint.counts.sum(axis=0) / r
+    a, b = joint.first - row @ joint.first, joint.second - column @ joint.second
+    products = np.outer(a, b)
+    found = joint.mean(products) * r / (r - 1)
+    spread = _spread_of_users(counted, joint, j, k, found)
+    error = np.sqrt(max(joint.error(products) ** 2 - spread / max(counted.n_reports, r), 0.0))
+    return found, float(error), int(r)
+
+
+def _spread_of_users(counted: Counted, joint: Joint, j: int, k: int, found: float) -> float:
+    """The variance over users of their own product, which the truth over the users who reported does not vary by.
+
+    With decoders of the squares its estimate is the mean of their product less Ĉ²; one standard error is taken off, so
+    that the error of the covariance is not made too small. 0 where there are no such decoders.
+    """
+    squares = []
+    for i, values in ((j, joint.first), (k, joint.second)):
+        question = counted.survey.questions[counted.survey.question_of(i)]
+        assert isinstance(question.channel, Table)
+        square = square_decoder(question.channel, question.dimensions.index(i))
+        if square is None:
+            return 0.0
+        weights = joint.counts.sum(axis=1 if i == j else 0) / joint.n
+        mean = float(weights @ values)
+        squares.append(square - 2 * mean * values + mean**2)
+    product = np.outer(squares[0], squares[1])
+    return max(joint.mean(product) - joint.error(product) - found**2, 0.0)
+
+
+def _within(counted: Counted, q: int, j: int, k: int) -> tuple[float, float, int]:
+    """Two numbers of one question: the mean of a decoder of their product, less the product of their means."""
+    question = counted.survey.questions[q]
+    table = question.channel
+    assert isinstance(table, Table)
+    names = [
+        "value" + (f" {place + 1}" if place else "")
+        for place in (question.dimensions.index(i) for i in (j, k))
+    ]
+    targets = [np.array(table.targets[name]) for name in names]
+    product = kept_reading(table).decoder(targets[0] * targets[1])
+    if product is None:
+        raise InvalidInput(
+            f"the table {table.mechanism!r} of this pair does not tell the product of its numbers"
+        )
+    counts = counted.layout.of_question(counted.counts, q).astype(np.float64)
+    r = float(counts.sum())
+    if r < 2:
+        return np.nan, np.nan, int(r)
+    y, z = (np.array(table.decoders[name]) for name in names)
+    ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
+    found = float(counts @ product) / r - ybar * zbar
+    error = np.sqrt(sample_covariance(counts, product - ybar * z - zbar * y) / r)
+    return found, float(error), int(r)

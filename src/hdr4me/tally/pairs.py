@@ -1,0 +1,218 @@
+"""Counts of two answers in the same report: integers like a tally's, exact to merge, taken from files of reports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.atomic import write_bytes
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.reports.files import read_blocks
+from hdr4me.survey import Survey
+from hdr4me.survey.layout import Layout
+from hdr4me.tally.counting import RULES, count_any, fields_of
+
+__all__ = ["PairCounts"]
+
+Numbers = NDArray[np.int64]
+FORMAT, VERSION = "hdr4me-pairs", 1
+MAX_COUNTERS = 1 << 24
+"""The most counters of one pair."""
+
+
+class PairCounts:
+    """How often each two counters of two questions were raised by one report.
+
+    Covariances, correlations and means by group come from it: see `hdr4me.ask` with `pairs`. It is computed from files
+    of reports, when they are tallied or at any later time; `+` is exact, associative and commutative. Reports that a
+    tally would reject are left out.
+
+    Parameters
+    ----------
+    survey
+        The survey that the reports answer; its users answer two questions or more.
+    pairs
+        Pairs of dimensions by name.
+
+    Examples
+    --------
+    >>> from hdr4me.client import Client
+    >>> from hdr4me.reports.report import pack
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi", n_sampled=2)
+    >>> client = Client(survey)
+    >>> rows = [pack(client.report({"a": 1, "b": 1}).answers, survey) for _ in range(100)]
+    >>> block = np.frombuffer(b"".join(rows), np.uint8).reshape(100, -1)
+    >>> counts = PairCounts(survey, [("a", "b")]).add_block(block)
+    >>> counts.n_answers("a", "b"), (counts + counts).n_answers("a", "b")
+    (100, 200)
+    """
+
+    def __init__(self, survey: Survey, pairs: Sequence[tuple[str, str]]) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidInput.of("survey", survey, "a Survey")
+        self.survey = survey
+        self.counts: dict[tuple[int, int], Numbers] = {}
+        if not pairs:
+            raise InvalidInput.of("pairs", list(pairs), "at least one pair of names")
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise InvalidInput.of("pairs", pair, "pairs of names of dimensions")
+            self.counts[self._questions(*pair)] = np.zeros(self._shape(self._questions(*pair)), np.int64)
+
+    def _questions(self, first: str, second: str) -> tuple[int, int]:
+        """The two questions in the order of the survey."""
+        a, b = sorted(self.survey.question_of(name) for name in (first, second))
+        if a == b:
+            raise InvalidInput(
+                f"{first!r} and {second!r} are asked in one question: ask the tally itself, without pairs"
+            )
+        if self.survey.n_sampled < 2:
+            raise InvalidInput(
+                f"each user answers one question, so no report tells of {first!r} and {second!r} together: make the "
+                "survey with n_sampled = 2 or more, ask both as a pair (pairs = ...), or add their product as a column"
+            )
+        return a, b
+
+    def _shape(self, key: tuple[int, int]) -> tuple[int, int]:
+        sizes = [self.survey.questions[q].channel.n_counters + 1 for q in key]
+        if sizes[0] * sizes[1] > MAX_COUNTERS:
+            raise InvalidInput(
+                f"a pair with {sizes[0]} × {sizes[1]} counters: at most {MAX_COUNTERS} are allowed"
+            )
+        return sizes[0], sizes[1]
+
+    # -- adding ----------------------------------------------------------------------------------------------------
+
+    def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
+        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
+        survey = self.survey
+        if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
+            raise InvalidInput(
+                f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
+            )
+        layout = Layout.of(survey)
+        status = count_any(reports, survey, layout, np.zeros(layout.size, np.int64))
+        slots = reports[status == 0].reshape(-1, survey.n_sampled, survey.slot_size)
+        asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+        for (first, second), counts in self.counts.items():
+            both = np.flatnonzero((asked == first).any(axis=1) & (asked == second).any(axis=1))
+            if both.size:
+                at = [self._counters(slots[both], asked[both] == q, q) for q in (first, second)]
+                index = at[0][:, :, None] * counts.shape[1] + at[1][:, None, :]
+                counts += np.bincount(index.ravel(), minlength=counts.size).reshape(counts.shape)
+        return self
+
+    def _counters(self, slots: NDArray[np.uint8], here: NDArray[np.bool_], q: int) -> Numbers:
+        """The counters that each report raises for question q, and the last one, which every report raises."""
+        channel = self.survey.questions[q].channel
+        data = slots[here][:, 2 : 2 + channel.wire_size]
+        at = RULES[channel.kind](channel, fields_of(data, channel))[1]
+        return np.concatenate([at, np.full((len(at), 1), channel.n_counters)], axis=1)
+
+    def add_file(self, path: str | os.PathLike[str]) -> PairCounts:
+        """Count a file of reports, of any format, in blocks."""
+        for block in read_blocks(path, self.survey):
+            if len(block.rows):
+                self.add_block(block.rows)
+        return self
+
+    def of(self, first: str, second: str) -> Numbers:
+        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
+        key = self._questions(first, second)
+        if not self.holds(first, second):
+            raise InvalidInput(
+                f"{first!r} and {second!r} were not counted together: name them when counting pairs"
+            )
+        counts = self.counts[key]
+        return counts if self.survey.question_of(first) == key[0] else counts.T
+
+    def holds(self, first: str, second: str) -> bool:
+        """Whether two dimensions were counted together."""
+        return self._questions(first, second) in self.counts
+
+    def n_answers(self, first: str, second: str) -> int:
+        """How many reports answered both."""
+        return int(self.of(first, second)[-1, -1])
+
+    # -- merging and files -----------------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> PairCounts:
+        if not isinstance(other, PairCounts):
+            return NotImplemented
+        if other.survey != self.survey:
+            raise FingerprintMismatch("the other counts", self.survey.fingerprint, other.survey.fingerprint)
+        if set(other.counts) != set(self.counts):
+            raise InvalidInput("counts of other pairs cannot be added: count the same pairs in every file")
+        total = PairCounts.__new__(PairCounts)
+        total.survey = self.survey
+        total.counts = {key: counts + other.counts[key] for key, counts in self.counts.items()}
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PairCounts) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes as reports are added
+
+    def to_bytes(self) -> bytes:
+        """One line of JSON, then the counts as little-endian 64-bit integers; equal counts give equal bytes."""
+        keys = sorted(self.counts)
+        data = b"".join(self.counts[key].astype("<i8").tobytes() for key in keys)
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "document": self.survey.to_json(),
+            "pairs": [list(key) for key in keys],
+            "checksum": hashlib.sha256(data).hexdigest(),
+        }
+        return json.dumps(header, sort_keys=True, separators=(",", ":")).encode() + b"\n" + data
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> PairCounts:
+        """Read what `to_bytes` wrote; everything in it is checked."""
+        first, _, data = content.partition(b"\n")
+        try:
+            header: Any = json.loads(first)
+        except (ValueError, RecursionError) as error:
+            raise FormatError("not a file of pair counts: its first line is not JSON") from error
+        if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
+            raise FormatError(f"not a file of pair counts of version {VERSION}")
+        if header.get("checksum") != hashlib.sha256(data).hexdigest():
+            raise FormatError(
+                "the checksum of the pair counts does not match: the file was cut short or changed"
+            )
+        survey = Survey.from_json(str(header.get("document")))
+        try:
+            firsts = [[survey.questions[q].dimensions[0] for q in key] for key in header["pairs"]]
+            names = [(survey.schema.names[a], survey.schema.names[b]) for a, b in firsts]
+            found = cls(survey, names)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FormatError("not a file of pair counts: its pairs are not the survey's") from error
+        if len(data) != 8 * sum(counts.size for counts in found.counts.values()):
+            raise FormatError("the pair counts do not fit their survey")
+        at = 0
+        for counts in found.counts.values():
+            counts[:] = np.frombuffer(data, "<i8", counts.size, at).reshape(counts.shape)
+            at += counts.nbytes
+            if counts.min() < 0 or counts.max() > counts[-1, -1]:
+                raise FormatError("the pair counts do not add up")
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts with their survey and a checksum, atomically."""
+        write_bytes(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PairCounts:
+        """Read a file of pair counts."""
+        try:
+            return cls.from_bytes(Path(path).read_bytes())
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from error

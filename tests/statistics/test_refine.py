@@ -1,0 +1,118 @@
+"""Second rounds: narrower ranges, and the answers of both rounds together; every draw is seeded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hdr4me as hd
+from hdr4me.errors import InvalidInput
+
+
+def two_rounds(values, survey, tally_of, seed, pilots=8000):
+    """(one round, both rounds) for these users."""
+    users = np.random.default_rng(seed).permutation(values)
+    pilot = tally_of(users[:pilots], survey, seed + 1)
+    following = hd.refine(pilot, users=len(users) - pilots)
+    second = tally_of(users[pilots:], following, seed + 2)
+    return tally_of(users, survey, seed + 3).estimate(), hd.combine([pilot, second]), following
+
+
+def test_a_narrow_distribution_gains_and_is_covered(survey_of, tally_of):
+    """12 seeded draws; benchmarks/more_statistics.py has the campaign."""
+    values = np.random.default_rng(1).normal(0, 0.1, 40_000)
+    survey, inside, one, two = survey_of(), 0, [], []
+    for seed in range(0, 120, 10):
+        first, both, following = two_rounds(values, survey, tally_of, seed)
+        low, high = both.interval()
+        inside += int(low[0] <= values.mean() <= high[0])
+        one.append(first.standard_error[0] ** 2)
+        two.append((both.value[0] - values.mean()) ** 2)
+        assert both.n_reports == 40_000
+    assert inside >= 11
+    assert np.mean(one) / np.mean(two) > 3
+    assert following.schema["x"].high - following.schema["x"].low < 1.2
+
+
+def test_a_wide_distribution_keeps_its_range(survey_of, tally_of):
+    values = np.random.default_rng(1).uniform(-1, 1, 40_000)
+    first, both, following = two_rounds(values, survey_of(), tally_of, 5)
+    assert following.schema["x"].bounds == (-1.0, 1.0)
+    assert both.standard_error[0] == pytest.approx(first.standard_error[0], rel=0.02)
+
+
+def test_ranges_are_in_units_and_defaults_stay_inside(survey_of, tally_of):
+    values = np.random.default_rng(2).normal(30, 2, 20_000)
+    following = hd.refine(tally_of(values, survey_of(0, 120), 1))
+    dimension = following.schema["x"]
+    assert 0 < dimension.low < 24  # type: ignore[attr-defined]
+    assert 36 < dimension.high < 80  # type: ignore[attr-defined]
+    assert dimension.low <= dimension.default <= dimension.high  # type: ignore[attr-defined]
+    assert following.epsilon == 1.0
+    assert following.name == "second round"
+
+
+def test_the_bias_widens_the_honest_interval(survey_of, tally_of):
+    values = np.random.default_rng(3).normal(0, 0.1, 40_000)
+    _, both, _ = two_rounds(values, survey_of(), tally_of, 7)
+    (low, high), (inner_low, inner_high) = both.interval(), both.interval(kind="short")
+    assert low[0] <= inner_low[0] <= inner_high[0] <= high[0]
+    with pytest.raises(InvalidInput, match="kind"):
+        both.interval(kind="credible")
+
+
+def test_questions_with_more_noise_are_drawn_more_often():
+    schema = hd.Schema(
+        [hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1), hd.Categorical("c", [str(i) for i in range(20)])]
+    )
+    survey = hd.Survey(schema)
+    pilot = hd.Tally(survey)
+    rng, table = np.random.default_rng(4), survey.questions[0].channel
+    law = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
+    narrow, wide = law[8], law.mean(axis=0)
+    for q, shares in ((0, narrow), (1, wide)):
+        pilot.layout.of_question(pilot.counts, q)[:] = rng.multinomial(10_000, shares / shares.sum())
+    pilot.n_reports = 20_000
+    weights = [question.weight for question in hd.refine(pilot).questions]
+    assert weights[0] < weights[1] < weights[2]
+    assert [q.weight for q in hd.refine(pilot, weigh=False).questions] == [1, 1, 1]
+
+
+def test_categories_are_combined_too():
+    survey = hd.Survey(hd.Schema([hd.Categorical("c", ["no", "yes"]), hd.Numeric("x", -1, 1)]))
+    rounds = []
+    for seed in (1, 2):
+        tally, rng = hd.Tally(survey), np.random.default_rng(seed)
+        for q in (0, 1):
+            size = tally.layout.of_question(tally.counts, q).size
+            tally.layout.of_question(tally.counts, q)[:] = rng.multinomial(500, np.full(size, 1 / size))
+        tally.n_reports = 1000
+        rounds.append(tally)
+    both, summed = hd.combine(rounds), (rounds[0] + rounds[1]).estimate()
+    np.testing.assert_allclose(both.value, summed.value, rtol=0.02, atol=0.02)
+    np.testing.assert_allclose(both.standard_error, summed.standard_error, rtol=0.02)
+    assert hd.combine(rounds[:1]).value.tolist() == rounds[0].estimate().value.tolist()
+
+
+def test_what_cannot_be_refined_or_combined_says_why(survey_of, tally_of):
+    duchi = tally_of(np.zeros(100), survey_of(mechanism="duchi"), 1)
+    with pytest.raises(InvalidInput, match="no range can be narrowed"):
+        hd.refine(duchi)
+    with pytest.raises(InvalidInput, match="users"):
+        hd.refine(tally_of(np.zeros(100), survey_of(), 1), users=0)
+    with pytest.raises(InvalidInput, match="at least one tally"):
+        hd.combine([])
+    other = hd.Tally(hd.Survey(hd.Schema([hd.Numeric("y", 0, 1)])))
+    with pytest.raises(InvalidInput, match="same dimensions"):
+        hd.combine([duchi, other])
+
+
+def test_a_user_answers_one_of_the_rounds(survey_of, tally_of, tmp_path):
+    """A ledger whose limit is the budget of one report lets through the first round that comes."""
+    survey = survey_of()
+    following = hd.refine(tally_of(np.random.default_rng(1).normal(0, 0.1, 5000), survey, 1))
+    assert following.series != survey.series
+    ledger = hd.Ledger(tmp_path / "ledger.json", limit=survey.epsilon)
+    hd.Client(survey, ledger).report({"x": 0.1})
+    with pytest.raises(hd.errors.BudgetExceeded):
+        hd.Client(following, ledger).report({"x": 0.1})
