@@ -64,14 +64,15 @@ def test_a_reader_that_loses_reports_is_found(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_leaking_survey_is_found() -> None:
+    class Leaky:
+        kind = "table"
+        rows = ((3 << 30, 1 << 30), (1 << 30, 3 << 30))
+
+    class Question:
+        channel = Leaky()
+
     class Leaking:
-        n_sampled, epsilon, schema = 1, 1.0, (None,)
-
-        def randomizer(self, _: int) -> Leaking:
-            return self
-
-        kind = "value"
-        weights = ((3 << 30, 1 << 30), (1 << 30, 3 << 30))
+        n_sampled, epsilon, questions = 1, 1.0, (Question(),)
 
     with pytest.raises(reports.Wrong, match=r"loss 3\.0"):
         documents._prove(Leaking())  # type: ignore[arg-type]

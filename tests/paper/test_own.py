@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
         (["--users", "1"], "--users 1 is not allowed: a whole number from 2"),
         (["--dims", "0"], "--dims 0 is not allowed: whole numbers from 1 to 65536"),
         (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
-        (["--mechanism", "magic"], "--mechanism 'magic' is not known"),
+        (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
         (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: with --data"),
     ],
 )

@@ -108,8 +108,10 @@ def test_an_error_does_not_quote_the_data(tmp_path) -> None:
 def test_what_does_not_go_together(path, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="a range and categories are given"):
         infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, categories={"age": [1, 2]})
-    with pytest.raises(InvalidInput, match="only a dimension of categories is optional"):
-        infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, optional=["age"])
+    with pytest.raises(InvalidInput, match="optional, so it goes without a default"):
+        infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, optional=["age"], defaults={"age": 1})
+    optional = infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, optional=["age"])
+    assert optional == Schema([Numeric("age", 0, 1, optional=True)])
     twice = pa.Table.from_arrays([TABLE["age"], TABLE["age"]], ["age", "age"])
     pq.write_table(twice, tmp_path / "t.parquet")
     with pytest.raises(FormatError, match="same name"):

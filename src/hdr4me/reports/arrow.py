@@ -104,17 +104,17 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
         check_schema(path, schema, survey)
         checked = (schema.metadata or {}).get(CHECKSUM) == b"crc32"
         last: dict[bytes, bytes] = {}
-        first = crc = 0
+        first, found = 0, _Sums()
         for batch in batches_of(file, size):
             last = batch.metadata
-            for data, rows, reasons in _batch_rows(file, batch, survey, block_rows):
-                crc = zlib.crc32(data, crc)
+            for covered, rows, reasons in _batch_rows(file, batch, survey, block_rows):
+                found.add(*covered)
                 if reasons is None:
                     yield Block(rows, range(first + 1, first + len(rows) + 1))
                 else:
                     yield from with_bad(path, rows, reasons, first)
                 first += len(rows)
-        if checked and (last.get(ROWS), last.get(SUM)) != _closing(first, crc):
+        if checked and (last.get(ROWS), last.get(SUM)) != found.closing(first):
             raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
         if not first:
             raise FormatError(f"{path} is empty: it has no reports")
@@ -122,33 +122,50 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
 
 def _batch_rows(
     file: Any, batch: Batch, survey: Survey, block_rows: int
-) -> Iterator[tuple[Any, Bytes, Bytes | None]]:
-    """A batch's bytes, copied from the file block by block, the reports in them, and reasons not to count them."""
+) -> Iterator[tuple[Covered, Bytes, Bytes | None]]:
+    """What the checksum covers of a batch, block by block, the reports in it, and reasons not to count them."""
     (bits, n_bits), n_missing = batch.validity, 0
     if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
         raise ValueError("a batch is shorter than its rows")
     step = max(8, block_rows - block_rows % 8) if batch.n_nulls else block_rows
     for start in range(0, batch.n_rows, step):
         n = min(step, batch.n_rows - start)
-        data, rows, good = (_fixed if survey.fixed_size else _sized)(file, batch, survey, start, n)
+        covered, rows, good = (_fixed if survey.fixed_size else _sized)(file, batch, survey, start, n)
         reasons = None if good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
         if batch.n_nulls:
             packed = _owned(file, bits + start // 8, -(-n // 8))
             missing = np.unpackbits(packed, count=n, bitorder="little") == 0
             n_missing += int(missing.sum())
             reasons = np.where(missing, Reason.MISSING, 0 if reasons is None else reasons).astype(np.uint8)
-        yield data, rows, reasons
+        yield covered, rows, reasons
     if n_missing != batch.n_nulls:
         raise ValueError("a batch has another number of nulls than it says")
 
 
-_Part = tuple[Any, Bytes, NDArray[np.bool_]]
+Covered = tuple[Bytes, NDArray[np.int32] | None]
+"""What a checksum covers: the reports' bytes, and how long each report is where they differ."""
+_Part = tuple[Covered, Bytes, NDArray[np.bool_]]
 """What the checksum covers, the rows, and which rows have the right length."""
 
 
-def checked(data: Bytes, offsets: NDArray[np.integer[Any]]) -> bytes:
-    """What the checksum covers of reports of different sizes: their bytes, and how long each is."""
-    return data.tobytes() + np.diff(offsets).astype("<i4").tobytes()
+class _Sums:
+    """The CRC-32 of all reports' bytes, and of their lengths where they differ; the same for any blocks."""
+
+    def __init__(self) -> None:
+        self._data = self._lengths = 0
+        self._differ = False
+
+    def add(self, data: Bytes, lengths: NDArray[np.int32] | None) -> None:
+        """Cover more reports."""
+        self._data = zlib.crc32(np.ascontiguousarray(data).data, self._data)
+        if lengths is not None:
+            self._differ = True
+            self._lengths = zlib.crc32(lengths.astype("<i4").tobytes(), self._lengths)
+
+    def closing(self, n_rows: int) -> tuple[bytes, bytes]:
+        """The number of reports and their checksum, as a file's last batch says them."""
+        more = f"{self._lengths:08x}" if self._differ else ""
+        return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
 
 
 def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
@@ -157,7 +174,7 @@ def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part
     if length < batch.n_rows * size:
         raise ValueError("a batch is shorter than its rows")
     data = _owned(file, values + start * size, n * size)
-    return data.data, data.reshape(n, size), np.ones(n, bool)
+    return (data, None), data.reshape(n, size), np.ones(n, bool)
 
 
 def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
@@ -171,7 +188,8 @@ def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part
     if offsets[-1] - offsets[0] > n * survey.report_size:
         raise ValueError("a batch's rows are longer than any reports")
     data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return checked(data, offsets), *from_wire(data, offsets - offsets[0], survey)
+    lengths = np.diff(offsets).astype(np.int32)
+    return (data, lengths), *from_wire(data, offsets - offsets[0], survey)
 
 
 def _owned(file: Any, offset: int, length: int) -> Bytes:
@@ -228,26 +246,22 @@ class ArrowSink:
 
     def __init__(self, writer: Any, schema: pa.Schema, survey: Survey) -> None:
         self._writer, self._schema, self._survey = writer, schema, survey
-        self._n = self._crc = 0
+        self._n, self._sums = 0, _Sums()
 
     def write(self, block: Bytes) -> None:
         """Append the block's rows."""
         rows = np.ascontiguousarray(block)
         self._writer.write_batch(as_batch(rows, self._schema, self._survey))
         self._n += len(rows)
-        covered: Any = rows.data if self._survey.fixed_size else checked(*to_wire(rows, self._survey))
-        self._crc = zlib.crc32(covered, self._crc)
+        data, offsets = to_wire(rows, self._survey)
+        self._sums.add(data, None if self._survey.fixed_size else np.diff(offsets))
 
     def close(self) -> None:
         """Append the batch without rows that says what came before."""
-        rows, crc = _closing(self._n, self._crc)
+        rows, crc = self._sums.closing(self._n)
         nothing = np.empty((0, self._survey.report_size), np.uint8)
         empty = as_batch(nothing, self._schema, self._survey)
         self._writer.write_batch(empty, custom_metadata={ROWS: rows, SUM: crc})
-
-
-def _closing(n_rows: int, crc: int) -> tuple[bytes, bytes]:
-    return str(n_rows).encode(), f"{crc:08x}".encode()
 
 
 @contextmanager
