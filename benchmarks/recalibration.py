@@ -171,7 +171,7 @@ def summary(rows: list[dict[str, float | str]]) -> str:
     for r, a, b in zip(rows, auto, least_default, strict=True):
         if a > 1.05 * b:
             lines.append(
-                f"- {r['regime']}/{r['data']}/{r['mechanism']}, ε = {r['epsilon']:g}: {a:.4g} against {b:.4g}"
+                f"- {r['regime']}/{r['data']}/{r['mechanism']}, ε = {float(r['epsilon']):g}: {a:.4g} against {b:.4g}"
             )
     easy = regime == "easy"
     for method in ("l1", "l1_z3", "l2", "l2_z3"):

@@ -41,8 +41,9 @@ def test_two_clusters_are_found() -> None:
 
 
 def test_nothing_is_chosen_that_is_not_surely_better() -> None:
-    few = recalibrate([0.3, -0.5, 0.7], 0.1)
-    assert (few.used, few.share) == ("clip", 1.0)
+    for alike in ([0.3], [0.3, 0.3], [0.3, 0.3, 0.3]):  # nothing to learn from so few, however alike
+        few = recalibrate(alike, 0.1)
+        assert (few.used, few.share) == ("clip", 1.0)
     rng = np.random.default_rng(8)
     theta = rng.uniform(-0.9, 0.9, 100)
     assert recalibrate(theta + 0.001 * rng.normal(size=100), 0.001).harm <= 1

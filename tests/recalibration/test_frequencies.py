@@ -68,3 +68,11 @@ def test_the_error_announced_is_near_the_real_one(method: str) -> None:
         told.append(answer.expected_error_after)
         real.append(np.mean((answer.frequencies - truth) ** 2))
     assert np.mean(told) == pytest.approx(np.mean(real), rel=0.4)
+
+
+def test_many_categories_and_errors_that_are_no_function_of_the_frequency() -> None:
+    rng = np.random.default_rng(3)
+    found, error = _grr(np.full(400, 1 / 400), 20_000, 5.0, rng)
+    assert recalibrate_frequencies(found, error).frequencies.sum() == pytest.approx(1)
+    odd = rng.uniform(0.001, 0.3, 12)
+    assert recalibrate_frequencies(rng.normal(1 / 12, odd), odd).frequencies.min() >= 0

@@ -168,3 +168,14 @@ def test_a_declaration_travels_and_changes_no_fingerprint_where_there_is_none(tm
 def test_the_demonstration_declares_its_curves() -> None:
     curves = [x.curve for x in panel_schema() if isinstance(x, Numeric)]
     assert curves.count("steps") == curves.count("heart rate") == 24
+
+
+def test_many_points_and_too_few() -> None:
+    """Beyond 5,000 points fewer waves are used; below four a curve says nothing."""
+    n = 5001
+    block = curve_block(np.arange(n), np.arange(n) * 1.0, np.full(n, 0.3), -1.0, 1.0)
+    theta = np.sin(np.arange(n) / 500)
+    found = block.fit(theta + 0.3 * np.random.default_rng(7).normal(size=n))
+    assert np.mean((found.mean - theta) ** 2) < 0.005
+    few = recalibrate([0.1, 0.2, 0.3], 0.1, order=[1, 2, 3], groups=["a", "a", "b"])
+    assert few.used != "structure"

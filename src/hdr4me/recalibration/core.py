@@ -22,6 +22,8 @@ from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
 
+# Fewer dimensions have nothing to learn from each other: clipping.
+_FEWEST = 4
 # The mean probability of a declared structure from which on the data confirm it.
 _CONFIRMED = 0.95
 # The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
@@ -166,6 +168,8 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
+        if n < _FEWEST:
+            return Choice("base", 0.0, clipped)
         trusted = {"structure"} if believed > _CONFIRMED else set()
         # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
         nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE

@@ -33,13 +33,16 @@ def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float)
 def average_interval(
     x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats
 ) -> tuple[Floats, Floats]:
-    """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average."""
+    """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
+
+    An interval that misses the estimate is moved to it, not extended: so the length is never above the one before.
+    """
     lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level))
-    lower, upper = holding(estimate, lower, upper)
-    plain = holding(estimate, *honest_interval(x, s, low, high, level))
+    plain = honest_interval(x, s, low, high, level)
     if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
-        return plain
-    return lower, upper
+        lower, upper = plain
+    shift = np.minimum(estimate - lower, 0.0) + np.maximum(estimate - upper, 0.0)
+    return lower + shift, upper + shift
 
 
 def credible_interval(posterior: Posterior, level: float) -> tuple[Floats, Floats]:
