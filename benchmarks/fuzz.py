@@ -1,10 +1,10 @@
-"""The long run of the fuzzers: every reader, each in a process of its own that may die or hang without harm.
+"""The long run of the fuzzers: every reader, in a process of its own that may die or hang without harm.
 
     python benchmarks/fuzz.py --mutants 1000000 --minutes 20 --output benchmarks/results/fuzz.json
 
-A mutant that ends its process by a signal, takes longer than a minute, raises anything but the package's own errors,
-or comes to a wrong count is written down with its seed, and the run goes on. `--target json --seed 17 --once` runs one
-seed again in this process.
+A mutant that ends its process by a signal, takes more than a minute of processor time, raises anything but the
+package's own errors, or comes to a wrong count is written down with its seed, and the run goes on. The output is
+written again every half minute. `--target json --seed 17 --once` runs one seed again in this process.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import select
 import subprocess
 import sys
@@ -51,57 +52,78 @@ def run_seed(target: str, seed: int, folder: Path) -> int:
     return TARGETS[target][0](Random(f"{target}-{seed}"), folder)
 
 
-def _work(target: str, seed: int, most: int, stop: float) -> None:
-    """In the process of a fuzzer: seeds one after the other, each told before and after."""
+def _work(targets: list[str], done: Counter[str], seed: int, most: int, stop: float) -> None:
+    """In the process of the fuzzers: seeds one after the other, each told before and after."""
     faulthandler.enable()
     base = str(_SCRATCH) if _SCRATCH.is_dir() else None
     with tempfile.TemporaryDirectory(dir=base) as folder:
-        done = 0
-        while done < most and time.time() < stop:
-            print(f"begin {seed}", flush=True)
+        while done.total() < most and time.time() < stop:
+            target = min(targets, key=lambda name: done[name] / TARGETS[name][1])
+            print(f"begin {target} {seed}", flush=True)
+            n = 1
             try:
                 n = run_seed(target, seed, Path(folder))
-                print(f"end {n}", flush=True)
             except BaseException as error:
-                n = 1
                 told = f"{type(error).__name__}: {error}"[:300]
                 print(f"fault {json.dumps(told)}", flush=True)
-            done += n
+            print(f"end {n}", flush=True)
+            done[target] += n
             seed += 1
 
 
-def _watch(target: str, seed: int, most: int, stop: float, found: dict[str, Any]) -> None:
-    """Run a fuzzer's process, and start it again behind a seed that ended it or hung."""
-    while found["mutants"] < most and time.time() < stop:
-        command = [sys.executable, __file__, "--work", target, "--seed", str(seed)]
-        command += ["--mutants", str(most - found["mutants"]), "--until", str(stop)]
-        began = time.time()
+def _processor_seconds(pid: int) -> float:
+    """What a process has used so far; where the system does not tell, the clock on the wall."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return time.monotonic()
+
+
+def _watch(
+    targets: list[str], seed: int, most: int, stop: float, tell: Callable[[Counter[str], list[Any]], object]
+) -> tuple[Counter[str], list[Any]]:
+    """Run the fuzzers' process, and start it again behind a seed that ended it or hung."""
+    done: Counter[str] = Counter()
+    faults: list[Any] = []
+    told = time.time()
+    while done.total() < most and time.time() < stop:
+        target = "start"
+        command = [sys.executable, __file__, "--work", json.dumps(done), "--seed", str(seed)]
+        command += [f"--target={name}" for name in targets]
+        command += ["--mutants", str(most), "--until", str(stop)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
+            since = _processor_seconds(process.pid)
             while True:
-                ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+                ready, _, _ = select.select([process.stdout], [], [], 5.0)
                 if not ready:
-                    process.kill()
-                    found["faults"].append({"target": target, "seed": seed, "what": "hang"})
-                    seed += 1
-                    break
+                    # A busy machine is no hang: what counts is the time that the processor spent.
+                    if _processor_seconds(process.pid) - since > _SECONDS:
+                        process.kill()
+                        faults.append({"target": target, "seed": seed, "what": "hang"})
+                        break
+                    continue
                 line = process.stdout.readline()
-                if not line:
-                    break
+                since = _processor_seconds(process.pid)
                 word, _, rest = line.strip().partition(" ")
+                if not word:
+                    break
                 if word == "begin":
-                    seed = int(rest)
+                    target, _, number = rest.partition(" ")
+                    seed = int(number)
                 elif word == "end":
-                    found["mutants"] += int(rest)
-                    seed += 1
-                elif word == "fault":
-                    found["mutants"] += 1
-                    found["faults"].append({"target": target, "seed": seed, "what": json.loads(rest)})
-                    seed += 1
-        if process.returncode and process.returncode != -9:
-            found["faults"].append({"target": target, "seed": seed, "what": f"exit {process.returncode}"})
-            seed += 1
-        found["seconds"] = round(found.get("seconds", 0.0) + time.time() - began, 1)
+                    done[target] += int(rest)
+                    if time.time() - told > 30:
+                        tell(done, faults)
+                        told = time.time()
+                else:
+                    faults.append({"target": target, "seed": seed, "what": json.loads(rest)})
+        if process.returncode not in (0, -9):
+            faults.append({"target": target, "seed": seed, "what": f"exit {process.returncode}"})
+        seed += 1
+        print(done.total(), "mutants,", len(faults), "faults", flush=True)
+    return done, faults
 
 
 def main() -> int:
@@ -115,38 +137,32 @@ def main() -> int:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    targets = options.target or list(TARGETS)
     if options.work:
-        _work(options.work, options.seed, options.mutants, options.until)
+        done = Counter({name: int(n) for name, n in json.loads(options.work).items()})
+        _work(targets, done, options.seed, options.mutants, options.until)
         return 0
     if options.once:
         with tempfile.TemporaryDirectory() as folder:
-            print(run_seed(options.target[0], options.seed, Path(folder)), "mutants")
+            print(run_seed(targets[0], options.seed, Path(folder)), "mutants")
         return 0
-    results: dict[str, Any] = {}
-    began, total = time.time(), options.minutes * 60
-    chosen = options.target or list(TARGETS)
-    shares = {name: TARGETS[name][1] for name in chosen}
-    for name in chosen:
-        found: dict[str, Any] = {"mutants": 0, "faults": []}
-        share = shares[name] / sum(shares.values())
-        # What is left of the time is shared among what is left of the fuzzers.
-        left = total - (time.time() - began)
-        stop = time.time() + left / (len(chosen) - chosen.index(name))
-        _watch(name, options.seed, max(1, int(options.mutants * share)), stop, found)
-        results[name] = found
-        print(name, found["mutants"], "mutants,", len(found["faults"]), "faults", flush=True)
-    faults = [fault for found in results.values() for fault in found["faults"]]
-    document = {
-        "mutants": sum(found["mutants"] for found in results.values()),
-        "seed": options.seed,
-        "by_target": {name: found["mutants"] for name, found in results.items()},
-        "seconds": {name: found.get("seconds", 0.0) for name, found in results.items()},
-        "faults": faults,
-        "kinds_of_fault": dict(Counter(fault["what"].partition(":")[0] for fault in faults)),
-    }
-    print(json.dumps(document, indent=1))
-    if options.output is not None:
-        options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+    def tell(done: Counter[str], faults: list[Any]) -> str:
+        document = {
+            "mutants": done.total(),
+            "seed": options.seed,
+            "by_target": dict(sorted(done.items())),
+            "faults": faults,
+            "kinds_of_fault": dict(Counter(fault["what"].partition(":")[0] for fault in faults)),
+        }
+        text = json.dumps(document, indent=1)
+        if options.output is not None:
+            options.output.write_text(text + "\n", encoding="utf-8")
+        return text
+
+    stop = time.time() + 60 * options.minutes
+    done, faults = _watch(targets, options.seed, options.mutants, stop, tell)
+    print(tell(done, faults))
     return 1 if faults else 0
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -91,9 +92,9 @@ def _lines(bad: bytes, every: int) -> Callable[[Path, int], Path]:
 
 CASES: dict[str, tuple[Callable[[Path, int], Path], int, bool]] = {
     "Parquet, reports": (_good("parquet"), 50_000, False),
-    "Parquet, nulls only": (_nulls("parquet", 0), 20_000, False),
-    "Parquet, every second a null": (_nulls("parquet", 2), 20_000, False),
-    "Parquet, nulls with quarantine": (_nulls("parquet", 0), 20_000, True),
+    "Parquet, nulls only": (_nulls("parquet", 0), 15_000, False),
+    "Parquet, every second a null": (_nulls("parquet", 2), 15_000, False),
+    "Parquet, nulls with quarantine": (_nulls("parquet", 0), 15_000, True),
     "Arrow, reports": (_good("arrow"), 50_000, False),
     "Arrow, nulls only": (_nulls("arrow", 0), 20_000, False),
     "JSON lines, reports": (_lines(b"", 1), 20_000, False),
@@ -107,10 +108,6 @@ CASES: dict[str, tuple[Callable[[Path, int], Path], int, bool]] = {
 
 
 def _read(path: Path, quarantine: bool) -> dict[str, float]:
-    warm = Path(tempfile.mkdtemp()) / "w.arrow"  # kernels are compiled before the clock starts
-    with write_reports(warm, SURVEY) as writer:
-        writer.write(_block(1000))
-    Local(threads=1).tally(warm, SURVEY)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     try:
         if quarantine:
@@ -124,44 +121,46 @@ def _read(path: Path, quarantine: bool) -> dict[str, float]:
     return {"seconds": seconds, "megabytes": (after - before) / 1024, "bytes": path.stat().st_size}
 
 
-def _child(*arguments: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout or "{}")
-    return found
+def _apart(work: Callable[[], Any]) -> Any:
+    """The result of `work` in a process of its own, so that its memory is its own."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=lambda: there.send(work()))
+    process.start()
+    result = here.recv()
+    process.join()
+    return result
 
 
 def _measure(name: str) -> dict[str, Any]:
-    _, smallest, _ = CASES[name]
+    make, smallest, quarantine = CASES[name]
     found = []
     for n in (smallest, 4 * smallest, 16 * smallest):
         with tempfile.TemporaryDirectory() as folder:
-            path = _child("--make", name, "--rows", str(n), "--folder", folder)
-            del path
-            (file,) = Path(folder).iterdir()
-            found.append({"rows": n, **_child("--read", name, "--folder", str(file))})
+            path = _apart(partial(make, Path(folder), n))
+            found.append({"rows": n, **_apart(partial(_read, path, quarantine))})
     # Parquet's nulls take no bytes: there the rows are what is given.
-    key = "rows" if name.startswith("Parquet, null") else "bytes"
+    key = "rows" if name.startswith("Parquet") and "null" in name else "bytes"
     slope = math.log(found[2]["seconds"] / found[1]["seconds"]) / math.log(found[2][key] / found[1][key])
     return {"slope": round(slope, 2), "against": key, "runs": found}
+
+
+def _warm() -> None:
+    """Kernels are compiled before any clock starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        Local(threads=1).tally(_good("arrow")(Path(folder), 1000), SURVEY)
+        Local(threads=1).tally(_good("parquet")(Path(folder), 1000), SURVEY)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--make")
-    parser.add_argument("--read")
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--case", choices=list(CASES), action="append", help="repeat for several")
     options = parser.parse_args()
-    if options.make:
-        CASES[options.make][0](options.folder, options.rows)
-        return 0
-    if options.read:
-        print(json.dumps(_read(options.folder, CASES[options.read][2])))
-        return 0
+    _warm()
     results = {}
     print("| file | bytes | rows or lines | seconds | slope | MB above start |\n|---|---|---|---|---|---|")
-    for name in CASES:
+    for name in options.case or CASES:
         results[name] = found = _measure(name)
         last = found["runs"][-1]
         print(

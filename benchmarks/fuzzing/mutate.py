@@ -48,11 +48,16 @@ def change_bytes(data: bytes, random: Random) -> bytes:
             return data[:at] + bytes(len(data[at : at + length])) + data[at + length :]
 
 
+_VALUES: tuple[Any, ...] = (
+    *(*_EDGES, None, True, False, 0.5, 1e308, -0.0, 1e-320, float("nan"), float("inf"), 10**30),
+    *("", "x" * 300, "1", "\x1b[2J", "\ud800", "\u202e", "NaN", [], {}, [[]], [0], {"a": 1}),
+)
+
+
 def odd_value(random: Random) -> Any:
     """A JSON value that nobody expects."""
-    values: list[Any] = [*_EDGES, None, True, False, 0.5, 1e308, -0.0, 1e-320, float("nan"), float("inf")]
-    values += ["", "x" * 300, "1", "\x1b[2J", "\ud800", "\u202e", "NaN", 10**30, [], {}, [[]], [0], {"a": 1}]
-    return copy.deepcopy(random.choice(values))
+    value = random.choice(_VALUES)
+    return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 
 def _places(document: Any) -> list[tuple[Any, Any]]:
@@ -100,7 +105,7 @@ def change_document(document: Any, random: Random) -> Any:
         case 6:
             parent[key + "x"] = parent[key]
         case _:
-            for _ in range(random.choice((5, 40, 1200))):
+            for _ in range(random.choice((2, 5, 5, 40, 40, 400))):
                 parent[key] = [parent[key]]
     return document
 
@@ -108,10 +113,10 @@ def change_document(document: Any, random: Random) -> Any:
 def to_text(document: Any, random: Random) -> str:
     """The document as JSON, in one of the ways that JSON can be written; now and then with a field twice."""
     try:
-        spaces = random.choice((None, None, 1))
-        text = json.dumps(document, indent=spaces, ensure_ascii=random.random() < 0.5)
+        marks = random.choice(((",", ":"), (", ", ": "), (" ,\t", " :  ")))
+        text = json.dumps(document, separators=marks, ensure_ascii=random.random() < 0.5)
     except (RecursionError, ValueError):
-        text = "[" * 100_000
+        text = "[" * 5000
     if random.random() < 0.02 and text.startswith("{"):
         text = '{"format":"x",' + text[1:]
     return text.replace("\n", " ")

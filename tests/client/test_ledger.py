@@ -343,7 +343,7 @@ def test_a_write_that_fails_releases_nothing_and_loses_nothing(
     small: Survey, path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     """The disk is full at the first counter, at the ledger, at the second counter: no report; then all goes on."""
-    real, calls = ledger_file.write_text, []
+    real, calls = ledger_file.write_text, []  # type: ignore[attr-defined]
 
     def full(*arguments: Any, **options: Any) -> None:
         calls.append(arguments)

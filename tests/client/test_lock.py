@@ -130,7 +130,7 @@ def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest
 
     fake: Any = SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking)
     monkeypatch.setitem(sys.modules, "msvcrt", fake)
-    monkeypatch.setattr(module.sys, "platform", "win32")
+    monkeypatch.setattr(module.sys, "platform", "win32")  # type: ignore[attr-defined]
     with locked(tmp_path / "a.lock", 1.0):
         calls.append((-1, 0))
     assert calls == [(2, 1), (2, 1), (2, 1), (-1, 0), (0, 1)]

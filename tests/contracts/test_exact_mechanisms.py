@@ -169,7 +169,7 @@ def test_samples_follow_the_law(value_table: Table, t: float) -> None:
     """Chi-square on the codes (p > 1e-6), and mean and variance within 5 standard errors (5.7e-7 each)."""
     n = 50_000
     rng = np.random.default_rng(20240229)
-    codes = value_table.sample_codes(np.full(n, t), rng)
+    codes = value_table.sample_cells(np.full(n, t), rng)
     assert _chi_square_p(codes, value_table.law_at(t)) > 1e-6
     sample = value_table.sample(np.full(n, t), rng)
     centred = sample - t
@@ -198,7 +198,7 @@ def test_randomised_response_is_private_and_unbiased(category_table: Table) -> N
 
 def test_randomised_response_samples_follow_the_law(category_table: Table) -> None:
     """Chi-square, p > 1e-6."""
-    codes = category_table.sample_codes(np.ones(50_000, dtype=int), np.random.default_rng(7))
+    codes = category_table.sample_cells(np.ones(50_000, dtype=int), np.random.default_rng(7))
     assert _chi_square_p(codes, category_table.probabilities[1]) > 1e-6
 
 
@@ -227,5 +227,5 @@ def test_entries_are_unbiased(entries_table: Table) -> None:
 def test_entries_samples_follow_the_law(entries_table: Table) -> None:
     """Chi-square, p > 1e-6."""
     for entry in (0, 1):
-        codes = entries_table.sample_codes(np.full(50_000, entry), np.random.default_rng(11 + entry))
+        codes = entries_table.sample_cells(np.full(50_000, entry), np.random.default_rng(11 + entry))
         assert _chi_square_p(codes, entries_table.probabilities[entry]) > 1e-6

@@ -69,14 +69,15 @@ def test_binary_rows_of_any_size_are_sorted_out(mixed: Survey, some_reports: np.
 
 
 @pytest.mark.parametrize("kind", ["binary", "large_binary", "fixed"])
-def test_columns_of_every_binary_type(mixed: Survey, some_reports: np.ndarray, kind: str) -> None:
+def test_columns_of_every_binary_type(even: Survey, simulate: Any, kind: str) -> None:
     """Spark hands over large types if it is told to."""
-    types = {"binary": pa.binary(), "large_binary": pa.large_binary(), "fixed": pa.binary(mixed.report_size)}
-    values = [None, *(row.tobytes() for row in some_reports)]
+    reports = simulate(even, 100, lambda j, users: np.zeros(len(users)), np.random.default_rng(3))
+    types = {"binary": pa.binary(), "large_binary": pa.large_binary(), "fixed": pa.binary(even.report_size)}
+    values = [None, *(row.tobytes() for row in reports)]
     tally, bad = finish(
-        count_batches([frame(values, types[kind]).slice(1)], mixed, keep=True, where="here"), mixed
+        count_batches([frame(values, types[kind]).slice(1)], even, keep=True, where="here"), even
     )
-    assert (tally, bad) == (Tally(mixed).add_block(some_reports), [])
+    assert (tally, bad) == (Tally(even).add_block(reports), [])
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)

@@ -65,10 +65,10 @@ def test_the_covariance_of_frequencies(make) -> None:
     for run in range(RUNS):
         who = people[rng.random(n) < share]
         if table.kind == "category":
-            reports = np.eye(k)[table.sample_codes(who, rng)]
+            reports = np.eye(k)[table.sample_cells(who, rng)]
             decoded = np.where(reports > 0, table.decode[0], table.decode[1])
         else:
-            decoded = table.decode[table.sample_codes(np.eye(k)[who], rng)]
+            decoded = table.decode[table.sample_cells(np.eye(k)[who], rng)]
         errors[run] = decoded.mean(axis=0) - f
     found = np.cov(errors.T)
     sd = np.sqrt(np.diag(expected))

@@ -27,7 +27,7 @@ def collections(table: Any, truth: NDArray[np.int64], share: float, seed: int) -
     for k in range(COLLECTIONS):
         users = truth[rng.random(truth.size) < share]
         if table.kind == "category":
-            share_of = np.bincount(table.sample_codes(users, rng), minlength=V) / users.size
+            share_of = np.bincount(table.sample_cells(users, rng), minlength=V) / users.size
             hit, miss = table.decode
             out[k] = share_of * hit + (1 - share_of) * miss - true
         else:

@@ -48,7 +48,7 @@ def test_a_reader_that_loses_reports_is_found(tmp_path: Path, monkeypatch: pytes
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
-            parquet.check_schema(path, file.schema_arrow, survey)  # type: ignore[arg-type]
+            parquet.check_schema(path, file.schema_arrow, survey)  # type: ignore[attr-defined]
             for batch in file.iter_batches(batch_size=block_rows):
                 batch.validate(full=True)
                 yield from parquet._column_blocks(path, batch.column(0), survey, 0)  # type: ignore[arg-type]

@@ -17,14 +17,14 @@ from hdr4me.kernels.exact.keystream import BLOCK, Keystream
 
 def test_is_aes_256_ctr_from_a_zero_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
     key = bytes(range(32))
-    monkeypatch.setattr(keystream.os, "urandom", lambda n: key[:n])
+    monkeypatch.setattr(keystream.os, "urandom", lambda n: key[:n])  # type: ignore[attr-defined]
     words = np.concatenate([Keystream().words32(8).view(np.uint8)])
     expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(32))
     assert words.tobytes() == expected
 
 
 def test_continues_across_calls_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keystream.os, "urandom", lambda n: b"k" * n)
+    monkeypatch.setattr(keystream.os, "urandom", lambda n: b"k" * n)  # type: ignore[attr-defined]
     once, twice = np.empty(2 * BLOCK + 7, np.uint8), np.empty(2 * BLOCK + 7, np.uint8)
     Keystream().fill(once)
     stream = Keystream()

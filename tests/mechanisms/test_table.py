@@ -111,17 +111,17 @@ def test_category_tables_have_no_moments_but_sample():
     with pytest.raises(InvalidInput, match="category"):
         table.variance(0.0)
     with pytest.raises(InvalidInput, match="row number"):
-        table.sample_codes([2], np.random.default_rng(0))
-    assert set(table.sample_codes([0, 1] * 50, np.random.default_rng(0)).tolist()) == {0, 1}
-    assert table.sample_codes([], np.random.default_rng(0)).size == 0
+        table.sample_cells([2], np.random.default_rng(0))
+    assert set(table.sample_cells([0, 1] * 50, np.random.default_rng(0)).tolist()) == {0, 1}
+    assert table.sample_cells([], np.random.default_rng(0)).size == 0
 
 
 def test_samples_have_the_shape_of_the_values():
     table = coin()
     rng = np.random.default_rng(0)
     assert table.sample(np.zeros((3, 4)), rng).shape == (3, 4)
-    assert table.sample_codes(0.0, rng).shape == ()
-    assert table.sample_codes(np.zeros(3), rng).dtype == np.uint8
+    assert table.sample_cells(0.0, rng).shape == ()
+    assert table.sample_cells(np.zeros(3), rng).dtype == np.int64
 
 
 def test_a_table_is_its_own_twin():
@@ -132,3 +132,15 @@ def test_a_table_is_its_own_twin():
 def test_certificate_gap():
     assert Certificate("max", 2.0, 2.5).gap == pytest.approx(0.25)
     assert Certificate("max", 0.0, 2.5).gap == np.inf
+
+
+def test_seeded_cells_are_no_reports() -> None:
+    """What was drawn from a seed is refused where reports are counted."""
+    import hdr4me as hd
+
+    survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon=1.0, mechanism="duchi")
+    cells = hd.mechanism("duchi", epsilon=1.0).exact().sample_cells(np.zeros(3), np.random.default_rng(1))
+    report = hd.Report(survey.fingerprint, ((0, cells[0]),))
+    assert hd.Tally(survey).add([report]).n_reports == 0
+    with pytest.raises(InvalidInput, match="uint8"):
+        hd.Tally(survey).add_block(np.stack([cells * 0, cells * 0, cells], axis=1))

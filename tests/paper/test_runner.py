@@ -55,7 +55,7 @@ def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
 
 
 def test_an_interruption_keeps_what_was_finished(tmp_path, monkeypatch):
-    real = runner.run_cell
+    real = runner.run_cell  # type: ignore[attr-defined]
     done = []
 
     def stop_after_one(cell, *rest):

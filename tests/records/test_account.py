@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
-from hdr4me.client.values import as_number
 
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.records import Account, RecordsWarning, account_of, judge
 from hdr4me.records.columns import from_batch
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey.dimensions import as_number
 
 NUMBER = Numeric("v", 0, 300)
 TOWN = Categorical("v", ["Bath", "Ely"])
@@ -58,7 +58,7 @@ def numeric_state(value: Any) -> int:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_as_counted_one_by_one(name: str) -> None:
-    states = [numeric_state(value) for value in NUMBERS[name].to_pylist()]
+    states = [numeric_state(value) for value in NUMBERS[name].to_pylist()]  # type: ignore[attr-defined]
     assert counts(NUMBER, NUMBERS[name]) == [len(states), *(states.count(k) for k in range(1, 5))]
 
 

@@ -73,7 +73,7 @@ CATEGORIES = {
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("offset", [0, 1])
 def test_numbers_as_the_client_reads_them(mixed_survey: Survey, name: str, offset: int) -> None:
-    column = NUMBERS[name].slice(offset)
+    column = NUMBERS[name].slice(offset)  # type: ignore[attr-defined]
     batch = pa.record_batch(
         [column, pa.nulls(len(column)), pa.nulls(len(column))], names=["age", "colour", "rooms"]
     )

@@ -17,6 +17,7 @@ from hdr4me.engines import Local
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.records import RecordFiles, record_batches
 from hdr4me.records.columns import from_batch
+from hdr4me.records.infer import infer_schema
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 SURVEY = Survey(
@@ -54,7 +55,7 @@ def values(records: object, survey: Survey = SURVEY) -> list[tuple[float | None,
     return found
 
 
-EXPECTED = [(a, None if t is None else SURVEY.schema["town"].index[t]) for a, t in ROWS]  # type: ignore[union-attr]
+EXPECTED = [(a, None if t is None else SURVEY.schema["town"].index[t]) for a, t in ROWS]  # type: ignore[attr-defined]
 
 FILES: dict[str, tuple[str, bytes, dict[str, str]]] = {
     "csv": ("r.csv", TEXT.encode(), {}),
@@ -182,7 +183,7 @@ def test_bad_headers_are_told_in_one_line(name: str, tmp_path: Path) -> None:
         values(path)
     assert "\n" not in str(caught.value)
     with pytest.raises(HDR4MEError):
-        Schema.infer(path, ranges={"age": (0, 1)})
+        infer_schema(path, ranges={"age": (0, 1)})
 
 
 LINE_FAULTS: dict[str, tuple[bytes, str]] = {
@@ -248,8 +249,8 @@ def test_a_file_without_a_header_is_not_quoted(content: bytes, tmp_path: Path) -
     path.write_bytes(content)
     for read in (
         lambda: values(path),
-        lambda: Schema.infer(path),
-        lambda: Schema.infer(path, ranges={"age": (0, 1)}),
+        lambda: infer_schema(path),
+        lambda: infer_schema(path, ranges={"age": (0, 1)}),
     ):
         with pytest.raises(HDR4MEError) as caught:
             read()
@@ -312,7 +313,7 @@ def test_a_path_that_is_not_utf8(suffix: str, tmp_path: Path) -> None:
         with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
     assert values(path) == [(1.0, 1), (2.0, 2)]
-    assert Schema.infer(path, columns=["age"], ranges={"age": (0, 1)}).names == ("age",)
+    assert infer_schema(path, columns=["age"], ranges={"age": (0, 1)}).names == ("age",)
 
 
 @pytest.mark.parametrize("encoding", ["nonsense", "rot13", "base64", "x\0y"])

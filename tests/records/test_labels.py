@@ -11,13 +11,14 @@ import pyarrow.csv as pv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hdr4me.client.values import as_number, category
 
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.records.columns import from_batch
+from hdr4me.records.infer import infer_schema
 from hdr4me.records.reading import record_batches
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey.dimensions import as_number
 
 LISTS = [["true", "false"], ["True", "False"], ["FALSE", "TRUE"], ["false", "true", "unknown"]]
 
@@ -27,7 +28,7 @@ LISTS = [["true", "false"], ["True", "False"], ["FALSE", "TRUE"], ["false", "tru
 def test_truth_by_any_spelling(categories: list[str], value: Any) -> None:
     late = Categorical("late", categories)
     assert late.categories[late.find(value)].lower() == "true"  # type: ignore[index]
-    assert late.categories[category(late, value)].lower() == "true"
+    assert late.categories[late.clean(value)].lower() == "true"
 
 
 def test_the_exact_label_comes_first() -> None:
@@ -36,7 +37,7 @@ def test_the_exact_label_comes_first() -> None:
     assert [odd.find(x) for x in ("TRUE", "3.00", "False", "yes", None, 2.5)] == [
         None
     ] * 6  # two would do: neither
-    assert [category(odd, x) for x in ("TRUE", None)] == [4, 4]
+    assert [odd.clean(x) for x in ("TRUE", None)] == [4, 4]
 
 
 def test_whole_numbers_with_zeros_after_the_point() -> None:
@@ -94,7 +95,7 @@ def test_the_same_rows_in_every_file(categories: list[str], tmp_path: Path) -> N
         write(pandas_like, tmp_path / "b.parquet"),
     ]
     (tmp_path / "a.jsonl").write_text("".join(f'{{"late": {str(x).lower()}}}\n' for x in truth))
-    expected = [category(survey.schema.dimensions[0], x) for x in truth]  # type: ignore[arg-type]
+    expected = [survey.schema.dimensions[0].clean(x) for x in truth]  # type: ignore[attr-defined]
     for path in [*paths, tmp_path / "a.jsonl"]:
         assert codes(path, survey) == expected, path
 
@@ -119,7 +120,7 @@ def test_a_list_that_truth_values_cannot_meet_is_told(tmp_path: Path) -> None:
         Local(1).perturb(table, survey, tmp_path / "r.parquet")
     for path in (write(table, tmp_path / "a.csv"), write(table, tmp_path / "a.parquet")):
         with pytest.raises(InvalidInput, match="column 'night' holds truth values"):
-            Schema.infer(path, categories={"night": ["no", "yes"]})
+            infer_schema(path, categories={"night": ["no", "yes"]})
         with pytest.raises(InvalidInput, match="column 'night'"):
             Local(1).perturb(path, survey, tmp_path / "r.parquet")
     assert not (tmp_path / "r.parquet").exists()
@@ -130,7 +131,7 @@ def test_missing_as_a_category(tmp_path: Path) -> None:
     town = Categorical("town", ["Bath", "Ely"], optional=True)
     assert town == Categorical("town", ["Bath", "Ely", "missing"], default="missing")
     assert (town.optional, Categorical("town", ["a", "b"]).optional) == (True, False)
-    assert [category(town, x) for x in ("Bath", None, "", "Wells")] == [0, 2, 2, 2]
+    assert [town.clean(x) for x in ("Bath", None, "", "Wells")] == [0, 2, 2, 2]
     again = Schema.from_dict(
         {"dimensions": [{"name": "town", "categories": ["Bath", "Ely"], "optional": True}]}
     )

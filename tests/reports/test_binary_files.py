@@ -18,7 +18,7 @@ from hdr4me.engines.spark_counts import Split, count_splits, raise_fault
 from hdr4me.errors import FormatError
 from hdr4me.reports import Reason, Rejected, read_reports, write_reports
 from hdr4me.reports import parquet as parquet_module
-from hdr4me.reports.arrow import schema_of
+from hdr4me.reports.arrow import schema_of, valid_bits
 from hdr4me.reports.blocks import MOST_REJECTED
 from hdr4me.reports.files import read_blocks
 from hdr4me.reports.ipc import Broken, batches_of
@@ -288,3 +288,11 @@ def test_a_pipe_is_not_a_file_of_reports(mixed: Survey, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.parquet")
     with pytest.raises(FormatError, match="not a regular file"):
         read_reports(tmp_path / "a.parquet", mixed)
+
+
+def test_valid_bits_are_arrows_own() -> None:
+    values = pa.array([None if i % 3 == 0 else b"x" for i in range(100)], pa.binary())
+    for start, length in ((0, 100), (1, 99), (7, 9), (8, 8), (13, 0), (63, 30)):
+        part = values.slice(start, length)
+        assert valid_bits(part).tolist() == [value.is_valid for value in part]
+    assert valid_bits(pa.array([b"x"])).tolist() == [True]

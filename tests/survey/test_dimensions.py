@@ -235,3 +235,8 @@ def test_a_dimension_of_another_package() -> None:
         assert Tally(survey).add(reports).estimate().frequencies("home").categories == Place.categories
     finally:
         DIMENSIONS.remove("place")
+
+
+def test_a_masked_value_is_missing_without_a_warning() -> None:
+    np = pytest.importorskip("numpy")
+    assert Numeric("age", 0, 120, default=40).clean(np.ma.masked) == 40.0

@@ -90,7 +90,7 @@ def test_names_differ_and_a_schema_is_not_empty() -> None:
 def test_dimensions_are_found_by_name() -> None:
     schema = Schema([Numeric("a", 0, 1), Numeric("b", 0, 2)])
     assert schema.index("b") == 1
-    assert schema["b"].high == 2  # type: ignore[union-attr]
+    assert schema["b"].high == 2  # type: ignore[attr-defined]
     assert [dimension.name for dimension in schema] == ["a", "b"]
     assert repr(schema).startswith("Schema([Numeric(name='a'")
     assert len({schema, Schema(schema.dimensions)}) == 1

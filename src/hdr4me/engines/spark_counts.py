@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports import Reason, Rejected, Report
+from hdr4me.reports.arrow import valid_bits
 from hdr4me.reports.blocks import MOST_REJECTED, Block
 from hdr4me.reports.files import block_rows_of, read_blocks
 from hdr4me.reports.lines import shown, understand
@@ -195,7 +196,7 @@ def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Itera
     _, offset_buffer, data = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, n + 1, 4 * column.offset)
     values = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), bool)
+    valid = valid_bits(column)
     if survey.fixed_size:
         good = valid & (np.diff(offsets) == size)
         padded = values[offsets[0] : offsets[n]].reshape(n, size) if good.all() else None

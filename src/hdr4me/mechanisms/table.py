@@ -223,10 +223,11 @@ class Table(Mechanism):
         shift = np.arange(self.n_levels, dtype=np.int64)[:, None] << BITS
         return (np.cumsum(self.weights, axis=1) + shift).reshape(-1)
 
-    def sample_codes(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.uint8]:
-        """One report code per value, from the same integers as a deployed client but with `rng` for simulation.
+    def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
 
-        For "category" and "entries" t is the row's number.
+        For "category" and "entries" t is the row's number. The cells are 64-bit numbers of NumPy: neither a report
+        nor a block of reports takes them, so what was seeded is never counted as a report.
         """
         if self.kind == "value":
             row, fraction = self.rounding(t)
@@ -238,12 +239,12 @@ class Table(Mechanism):
                 raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
         word = rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64)
         found = np.searchsorted(self._flat_cumulative, word + (row << BITS), side="right")
-        return (found - row * self.n_cells).astype(np.uint8)
+        return np.asarray(found - row * self.n_cells)
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
         """Decoded reports, one per value."""
         self._needs("value", "entries")
-        return self.decode[self.sample_codes(t, rng)]
+        return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:
         """A table is its own twin."""

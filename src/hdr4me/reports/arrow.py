@@ -71,6 +71,17 @@ def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Bloc
     return plainly(path, "Arrow IPC", _arrow_blocks(path, survey, block_rows))
 
 
+def valid_bits(column: Any) -> NDArray[np.bool_]:
+    """Which values of an Arrow array are there; Arrow's own way loads pandas for it, if that is installed."""
+    bitmap = column.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(column), bool)
+    first = column.offset // 8
+    packed = np.frombuffer(bitmap, np.uint8)[first : (column.offset + len(column) + 7) // 8]
+    bits = np.unpackbits(packed, bitorder="little")
+    return bits[column.offset - 8 * first :][: len(column)].astype(bool)
+
+
 def with_bad(path: FilePath, rows: Bytes, reasons: Bytes, first: int) -> Iterator[Block]:
     """Rows of which some have a reason not to be counted, as small blocks: few rejected reports are held at once."""
     name = str(path)

@@ -12,7 +12,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
-from hdr4me.reports.arrow import Bytes, FilePath, as_batch, check_schema, plainly, schema_of, with_bad
+from hdr4me.reports.arrow import (
+    Bytes,
+    FilePath,
+    as_batch,
+    check_schema,
+    plainly,
+    schema_of,
+    valid_bits,
+    with_bad,
+)
 from hdr4me.reports.blocks import Block
 from hdr4me.reports.pages import MOST_PAGE, largest_page
 from hdr4me.reports.report import Reason
@@ -105,8 +114,7 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
     rows, good = _rows(column, survey)
     reasons = np.where(good, 0, Reason.SIZE).astype(np.uint8)
     if column.null_count:
-        valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-        reasons[~valid] = Reason.MISSING
+        reasons[~valid_bits(column)] = Reason.MISSING
     if reasons.any():
         yield from with_bad(path, rows, reasons, first)
     else:

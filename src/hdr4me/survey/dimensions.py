@@ -376,6 +376,10 @@ def as_number(value: Any) -> float:
     [31.0, 31.0, 1.0, nan, nan, -inf]
     """
     try:
+        if (
+            type(value).__name__ == "MaskedConstant"
+        ):  # NumPy's missing value, which warns when it becomes a number
+            return math.nan
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
             return float(value.strip().lower() == "true")
         try:

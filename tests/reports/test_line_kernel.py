@@ -1,0 +1,95 @@
+"""The kernel of JSON lines against the plain reader and writer: the same bytes out, and never another report in."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hdr4me as hd
+from hdr4me.engines import Local
+from hdr4me.reports import Report, read_reports, write_reports
+from hdr4me.reports.json import encode, inspect
+from hdr4me.reports.lines import _parsed, _shape
+from hdr4me.reports.report import pack, unpack
+
+
+def survey_of(n_sampled: int) -> hd.Survey:
+    """Tables, entries, sets and fields of one and two bytes."""
+    schema = hd.Schema(
+        [
+            hd.Numeric("a", 0, 1),
+            hd.Categorical("b", range(12)),
+            hd.Categorical("c", range(700)),
+            hd.Categorical("d", range(3)),
+        ]
+    )
+    return hd.Survey(schema, epsilon=1.5 * n_sampled, n_sampled=n_sampled, mechanism="duchi")
+
+
+@pytest.fixture(params=[1, 3])
+def survey(request: pytest.FixtureRequest) -> hd.Survey:
+    return survey_of(request.param)
+
+
+def some_rows(survey: hd.Survey, n: int = 300) -> np.ndarray:
+    values = np.stack([np.linspace(0, 1, n), np.arange(n) % 12, np.arange(n) % 700, np.arange(n) % 3], axis=1)
+    return np.concatenate(list(Local(threads=1).reports(values, survey)))
+
+
+def test_lines_are_those_of_the_plain_writer(survey: hd.Survey, tmp_path: Path) -> None:
+    rows = some_rows(survey)
+    with write_reports(tmp_path / "r.jsonl", survey) as writer:
+        writer.write(rows)
+    plain = [encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in rows]
+    assert (tmp_path / "r.jsonl").read_text().splitlines() == plain
+    read = np.concatenate(list(read_reports(tmp_path / "r.jsonl", survey)))
+    assert np.array_equal(read, rows)
+
+
+def test_the_kernel_parses_every_canonical_line(survey: hd.Survey) -> None:
+    rows = some_rows(survey)
+    text = "".join(
+        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) + "\n" for row in rows
+    ).encode()
+    shape = _shape(survey)
+    assert shape is not None
+    _, good, parsed = _parsed(text, survey, shape)
+    assert good.all()
+    assert np.array_equal(parsed, rows)
+
+
+def test_a_changed_line_is_left_alone_or_is_what_the_plain_reader_says(survey: hd.Survey) -> None:
+    """4,000 seeded changes of single bytes, insertions and deletions."""
+    chance = random.Random(7)
+    shape = _shape(survey)
+    assert shape is not None
+    lines = [
+        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))).encode()
+        for row in some_rows(survey, 40)
+    ]
+    changed = []
+    for _ in range(2000):
+        line = bytearray(chance.choice(lines))
+        at = (
+            chance.randrange(max(0, len(line) - 40), len(line))
+            if chance.random() < 0.8
+            else chance.randrange(len(line))
+        )
+        kind = chance.randrange(3)
+        if kind == 0:
+            line[at] = chance.choice(b"0123456789[],}- e.")
+        elif kind == 1:
+            line.insert(at, chance.choice(b"0123456789[], "))
+        else:
+            del line[at]
+        changed.append(bytes(line))
+    _, good, rows = _parsed(b"".join(line + b"\n" for line in changed), survey, shape)
+    assert 0 < good.sum() < len(changed)
+    for line, ok, row in zip(changed, good.tolist(), rows, strict=True):
+        if ok:
+            found = inspect(line.decode(), survey)
+            assert isinstance(found, Report), line
+            assert pack(found.answers, survey) == row.tobytes()
