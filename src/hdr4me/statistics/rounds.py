@@ -94,8 +94,8 @@ def narrowed(shape: Shape, n: float, noise: float) -> Range:
     spread = _spread(shape)
     cost = (half**2 * noise + spread) / n + bias**2
     cost[half < LEAST] = np.inf
-    i, k = np.unravel_index(int(cost.argmin()), cost.shape)
-    i, k = max(i - MARGIN, 0), min(k + MARGIN, _STEPS - 1)
+    first, last = np.unravel_index(int(cost.argmin()), cost.shape)
+    i, k = max(int(first) - MARGIN, 0), min(int(last) + MARGIN, _STEPS - 1)
     whole = (noise + spread) / n
     if cost[i, k] > WORTH * whole:
         return Range(-1.0, 1.0, 0.0, 0.0, 1.0)
@@ -147,8 +147,8 @@ def refine(
     >>> from hdr4me.tally import Tally
     >>> survey = Survey(Schema([Numeric("delay", -60, 600)]), mechanism="piecewise")
     >>> pilot = Tally(survey)
-    >>> table = Moments(survey.questions[0].channel)
-    >>> pilot.counts[:] = np.rint(10_000 * table.probabilities[15])  # all near -60 + 660 · 15/122
+    >>> rows = np.array(survey.questions[0].channel.weights)
+    >>> pilot.counts[:] = rows[15] * 10_000 >> 32  # all near -60 + 660 · 15/122
     >>> pilot.n_reports = int(pilot.counts.sum())
     >>> wider = refine(pilot).schema["delay"]
     >>> -60 <= wider.low < 21 < wider.high < 200
