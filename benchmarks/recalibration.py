@@ -192,17 +192,24 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--reuse", action="store_true", help="take the cells from the last run's CSV file")
     options = parser.parse_args()
     start = time.perf_counter()
-    with ProcessPoolExecutor(options.workers) as pool:
-        rows = list(
-            pool.map(measure, [(cell, options.repeats, options.seed) for cell in all_cells()], chunksize=8)
-        )
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / "recalibration.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows)
+    path = options.output / "recalibration.csv"
+    if options.reuse:
+        with path.open(newline="") as file:
+            rows: list[dict[str, float | str]] = [dict(row) for row in csv.DictReader(file)]
+    else:
+        jobs = [(cell, options.repeats, options.seed) for cell in all_cells()]
+        with ProcessPoolExecutor(options.workers) as pool:
+            rows = list(pool.map(measure, jobs, chunksize=8))
+        options.output.mkdir(parents=True, exist_ok=True)
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(
+                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows
+            )
     text = summary(rows) + "\n" + frequency_table() + "\n" + speed_table()
     (options.output / "recalibration.md").write_text(text, encoding="utf-8")
     harm_figure(rows, Path(__file__).parent.parent / "docs" / "figures" / "recalibration-harm.svg")

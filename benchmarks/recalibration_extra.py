@@ -15,7 +15,7 @@ from hdr4me.recalibration import recalibrate, recalibrate_frequencies
 Floats = NDArray[np.float64]
 
 N_DIMS, N_CATEGORIES, N_USERS = 10, 50, 100_000
-METHODS = ("norm_sub", "base_cut", "bayes", "l1", "l2")
+METHODS = ("norm_sub", "auto", "base_cut", "bayes", "l1", "l2")
 
 
 def _collected(encoding: str, epsilon: float, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
@@ -44,7 +44,7 @@ def _collected(encoding: str, epsilon: float, rng: np.random.Generator) -> tuple
     return f, counts / r + np.sqrt(noise) * rng.normal(size=v), np.sqrt(noise + f * (1 - f) / r)
 
 
-def frequency_table(repeats: int = 100) -> str:
+def frequency_table(repeats: int = 20) -> str:
     """MSE × 10⁶ of every encoding, raw and post-processed."""
     lines = [
         f"| ε | encoding | raw | {' | '.join(METHODS)} |",

@@ -367,3 +367,23 @@ def test_other_bad_input() -> None:
             local_epsilon(survey, 100, 1e-6, central)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="most = "):
         local_epsilon(survey, 100, 1e-6, 1.0, most=0)
+
+
+def test_tables_that_tell_nothing_and_products_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = table_blanket([[1, 1], [1, 1]])
+    product_of_two = product_blanket([blind], [3], 2)
+    assert product_of_two is not None
+    assert product_of_two.gamma == pytest.approx(1.0)
+    assert delta_of(product_of_two, 0.1, 10) == 0.0
+    monkeypatch.setattr("hdr4me.accounting.blanket._MOST_ATOMS", 3)
+    assert product_blanket([table_blanket([[3, 1], [1, 3]])], [3], 2) is None
+
+
+def test_names_and_rows_that_are_not_there() -> None:
+    import hdr4me.accounting
+
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = hdr4me.accounting.nothing
+    survey = Survey(Schema([Categorical("x", [str(i) for i in range(9)])]), epsilon=1.0, categorical="subset")
+    with pytest.raises(InvalidInput, match="not a table of integers"):
+        rows_of(survey, 0)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -95,6 +96,16 @@ def test_the_limit_is_exact(small: Survey, path: Path) -> None:
         ledger.spend(small)
     assert ledger.total == 9 * Fraction(1.1)
     assert ledger.left(small) == 11 - 9 * Fraction(1.1)
+
+
+def test_a_claim_never_takes_more_than_is_left(small: Survey, path: Path) -> None:
+    ledger = Ledger(path, reports_per_survey=2)
+    ledger.claim(small, lambda secret, known, affordable: ["ab" * 16])
+    with pytest.raises(BudgetExceeded, match=r"2 new rows were chosen where .* allows 1"):
+        ledger.claim(small, lambda secret, known, affordable: ["cd" * 16, "ef" * 16])
+    assert ledger.total == Fraction(1.1)
+    ledger.claim(small, lambda secret, known, affordable: [])
+    assert ledger.total == Fraction(1.1)
 
 
 # -- periods ------------------------------------------------------------------------------------------------------
@@ -252,13 +263,12 @@ def test_a_ledger_that_cannot_be_read_refuses(mixed: Survey, path: Path, text: s
 
 @pytest.mark.parametrize("amount", ["1e30000000", "1" * 100_000, "1/" + "7" * 100_000])
 def test_a_huge_number_is_refused_at_once(path: Path, amount: str) -> None:
-    """It took 168 seconds; a hundred refusals take less than two."""
+    """It took 168 seconds of computing; now it takes milliseconds, and may take one second."""
     path.write_text(V1 + f'"spent": {{"{KEY}": "{amount}"}}, "total": "{amount}"}}')
-    start = time.perf_counter()
-    for _ in range(100):
-        with pytest.raises(FormatError, match="not a ledger"):
-            Ledger(path).book()
-    assert time.perf_counter() - start < 2
+    start = time.process_time()
+    with pytest.raises(FormatError, match="not a ledger"):
+        Ledger(path).book()
+    assert time.process_time() - start < 1
 
 
 def test_a_file_that_is_too_large_or_no_file_is_refused(small: Survey, path: Path, monkeypatch: Any) -> None:
@@ -399,7 +409,8 @@ import sys
 from hdr4me.client import Client, Ledger
 from hdr4me.errors import BudgetExceeded
 from hdr4me.survey import Survey
-client = Client(Survey.load(sys.argv[2]), Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None))
+ledger = Ledger(sys.argv[1], reports_per_survey=int(sys.argv[3]), limit=None, timeout=300)
+client = Client(Survey.load(sys.argv[2]), ledger)
 try:
     while True:
         client.report({})
@@ -438,6 +449,34 @@ def test_killed_at_any_moment_it_never_releases_more_than_was_written(small: Sur
         assert released <= spent <= released + 5  # at most the one in hand at each kill was lost
     Ledger(path, reports_per_survey=10**6, limit=None).spend(small)
     assert not list(path.parent.glob(".*.part"))
+
+
+def test_who_only_reads_needs_no_lock(small: Survey, path: Path, tmp_path: Path) -> None:
+    """Thirty new ledgers, read by a thread while they are made and grow: never a false alarm."""
+    found: list[Fraction] = []
+    wrong: list[Exception] = []
+    current, stop = [path], threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            try:
+                found.append(Ledger(current[0]).total)
+            except Exception as error:
+                wrong.append(error)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for number in range(30):
+            current[0] = tmp_path / f"{number}.json"
+            ledger = Ledger(current[0], reports_per_survey=3)
+            for _ in range(3):
+                ledger.spend(small)
+    finally:
+        stop.set()
+        watcher.join()
+    assert wrong == []
+    assert {total / Fraction(1.1) for total in found} <= {0, 1, 2, 3}
 
 
 def test_a_link_to_the_ledger_is_the_ledger(mixed: Survey, path: Path) -> None:

@@ -216,6 +216,21 @@ def test_json_values_of_any_type(tmp_path: Path) -> None:
     assert [t for _, t in values(path)] == [1, 2, 2, 2, None, None]
 
 
+def test_json_numbers_beyond_64_bits(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(
+        f'{{"age": {10**30}, "town": "Bath"}}\n{{"age": {-(10**2000)}, "town": "\\udc00"}}\n{{"age": 7}}\n'
+    )
+    assert values(path) == [(1e30, 1), (float("-inf"), 2), (7.0, None)]
+
+
+def test_what_is_no_records_is_named(mixed_survey: Survey) -> None:
+    with pytest.raises(InvalidInput, match="records of type dict: expected files"):
+        values({"age": [1]})
+    with pytest.raises(InvalidInput, match="must be a Survey"):
+        Local(1).account("r.csv", "survey")  # type: ignore[arg-type]
+
+
 def test_json_lines_over_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdr4me.records.lines._PIECE", 64)
     path = tmp_path / "r.jsonl"

@@ -105,6 +105,17 @@ def test_an_error_does_not_quote_the_data(tmp_path) -> None:
     assert caught.value.__suppress_context__
 
 
+def test_what_does_not_go_together(path, tmp_path) -> None:
+    with pytest.raises(InvalidInput, match="a range and categories are given"):
+        infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, categories={"age": [1, 2]})
+    with pytest.raises(InvalidInput, match="only a dimension of categories is optional"):
+        infer_schema(path, columns=["age"], ranges={"age": (0, 1)}, optional=["age"])
+    twice = pa.Table.from_arrays([TABLE["age"], TABLE["age"]], ["age", "age"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(FormatError, match="same name"):
+        infer_schema(tmp_path / "t.parquet", columns=["age"], ranges={"age": (0, 1)})
+
+
 def test_an_arrow_file(tmp_path) -> None:
     path = tmp_path / "x.arrow"
     table = pa.table({"age": [1.0], "colour": ["red"]})

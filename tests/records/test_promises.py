@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.errors import FormatError, HDR4MEError
+from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.records import RecordFiles, record_batches
 from hdr4me.records.reading import plan_parts, read_part
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -24,16 +24,41 @@ def table(n: int = N) -> pa.Table:
     return pa.table({"x": rng.random(n), "c": np.where(rng.random(n) < 0.5, "a", "b")})
 
 
-def test_the_bit_that_lost_every_record(tmp_path: Path) -> None:
-    """Bit 0 of byte 5 made 300 records none, with exit code 0."""
+def test_a_bit_that_lost_every_record(tmp_path: Path) -> None:
+    """A bit of byte 5 made 300 records none, with exit code 0."""
+    survey = Survey(Schema([Numeric("x", 0, 1)]), mechanism="duchi")
+    path, told = tmp_path / "r.parquet", []
+    pq.write_table(table().select(["x"]), path)
+    content = path.read_bytes()
+    for place in range(4 * 8, 7 * 8):
+        broken = bytearray(content)
+        broken[place // 8] ^= 1 << place % 8
+        path.write_bytes(broken)
+        try:
+            assert Local(1).perturb(path, survey, tmp_path / "out.parquet") == N
+        except FormatError as error:
+            told.append(str(error))
+    assert any("is damaged: 0 rows were read where its footer says 300" in message for message in told)
+
+
+def test_a_footer_that_contradicts_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.parquet"
-    pq.write_table(table(), path)
-    content = bytearray(path.read_bytes())
-    content[5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"r\.parquet is (damaged|not a whole Parquet file)"):
-        Local(1).perturb(path, SURVEY, tmp_path / "out.parquet")
-    assert not (tmp_path / "out.parquet").exists()
+    pq.write_table(table(), path, row_group_size=100)
+    whole = plan_parts(RecordFiles(path), 1)
+    assert [part.row_groups for part in whole] == [(0,), (1,), (2,)]
+    content = path.read_bytes()
+    rows = content.rindex(b"\xd8\x04")  # 300 as the footer writes it
+    path.write_bytes(content[:rows] + b"\xd6\x04" + content[rows + 2 :])
+    with pytest.raises(FormatError, match="its footer says 299 rows, its row groups say 300"):
+        list(record_batches(path, SURVEY))
+    (part,) = plan_parts(RecordFiles(path), 1)
+    assert part.row_groups is None
+    path.write_bytes(content[:-20])
+    (part,) = plan_parts(RecordFiles(path), 1)
+    with pytest.raises(FormatError, match="is not a whole Parquet file"):
+        list(read_part(part, SURVEY))
+    with pytest.raises(InvalidInput, match="give files to Spark"):
+        plan_parts(RecordFiles("-"), 1)
 
 
 def test_no_flipped_bit_changes_the_number_of_records(tmp_path: Path) -> None:

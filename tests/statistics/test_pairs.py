@@ -120,7 +120,7 @@ def test_a_pair_question_needs_no_pair_counts():
     table, tally = survey.questions[0].channel, hd.Tally(survey)
     assert isinstance(table, hd.Table)
     size = table.takes[0].size
-    law = np.array(table.weights, float) / 2**32
+    law = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
     mix = (law[0] + law[size * size - 1]) / 2  # both at −1, or both at 1: covariance 1
     tally.counts[:] = np.random.default_rng(4).multinomial(200_000, mix / mix.sum())
     tally.n_reports = 200_000

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hdr4me.channels import Channel, Entries, HeavySet
+from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Question, Survey
 
 if TYPE_CHECKING:
     from hdr4me.accounting.blanket import Blanket
 
-__all__ = ["blankets_of", "redesigned", "rows_of"]
+__all__ = ["blankets_of", "decoded_rows", "redesigned", "rows_of"]
+
+Decode = Callable[[Sequence[int]], float]
 
 
 def rows_of(survey: Survey, q: int) -> tuple[tuple[int, ...], ...]:
@@ -53,6 +56,42 @@ def _blanket(channel: Channel) -> Blanket:
     if channel.rows is not None:
         return table_blanket(channel.rows)
     return response_blanket(float(channel.loss))  # which bounds every channel of that loss
+
+
+def decoded_rows(survey: Survey, q: int) -> list[tuple[str, str | None, Decode | None]]:
+    """For each number that question q estimates: dimension, category, and what an answer counts for in its own units.
+
+    None stands for a number whose estimate is no mean over users.
+    """
+    question = survey.questions[q]
+    channel, names = question.channel, survey.schema.names
+    found: list[tuple[str, str | None, Decode | None]] = []
+    for number, j in enumerate(question.dimensions):
+        dimension = survey.schema.dimensions[j]
+        if isinstance(channel, Table) and dimension.reads == "number":
+            low, high = dimension.bounds
+            values = channel.decoders["value" if number == 0 else f"value {number + 1}"]
+            found.append((names[j], None, _scaled(values, (high - low) / 2)))
+        elif isinstance(channel, Entries):
+            found += [(names[j], c, _entry(channel, k)) for k, c in enumerate(dimension.categories)]
+        elif isinstance(channel, HeavySet) and channel.n_counters == len(dimension.categories):
+            found += [(names[j], c, _heavy(channel, k)) for k, c in enumerate(dimension.categories)]
+        else:
+            found.append((names[j], None, None))
+    return found
+
+
+def _scaled(values: Sequence[float], scale: float) -> Decode:
+    return lambda output: values[output[0]] * scale
+
+
+def _entry(channel: Entries, k: int) -> Decode:
+    return lambda output: channel.decode[output[k]]
+
+
+def _heavy(channel: HeavySet, k: int) -> Decode:
+    inside, outside = channel.decode
+    return lambda output: inside if k in channel.counters(output) else outside
 
 
 def redesigned(survey: Survey, epsilon: float) -> Survey:

@@ -133,9 +133,12 @@ class Ledger:
             if not known:
                 self._check(book, survey, Fraction(survey.epsilon))
             secret = self._secret(book)
-            new = tuple(choose(secret, known, int(self._left(book, survey) / cost)))
+            affordable = int(self._left(book, survey) / cost)
+            new = tuple(choose(secret, known, affordable))
             if not new:
                 return
+            if len(new) > affordable:
+                raise BudgetExceeded(f"{len(new)} new rows were chosen where {self.path} allows {affordable}")
             rows = {**book.rows, survey.series: (*known, *new)}
             charged = _charged(book, survey, len(new) * cost)
             self._write(replace(charged, rows=rows, secret=secret_mark(secret)))

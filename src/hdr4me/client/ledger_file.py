@@ -29,6 +29,8 @@ FORMAT, VERSION = "hdr4me-ledger", 2
 MAX_BYTES = 4 << 20
 """A larger file is no ledger; one that would become larger takes no more entries."""
 
+_LOOKS = 3
+
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MARK = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _DAY = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
@@ -92,8 +94,16 @@ def beside(path: Path, suffix: str) -> Path:
 def read(path: Path, today: int) -> Book:
     """The ledger at `path`, or FormatError if there is any doubt about it; no file and no counter: an empty one.
 
-    What a file of version 1 says was spent, it says without a date: it counts as spent `today`.
+    What a file of version 1 says was spent, it says without a date: it counts as spent `today`. Who reads without the
+    lock may meet a ledger that is just being made, so a doubt is looked at again before it is an error.
     """
+    for _ in range(_LOOKS - 1):
+        with suppress(FormatError):
+            return _read(path, today)
+    return _read(path, today)
+
+
+def _read(path: Path, today: int) -> Book:
     # The counter first: it is written last, so a ledger read after it is never older, whoever writes meanwhile.
     identity, counter = _read_counter(beside(path, "counter"), path)
     data = bounded(path, MAX_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ _TOLERANCE = 0.01
 # How many standard errors of the measured difference a gain must exceed: beside clipping; beside another rule that is
 # surely no worse than clipping; beside one that is so only in part.
 _SURE, _SWITCH, _SWITCH_PART = 1.5, 2.5, 1.0
+# Beside clipping, for a rule that something else speaks for.
+_TRUSTED = 0.5
 _ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
@@ -36,6 +39,7 @@ def choose(
     s: Floats,
     directions: Probes,
     problem: Problem | None,
+    trusted: Container[str] = (),
 ) -> Choice:
     """Try every rule; keep the best of those that are surely no worse than the base, in the share that is.
 
@@ -52,6 +56,8 @@ def choose(
         The data, their standard errors, and the probes that measure a rule's response.
     problem
         Where the base is clipping to this domain: what can be said of any truth in it.
+    trusted
+        Rules for which there is other evidence (a structure that the data confirm): a smaller margin is enough.
 
     Returns
     -------
@@ -69,7 +75,7 @@ def choose(
     best = Choice("base", 0.0, base)
     for name, rule in rules.items():
         found = read(rule, x, directions)
-        share = _share(found, base, x, s, problem)
+        share = _share(found, base, x, s, problem, _TRUSTED if name in trusted else _SURE)
         if share <= 0:
             continue
         mixed = blend(found, base, share)
@@ -94,13 +100,15 @@ def blend(found: Reading, base: Reading, share: float) -> Reading:
     )
 
 
-def _share(found: Reading, base: Reading, x: Floats, s: Floats, problem: Problem | None) -> float:
+def _share(
+    found: Reading, base: Reading, x: Floats, s: Floats, problem: Problem | None, margin: float
+) -> float:
     Q = float(np.mean((found.value - base.value) ** 2))
     if Q <= 0:
         return 0.0
     gap = difference(found, base, x, s)
     allowed = _TOLERANCE * min(max(risk(base, x, s).value, 0.0), float(np.mean(s**2)))
-    upper = gap.value + _SURE * gap.standard_error
+    upper = gap.value + margin * gap.standard_error
     if upper > allowed and problem is not None:
         upper = min(upper, _largest_difference(found, problem))
     excess = upper - allowed

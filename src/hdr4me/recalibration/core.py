@@ -22,6 +22,12 @@ from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
 
+# The mean probability of a declared structure from which on the data confirm it.
+_CONFIRMED = 0.95
+# The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
+_NOTHING_THERE = 0.9
+_ENOUGH = 16
+
 
 def recalibrate(
     means: ArrayLike,
@@ -146,18 +152,25 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     posterior = fits(x)
     summary = posterior.summary()
     believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
+    clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
-        # The exchangeable posterior speaks for its own rule, and knows nothing of a structure that the data confirm.
-        speaks = rule_used == "bayes" or (rule_used == "structure" and believed < 0.5)
-        model = float(np.mean(summary.expected_error(reading.value))) if speaks else None
-        value, error = error_after(reading, part, model)
+        model = None
+        if parts and believed > 0.5 and rule_used in ("structure", "bayes"):
+            # For any posterior mean, s²·∂E[θ|x]/∂x is the posterior variance.
+            model = max(float(np.mean(reading.response)), 0.0)
+        elif rule_used in ("structure", "bayes"):
+            model = float(np.mean(summary.expected_error(reading.value)))
+        value, error = error_after(reading, part, model, clipped if safe else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
-        clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
-        return choose(candidates(fits, parts), clipped, x, s, directions, problem)
+        trusted = {"structure"} if believed > _CONFIRMED else set()
+        # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
+        nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
+        trusted |= {"structure", "bayes"} if nothing else set()
+        return choose(candidates(fits, parts), clipped, x, s, directions, problem, trusted)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":

@@ -2,8 +2,8 @@
 
 The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(centre, m²). For a
 curve, Φ are cosines of the position and S the spectrum of a squared-exponential kernel with length ℓ (a Gaussian
-process on a padded interval, Solin and Särkkä 2020). For groups, Φ are the indicators and S = 1 (random effects). τ, ν
-and ℓ run through small grids; each member is weighted by its evidence.
+process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are the
+indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
 
 Φᵀ(ν² + s²)⁻¹Φ is diagonalised once for every (ν, ℓ), so that new observations with the same standard errors cost one
 product with Φ for each ν.
@@ -24,12 +24,13 @@ __all__ = ["Block", "Fit", "curve_block", "group_block"]
 
 # All in units of half the domain's width.
 _AMPLITUDES = np.array([0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
-_RESIDUALS = (0.0, 0.03, 0.08, 0.2)
+_RESIDUALS = (0.0, 0.05, 0.2)
 _OFFSET = 0.6
 # In units of the curve's range of positions; below the distance of neighbours a curve is no other than a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
-_PADDING = 0.1
+_PADDING = 0.05
 _MOST_COSINES, _MANY_POINTS, _FEWER_COSINES = 96, 5000, 48
+_FEWEST_ON_A_RING = 8
 
 
 class Fit(NamedTuple):
@@ -114,30 +115,46 @@ def _members(
 
 
 def curve_block(index: NDArray[np.int64], position: Floats, s: Floats, low: float, high: float) -> Block:
-    """Dimensions that are points of one curve, at these positions."""
-    n, half = index.size, 0.5 * (high - low)
-    span = float(np.ptp(position))
-    u = (position - position.min()) / (span if span > 0 else 1.0)
-    most = _MOST_COSINES if n <= _MANY_POINTS else _FEWER_COSINES
-    k = np.arange(1, min(int(1.2 * n) + 2, most) + 1)
-    wave = np.pi * k / (1 + 2 * _PADDING)
-    cosines = np.sqrt(2.0) * np.cos((u[:, None] + _PADDING) * wave)
-    lengths = _LENGTHS[_LENGTHS >= min(0.7 / max(n - 1, 1), _LENGTHS[-1])]
-    roots = []
-    for length in lengths:
-        spectrum = np.exp(-0.5 * (length * wave) ** 2)
-        spectrum /= float(np.mean(cosines**2 @ spectrum))
-        roots.append(np.sqrt(spectrum))
+    """Dimensions that are points of one curve, at these positions: an open curve, or one that closes like a day."""
+    half = 0.5 * (high - low)
+    waves, roots = _waves(position)
     residuals = []
     for precision, kept, ratio in _noises(s / half):
-        gram = cosines.T @ (precision[:, None] * cosines)
+        gram = waves.T @ (precision[:, None] * waves)
         eigen: list[tuple[Floats, Floats | None]] = []
-        for root in roots:
-            values, vectors = np.linalg.eigh(root[:, None] * gram * root)
-            eigen.append((np.maximum(values, 0.0), root[:, None] * vectors))
+        for part, root in roots:
+            values, vectors = np.linalg.eigh(root[:, None] * gram[part, part] * root)
+            spread = np.zeros((len(gram), root.size))
+            spread[part] = root[:, None] * vectors
+            eigen.append((np.maximum(values, 0.0), spread))
         residuals.append(_Residual(precision, kept, ratio, eigen))
     middle = 0.5 * (low + high)
-    return Block(index, middle, half, cosines, np.zeros(n, np.int64), tuple(residuals))
+    return Block(index, middle, half, waves, np.zeros(index.size, np.int64), tuple(residuals))
+
+
+def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
+    """Cosines on a padded interval and waves on a ring; for each length the columns it uses and the root of S."""
+    n, span = position.size, float(np.ptp(position))
+    u = (position - position.min()) / (span if span > 0 else 1.0)
+    lengths = _LENGTHS[_LENGTHS >= min(0.7 / max(n - 1, 1), _LENGTHS[-1])]
+    most = _MOST_COSINES if n <= _MANY_POINTS else _FEWER_COSINES
+    open_wave = np.pi * np.arange(1, min(int(1.2 * n) + 2, most) + 1) / (1 + 2 * _PADDING)
+    families = [(np.sqrt(2.0) * np.cos((u[:, None] + _PADDING) * open_wave), open_wave)]
+    if _FEWEST_ON_A_RING <= n <= _MANY_POINTS:
+        # A ring is closed by one more step of the mean distance.
+        ring = 2 * np.pi * np.arange(1, min(n // 2, most // 2) + 1) * (n - 1) / n
+        angles = u[:, None] * ring
+        both = np.concatenate([np.cos(angles), np.sin(angles)], axis=1) * np.sqrt(2.0)
+        families.append((both, np.concatenate([ring, ring])))
+    roots: list[tuple[slice, Floats]] = []
+    start = 0
+    for columns, wave in families:
+        for length in lengths:
+            spectrum = np.exp(-0.5 * (length * wave) ** 2)
+            spectrum /= float(np.mean(columns**2 @ spectrum))
+            roots.append((slice(start, start + wave.size), np.sqrt(spectrum)))
+        start += wave.size
+    return np.concatenate([columns for columns, _ in families], axis=1), roots
 
 
 def group_block(

@@ -16,6 +16,8 @@ from hdr4me.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hdr4me.recalibration import Recalibration
+
 __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
@@ -50,6 +52,8 @@ class Answer:
         What re-calibration has to say.
     intervals
         Where intervals come from, if not from the standard error.
+    recalibration
+        What was done to the means, with the error before and after; None if nothing was.
     notes
         What the reader of each row must know; empty for most.
 
@@ -79,6 +83,7 @@ class Answer:
     method: str = "raw"
     advice: tuple[str, ...] = ()
     intervals: Intervals | None = None
+    recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:

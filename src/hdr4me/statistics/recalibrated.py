@@ -17,6 +17,7 @@ from hdr4me.recalibration.methods import OPTIONS
 from hdr4me.statistics.structure import structure_of
 
 if TYPE_CHECKING:
+    from hdr4me.recalibration import Recalibration
     from hdr4me.statistics.answer import Answer
 
 __all__ = ["recalibrated"]
@@ -35,6 +36,7 @@ class _Part:
     advice: str
     interval: Callable[[float, str], tuple[Floats, Floats]] | None
     """Of kinds other than honest, on the scale of the method; None if all kinds are the honest one."""
+    found: Recalibration | None = None
 
 
 def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer:
@@ -61,9 +63,8 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         For a name that is no number, or an option that the method does not take.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
-    parts = [
-        part for part in (_means(answer, method, options), *_frequencies(answer, method, options)) if part
-    ]
+    means = _means(answer, method, options)
+    parts = [part for part in (means, *_frequencies(answer, method, options)) if part]
     low, high = _bounds(answer)
     shares = np.array([name != "mean" for name in answer.statistics], bool)
 
@@ -102,6 +103,7 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         method=method,
         advice=tuple(part.advice for part in parts),
         intervals=intervals,
+        recalibration=None if means is None else means.found,
     )
 
 
@@ -116,7 +118,9 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
     found = recalibrate(answer.scaled_value[rows], answer.scaled_error[rows], method, **options)
     error = found.standard_error
     missing = np.full(rows.size, np.nan)
-    return _Part(rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval)
+    return _Part(
+        rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval, found
+    )
 
 
 def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_Part]:

@@ -1,0 +1,72 @@
+"""Paired differences of permanent reports: those of the tallies, with the error of what changed."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdr4me.accounting.paired import paired_rounds
+from hdr4me.client.permanent import decide
+from hdr4me.errors import InvalidInput
+from hdr4me.reports import Report
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+N = 300
+BEFORE = {"age": 30, "debt": -500, "colour": "red", "pet": "cat"}
+AFTER = {"age": 90, "debt": -500, "colour": "blue", "pet": "cat"}
+
+
+def answers(survey: Survey, record: dict[str, Any], device: int) -> tuple[tuple[int, ...], ...]:
+    secret = hashlib.sha256(b"device %d" % device).digest()  # fixed: nothing here depends on luck
+    return decide(survey, survey.series, secret, record, (), survey.n_sampled)[0]
+
+
+def test_the_difference_of_the_tallies_with_the_error_of_what_changed(all_sent: Survey) -> None:
+    """One device in ten changes its age and colour."""
+    first = [answers(all_sent, BEFORE, i) for i in range(N)]
+    second = [answers(all_sent, AFTER if i % 10 == 0 else BEFORE, i) for i in range(N)]
+    rows = paired_rounds(all_sent, first, second)
+    tables = [
+        Tally(all_sent).add(Report(all_sent.fingerprint, told) for told in each).estimate().table()
+        for each in (first, second)
+    ]
+    assert [(row["dimension"], row["category"]) for row in rows] == [
+        (row["dimension"], row["category"]) for row in tables[0]
+    ]
+    for row, before, after in zip(rows, *tables, strict=True):
+        assert row["estimate"] == pytest.approx(after["estimate"] - before["estimate"], abs=1e-9)
+        assert row["users"] == N
+        if row["dimension"] in ("debt", "pet"):
+            assert (row["estimate"], row["standard_error"]) == (0.0, 0.0)
+        else:
+            unpaired = np.hypot(before["standard_error"], after["standard_error"])
+            assert 0 < row["standard_error"] < 0.75 * unpaired
+
+
+def test_only_who_answered_in_both_rounds_counts(mixed: Survey) -> None:
+    """With fresh draws of questions some users answer a question only once."""
+    first = [((0, 1), (1, 0)), ((0, 1), (2, 0)), ((1, 1), (3, 0, 0, 1))]
+    second = [((0, 0), (2, 0)), ((0, 2), (2, 1)), ((1, 1), (3, 0, 0, 1))]
+    users = {(row["dimension"], row["category"]): row for row in paired_rounds(mixed, first, second)}
+    assert users["age", None]["users"] == 2
+    assert users["age", None]["estimate"] == pytest.approx(60 * (-4.0 + 4.0) / 2)
+    assert users["colour", "red"]["users"] == 1
+    assert users["colour", "red"]["estimate"] is None
+    assert users["colour", "red"]["status"] == "fewer than two users in both rounds"
+
+
+def test_several_categories_and_optional_numbers() -> None:
+    schema = Schema([Categorical("town", [str(i) for i in range(9)]), Numeric("pay", 0, 10, optional=True)])
+    survey = Survey(schema, epsilon=2.0, n_sampled=2, categorical="subset")
+    told = [answers(survey, {"town": "3", "pay": 4}, i) for i in range(20)]
+    rows = paired_rounds(survey, told, told)
+    assert [row["status"] for row in rows] == ["ok"] * 9 + ["not defined for an optional number"]
+
+
+def test_pairs_are_of_the_same_users(mixed: Survey) -> None:
+    with pytest.raises(InvalidInput, match="3 and 2 users cannot be paired"):
+        paired_rounds(mixed, [()] * 3, [()] * 2)
