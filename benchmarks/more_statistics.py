@@ -21,7 +21,7 @@ import hdr4me as hd
 from hdr4me.channels import Table
 from hdr4me.statistics.bounds import Bounds
 from hdr4me.statistics.em import climb, fit
-from hdr4me.statistics.quantile import ends_of
+from hdr4me.statistics.quantiles import ends_of
 from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, Shape
 
@@ -222,7 +222,7 @@ def _codes(values: Floats, reading: Reading, rng: np.random.Generator) -> NDArra
     level = level + (rng.random(level.size) < place - level)
     running = np.cumsum(reading.rows[:, 0], axis=1)
     found = (rng.random(level.size)[:, None] > running[level]).sum(axis=1)
-    return np.asarray(np.minimum(found, running.shape[1] - 1))
+    return np.asarray(np.minimum(found, running.shape[1] - 1), np.int64)
 
 
 def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:

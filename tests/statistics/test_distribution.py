@@ -210,3 +210,13 @@ def test_progress_is_told(survey_of):
     told = []
     hd.ask(tally, "distribution", progress=lambda done, of: told.append((done, of)))
     assert told[-1] == (5, 5)
+
+
+def test_a_survey_says_what_it_is_for():
+    schema = hd.Schema([hd.Numeric("x", 0, 1)])
+    for purpose, mechanism in (("mean", "optimal"), ("distribution", "square_wave"), ("both", "piecewise")):
+        assert hd.Survey(schema, purpose=purpose) == hd.Survey(schema, mechanism=mechanism)
+    with pytest.raises(InvalidInput, match="purpose"):
+        hd.Survey(schema, purpose="fun")
+    with pytest.raises(InvalidInput, match="do not go together"):
+        hd.Survey(schema, purpose="mean", mechanism="duchi")

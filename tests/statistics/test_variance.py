@@ -8,18 +8,16 @@ import pytest
 import hdr4me as hd
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "epsilon"), [("optimal", 1.0), ("square_wave", 1.0), ("piecewise", 4.0)]
-)
+@pytest.mark.parametrize(("mechanism", "epsilon"), [("optimal", 1.0), ("piecewise", 4.0)])
 def test_coverage_of_the_variance(survey_of, tally_of, mechanism, epsilon):
-    """200 seeded draws: a right interval is outside 89 to 99 % with probability below 3e-3, and the draws are fixed."""
+    """120 fixed draws; with others a right interval would be outside 87 to 99 % with probability below 3e-3."""
     rng, survey = np.random.default_rng(2), survey_of(mechanism=mechanism, epsilon=epsilon)
     values = rng.beta(2, 5, 20_000) * 2 - 1
     inside = 0
-    for seed in range(200):
+    for seed in range(120):
         low, high = hd.ask(tally_of(values, survey, seed), "variance", "x").interval(kind="short")
         inside += int(low[0] <= values.var() <= high[0])
-    assert 0.89 * 200 <= inside <= 0.99 * 200
+    assert 0.87 * 120 <= inside <= 0.99 * 120
 
 
 def test_the_estimate_is_right_on_average(survey_of, tally_of):
@@ -32,7 +30,7 @@ def test_the_estimate_is_right_on_average(survey_of, tally_of):
 def test_values_that_are_levels_are_inside_the_honest_interval(survey_of, tally_of):
     """Nothing is rounded there, while the estimate takes off what rounding adds on average."""
     survey = survey_of(epsilon=4.0)
-    values = np.where(np.arange(1_000_000) % 2 == 0, -0.5, 0.5)
+    values = np.where(np.arange(200_000) % 2 == 0, -0.5, 0.5)
     answer = hd.ask(tally_of(values, survey, 1), "variance", "x")
     low, high = answer.interval(0.9999)
     assert low[0] <= 0.25 <= high[0]

@@ -28,6 +28,7 @@ _OPTIONS = {
     "n_sampled": "--sampled",
     "epsilon": "--epsilon",
     "mechanism": "--mechanism",
+    "purpose": "--purpose",
     "categorical": "--categorical",
 }
 
@@ -46,6 +47,9 @@ def survey(
     mechanism: Annotated[
         str, typer.Option(help="For numeric dimensions: optimal, piecewise, duchi, ...")
     ] = "optimal",
+    purpose: Annotated[
+        str | None, typer.Option(help="Instead of --mechanism: mean, distribution (quantiles too) or both.")
+    ] = None,
     categorical: Annotated[str, typer.Option(help="For categories: auto, grr, oue or histogram.")] = "auto",
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
@@ -112,6 +116,7 @@ def survey(
             n_sampled=sampled,
             categorical=categorical,
             name=name,
+            purpose=purpose,
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")

@@ -89,7 +89,7 @@ STATISTICS: Registry[Statistic] = Registry(
         "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
-        "quantile": "hdr4me.statistics.quantile:QUANTILE",
+        "quantile": "hdr4me.statistics.quantiles:QUANTILE",
         "variance": "hdr4me.statistics.variance:VARIANCE",
         "sd": "hdr4me.statistics.variance:SD",
         "covariance": "hdr4me.statistics.covariance:COVARIANCE",

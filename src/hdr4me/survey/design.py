@@ -11,8 +11,10 @@ from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 
-__all__ = ["CATEGORICAL", "design"]
+__all__ = ["CATEGORICAL", "PURPOSES", "design", "mechanism_for"]
 
+PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
+"""The mechanism for numbers that serves what a survey is for."""
 CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
 
 
@@ -60,6 +62,17 @@ def design(
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
     return tuple(questions)
+
+
+def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
+    """The mechanism that a purpose stands for, or the given one where there is no purpose."""
+    if purpose is None:
+        return mechanism
+    if purpose not in PURPOSES:
+        raise InvalidInput.of("purpose", purpose, f"one of {', '.join(PURPOSES)}")
+    if mechanism not in ("optimal", PURPOSES[purpose]):
+        raise InvalidInput("mechanism and purpose do not go together: a purpose chooses the mechanism")
+    return PURPOSES[purpose]
 
 
 def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int]:

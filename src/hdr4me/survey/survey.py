@@ -49,6 +49,9 @@ class Survey:
     weights
         How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
         1 where none is given. Only for `n_sampled` = 1.
+    purpose
+        What the numbers are asked for, instead of `mechanism`: "mean", "distribution" (distributions and quantiles) or
+        "both".
 
     Examples
     --------
@@ -79,11 +82,13 @@ class Survey:
         *,
         pairs: Sequence[tuple[str, str]] = (),
         weights: Mapping[str, int] | None = None,
+        purpose: str | None = None,
     ) -> None:
-        from hdr4me.survey.design import design
+        from hdr4me.survey.design import design, mechanism_for
 
         check_budget(schema, epsilon, n_sampled)
         per_answer = split_budget(float(epsilon), int(n_sampled))
+        mechanism = mechanism_for(purpose, mechanism)
         questions = design(schema, per_answer, mechanism, categorical, pairs=pairs, weights=weights or {})
         self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
 

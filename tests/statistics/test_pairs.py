@@ -118,6 +118,7 @@ def test_a_correlation_lost_in_noise_is_unknown():
 def test_a_pair_question_needs_no_pair_counts():
     survey = hd.Survey(hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)]), 2.0, pairs=[("a", "b")])
     table, tally = survey.questions[0].channel, hd.Tally(survey)
+    assert isinstance(table, hd.Table)
     size = table.takes[0].size
     law = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
     mix = (law[0] + law[size * size - 1]) / 2  # both at −1, or both at 1: covariance 1

@@ -2,7 +2,7 @@
 
 A report about a range of half the width has half the error. What lies outside the narrower range counts as its nearer
 end, which is a bias; the width is chosen so that the squared bias and the variance together are least for the pilot's
-distribution, and intervals are widened by a bound on the bias.
+distribution, and intervals are widened by a bound on the bias (see `_biases`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ LEAST = 0.1
 """No range is narrowed to less than this share of its width."""
 WORTH = 0.85
 """A range is narrowed only if that brings the expected squared error below this share."""
+UNSEEN = 0.01
+"""The share of users outside a moved end that intervals allow for beyond what the pilot shows."""
+MARGIN = 1
+"""Steps of the grid (1/64 of the range) by which each end is moved outwards: where the pilot puts it is uncertain."""
 _STEPS = 65
 
 
@@ -90,7 +94,8 @@ def narrowed(shape: Shape, n: float, noise: float) -> Range:
     spread = _spread(shape)
     cost = (half**2 * noise + spread) / n + bias**2
     cost[half < LEAST] = np.inf
-    i, k = np.unravel_index(int(cost.argmin()), cost.shape)
+    first, last = np.unravel_index(int(cost.argmin()), cost.shape)
+    i, k = max(int(first) - MARGIN, 0), min(int(last) + MARGIN, _STEPS - 1)
     whole = (noise + spread) / n
     if cost[i, k] > WORTH * whole:
         return Range(-1.0, 1.0, 0.0, 0.0, 1.0)
@@ -142,8 +147,8 @@ def refine(
     >>> from hdr4me.tally import Tally
     >>> survey = Survey(Schema([Numeric("delay", -60, 600)]), mechanism="piecewise")
     >>> pilot = Tally(survey)
-    >>> table = Moments(survey.questions[0].channel)
-    >>> pilot.counts[:] = np.rint(10_000 * table.probabilities[15])  # all near -60 + 660 · 15/122
+    >>> rows = np.array(survey.questions[0].channel.weights)
+    >>> pilot.counts[:] = rows[15] * 10_000 >> 32  # all near -60 + 660 · 15/122
     >>> pilot.n_reports = int(pilot.counts.sum())
     >>> wider = refine(pilot).schema["delay"]
     >>> -60 <= wider.low < 21 < wider.high < 200
@@ -295,7 +300,11 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
 
 
 def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
-    """A bound on the bias of each row of a round, in units: of means whose range is narrower than the pilot's."""
+    """A bound on the bias of each row of a round, in units: of means whose range is narrower than the pilot's.
+
+    It is what the pilot's distribution has outside the narrower range, and what a share `UNSEEN` of the users would add
+    that lies outside by half of the narrower range: so much of a tail may escape a pilot.
+    """
     found = np.zeros(len(rows))
     schema, own = pilot.survey.schema, counted.survey.schema
     narrow = [j for j in _served(pilot.survey) if own[schema.names[j]].bounds != schema.dimensions[j].bounds]
@@ -304,10 +313,13 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
         (low, high), (new_low, new_high) = schema.dimensions[j].bounds, own[name].bounds
         half = (high - low) / 2
         a, b = ((x - low) / half - 1.0 for x in (new_low, new_high))
-        lost = CAUTION * max(_outside(shape, a, left=True), _outside(shape, b, left=False)) * half
+        lost = (
+            CAUTION * max(_outside(shape, a, left=True), _outside(shape, b, left=False))
+            + UNSEEN * (b - a) / 2
+        )
         for row, (statistic, dimension) in enumerate(zip(rows.statistics, rows.dimensions, strict=True)):
             if dimension == name and statistic == "mean":
-                found[row] = lost
+                found[row] = lost * half
     return found
 
 

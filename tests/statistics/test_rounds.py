@@ -45,9 +45,10 @@ def test_ranges_are_in_units_and_defaults_stay_inside(survey_of, tally_of):
     values = np.random.default_rng(2).normal(30, 2, 20_000)
     following = hd.refine(tally_of(values, survey_of(0, 120), 1))
     dimension = following.schema["x"]
-    assert 0 < dimension.low < 24  # type: ignore[attr-defined]
-    assert 36 < dimension.high < 80  # type: ignore[attr-defined]
-    assert dimension.low <= dimension.default <= dimension.high  # type: ignore[attr-defined]
+    assert isinstance(dimension, hd.Numeric)
+    assert 0 < dimension.low < 24
+    assert 36 < dimension.high < 80
+    assert dimension.low <= dimension.default <= dimension.high
     assert following.epsilon == 1.0
     assert following.name == "second round"
 
@@ -68,7 +69,8 @@ def test_questions_with_more_noise_are_drawn_more_often():
     survey = hd.Survey(schema)
     pilot = hd.Tally(survey)
     rng, table = np.random.default_rng(4), survey.questions[0].channel
-    law = np.array(table.weights, float) / 2**32  # type: ignore[attr-defined]
+    assert isinstance(table, hd.Table)
+    law = np.array(table.weights, float) / 2**32
     narrow, wide = law[8], law.mean(axis=0)
     for q, shares in ((0, narrow), (1, wide)):
         pilot.layout.of_question(pilot.counts, q)[:] = rng.multinomial(10_000, shares / shares.sum())

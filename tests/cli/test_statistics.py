@@ -1,0 +1,128 @@
+"""`hdr4me estimate` beyond means, and `hdr4me refine`, as a user would call them."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Reports of 3,000 users about two numbers and a category, all answered, and their tally."""
+    from hdr4me.cli import main
+
+    where = tmp_path_factory.mktemp("statistics")
+    (where / "schema.toml").write_text(
+        '[[dimensions]]\nname = "age"\nlow = 0\nhigh = 120\n[[dimensions]]\nname = "income"\nlow = 0\nhigh = 100\n'
+        '[[dimensions]]\nname = "region"\ncategories = ["north", "south"]\n'
+    )
+    lines = ["age,income,region"]
+    lines += [f"{30 + i % 40},{40 + (i % 40) / 2},{'north' if i % 3 else 'south'}" for i in range(3000)]
+    (where / "people.csv").write_text("\n".join(lines) + "\n")
+    for command in (
+        "survey schema.toml --epsilon 30 --sampled 3 --mechanism piecewise -o survey.json",
+        "perturb survey.json people.csv -o reports.parquet",
+        "tally survey.json reports.parquet -o day.tally --pair age,income --pair age,region",
+        "survey schema.toml --epsilon 4 --mechanism duchi -o duchi.json",
+    ):
+        words = [str(where / word) if "." in word else word for word in command.split()]
+        assert main(words) == 0, command
+    return where
+
+
+def test_quantiles_histograms_and_variances(run, folder):
+    """Ten per answer of epsilon: the noise is far below what is asserted, with no seed."""
+    asked = ("--quantiles", "0.5,0.9", "--histogram", "age=0,60,120", "--variance", "--json")
+    outcome = run("estimate", folder / "day.tally", *asked)
+    rows = {(r["statistic"], r["dimension"], r["category"]): r for r in outcome.json["rows"]}
+    assert rows["quantile", "age", "0.5"]["estimate"] == pytest.approx(49.5, abs=4)
+    assert rows["histogram", "age", "0 to 60"]["estimate"] == pytest.approx(0.75, abs=0.1)
+    assert ("histogram", "income", "0 to 60") not in rows
+    assert rows["sd", "age", None]["estimate"] == pytest.approx(11.5, abs=2)
+    short = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--short").out
+    assert "quantile" in short
+
+
+def test_correlation_and_groups_from_pairs_and_from_reports(run, folder):
+    asked = ("--correlation", "age,income", "--by", "region", "--json")
+    from_pairs = run("estimate", folder / "day.tally", "--pairs", folder / "day.tally.pairs", *asked)
+    from_reports = run("estimate", folder / "reports.parquet", "--survey", folder / "survey.json", *asked)
+    assert "income was not counted together with region" in from_pairs.err
+    first, second = (
+        {(r["statistic"], r["dimension"], r["category"]): r["estimate"] for r in outcome.json["rows"]}
+        for outcome in (from_pairs, from_reports)
+    )
+    assert first["correlation", "age", "income"] == pytest.approx(1.0, abs=0.2)
+    assert first.items() <= second.items()  # the same integers, so the same numbers
+    assert ("mean_by", "income", "north") in second
+
+
+def test_pictures_and_csv(run, folder):
+    page, picture, table = (folder / name for name in ("out.html", "out.png", "out.csv"))
+    files = ("--html", page, "--png", picture, "--csv", table)
+    outcome = run("estimate", folder / "day.tally", "--quantiles", "0.5", "--short", *files)
+    assert outcome.code == 0
+    assert "<svg" in page.read_text()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    assert {row["statistic"] for row in rows} == {"mean", "frequency", "quantile"}
+
+
+def test_a_second_round(run, folder):
+    outcome = run("refine", folder / "day.tally", "-o", folder / "round2.json", "--json")
+    narrow = {row["dimension"]: row for row in outcome.json["rows"]}
+    assert 0 <= narrow["age"]["next low"] < 49.5 < narrow["age"]["next high"] <= 120
+    assert narrow["region"]["width"] is None
+    assert run("refine", folder / "day.tally", "-o", folder / "round2.json", "--even").code == 0
+    run("perturb", folder / "round2.json", folder / "people.csv", "-o", folder / "reports2.parquet")
+    run("tally", folder / "round2.json", folder / "reports2.parquet", "-o", folder / "second.tally")
+    both = run("estimate", folder / "day.tally", "--round", folder / "second.tally", "--json").json
+    age = next(row for row in both["rows"] if row["dimension"] == "age")
+    assert age["estimate"] == pytest.approx(49.5, abs=2)
+    assert age["answers"] == 6000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--quantiles", "a"], "--quantiles 'a' is not allowed"),
+        (["--quantiles", "1.5"], "--quantiles [1.5] is not allowed"),
+        (["--histogram", "age=5,1"], "--histogram [5.0, 1.0] is not allowed"),
+        (["--correlation", "age"], "two names separated by a comma"),
+        (["--correlation", "age,income"], "give --pairs"),
+        (["--by", "age"], "not a category"),
+        (["--round", "x.tally", "--variance"], "--round combines means"),
+    ],
+)
+def test_bad_options_are_named(plain, folder, options, words):
+    assert words in plain("estimate", folder / "day.tally", *options)
+
+
+def test_what_a_channel_cannot_tell(run, plain, folder):
+    run("perturb", folder / "duchi.json", folder / "people.csv", "-o", folder / "duchi.parquet")
+    run("tally", folder / "duchi.json", folder / "duchi.parquet", "-o", folder / "duchi.tally")
+    assert (
+        "no number of this survey shows" in run("estimate", folder / "duchi.tally", "--quantiles", "0.5").err
+    )
+    assert "square_wave" in plain("estimate", folder / "duchi.tally", "--histogram", "age=0,60")
+    assert "no range can be narrowed" in plain("refine", folder / "duchi.tally", "-o", folder / "none.json")
+    assert "each user answers one question" in plain(
+        "tally",
+        folder / "duchi.json",
+        folder / "duchi.parquet",
+        "-o",
+        folder / "x.tally",
+        "--pair",
+        "age,income",
+    )
+    assert "two names" in plain(
+        "tally", folder / "duchi.json", folder / "duchi.parquet", "-o", folder / "x.tally", "--pair", "age"
+    )
+
+
+def test_a_survey_for_distributions(run, plain, folder):
+    shown = run("survey", folder / "schema.toml", "--purpose", "distribution", "--json").json
+    assert "square_wave" in {channel["mechanism"] for channel in shown["channels"]}
+    assert "--purpose 'fun' is not allowed" in plain("survey", folder / "schema.toml", "--purpose", "fun")
