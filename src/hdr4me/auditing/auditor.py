@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.projective import Projective
 from hdr4me.channels.proof import ONE, exp_lower, log_upper
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.local import Local
+from hdr4me.kernels.exact.projective import coordinates, dots
 from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Survey
 from hdr4me.tally.counting import fields_of
 
@@ -125,6 +128,8 @@ def _classes(
         return [found[:, 0] for found in outputs], (shares[first], shares[second])
     if isinstance(channel, HeavySet) and isinstance(channel.family, Subset):
         return [1 - _heavier(found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Projective):
+        return [1 - _on_planes(channel.family, found, first, second) for found in outputs], _three(channel)
     return _by_likelihood(channel, first, second, outputs), _three(channel)
 
 
@@ -139,6 +144,15 @@ def _three(channel: Channel) -> tuple[Shares, Shares]:
 def _heavier(outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
     """1 where a set has the first category and not the second, −1 the other way round, else 0."""
     return np.asarray((outputs == first).any(axis=1).astype(np.int64) - (outputs == second).any(axis=1))
+
+
+def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """1 where a point is on the hyperplane of the first category and not of the second, −1 the other way, else 0."""
+    q, t = family.order, family.length
+    vectors = coordinates(outputs[:, 0], q, t)
+    inputs = coordinates(np.array([first, second]), q, t)
+    heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
+    return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])
 
 
 def _by_likelihood(

@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.kernels.exact.projective import points
 from hdr4me.registry import Registry
 
 __all__ = ["SAMPLERS", "Sampler", "sample_many"]
@@ -71,7 +74,7 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
     assert isinstance(channel, HeavySet)
     family = channel.family
     assert isinstance(family, Subset)
-    if family.size > _FAST_SUBSETS:
+    if family.size > _FAST_SUBSETS and family.chosen > 1:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
@@ -83,8 +86,29 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
     return output
 
 
+def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `Projective.draw`, by a compiled loop."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Projective)
+    n, q, t = len(inputs), family.order, family.length
+    heavy = draws.words(n) < channel.weight
+    inside, outside = draws.below(family.n_heavy, n), draws.below(q ** (t - 1), n)
+    powers = np.array([q**f for f in range(t + 1)], np.int64)
+    starts = np.array([n_points(q, f) for f in range(t + 1)], np.int64)
+    products = np.array(PRODUCTS_OF_4 if q == 4 else (), np.int64)
+    out = np.empty(n, np.int64)
+    points(inputs, heavy, inside, outside, powers, starts, products, out)
+    return out[:, None]
+
+
 SAMPLERS: Registry[Sampler] = Registry(
     "channel",
     "samplers",
-    {Table.kind: _table, Entries.kind: _entries, f"{HeavySet.kind}/{Subset.name}": _subset},
+    {
+        Table.kind: _table,
+        Entries.kind: _entries,
+        f"{HeavySet.kind}/{Subset.name}": _subset,
+        f"{HeavySet.kind}/{Projective.name}": _projective,
+    },
 )

@@ -13,7 +13,7 @@ from hdr4me.survey.schema import Schema
 
 __all__ = ["CATEGORICAL", "design"]
 
-CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
+CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
 def design(
