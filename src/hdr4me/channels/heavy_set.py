@@ -86,6 +86,10 @@ class Family(ABC):
         """Beyond the bounds of the fields: whether this is an output."""
         return True
 
+    def worst_pair(self) -> tuple[int, int]:
+        """Two inputs whose outputs are easiest to tell apart."""
+        return 0, 1
+
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
         return None
@@ -97,6 +101,7 @@ FAMILIES: Registry[type[Family]] = Registry(
     {
         "subset": "hdr4me.channels.subset:Subset",
         "projective": "hdr4me.channels.projective:Projective",
+        "privset": "hdr4me.channels.privset:PrivSet",
     },
 )
 
@@ -181,7 +186,7 @@ class HeavySet(Channel):
         return self.family.counters(output)
 
     def worst_pair(self) -> tuple[int, int]:
-        return 0, 1
+        return self.family.worst_pair()
 
     @property
     def shares(self) -> tuple[float, float]:

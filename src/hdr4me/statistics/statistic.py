@@ -80,5 +80,7 @@ STATISTICS: Registry[Statistic] = Registry(
         "mean": "hdr4me.statistics.mean:MEAN",
         "share": "hdr4me.statistics.mean:SHARE",
         "frequency": "hdr4me.statistics.frequency:FREQUENCY",
+        "chosen": "hdr4me.statistics.selection:CHOSEN",
+        "number chosen": "hdr4me.statistics.selection:NUMBER_CHOSEN",
     },
 )

@@ -10,6 +10,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
+from hdr4me.survey.selection import Selection
 
 __all__ = ["CATEGORICAL", "design"]
 
@@ -81,6 +82,8 @@ def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int
 
 def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
     """What decides on the channel."""
+    if isinstance(dimension, Selection):
+        return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":
         return ("pair" if n_dims == 2 else dimension.reads,)
     from hdr4me.mechanisms.categorical import categorical_choice
@@ -97,6 +100,10 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
             from hdr4me.mechanisms.joint import number_pair, optional_number
 
             return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+        case ("selection", v, most):
+            from hdr4me.mechanisms.selection import selection_channel
+
+            return selection_channel(float(epsilon), v, most)
         case (name, v):
             from hdr4me.mechanisms.categorical import categorical_channel
 

@@ -312,7 +312,13 @@ class Categorical(Dimension):
 
 
 DIMENSIONS: Registry[type[Dimension]] = Registry(
-    "dimension type", "dimensions", {Numeric.kind: Numeric, Categorical.kind: Categorical}
+    "dimension type",
+    "dimensions",
+    {
+        Numeric.kind: Numeric,
+        Categorical.kind: Categorical,
+        "selection": "hdr4me.survey.selection:Selection",
+    },
 )
 
 
