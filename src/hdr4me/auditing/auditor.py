@@ -215,7 +215,7 @@ def _selected(channel: HeavySet, family: PrivSet, x: int, n_draws: int) -> NDArr
     questions = [Question((0,), channel)]
     survey = Survey.from_questions(schema, epsilon=channel.epsilon, n_sampled=1, questions=questions)
     text = "|".join(str(item) for item in family.members(x) if item < family.size)
-    records = pa.table({"x": pa.array([text]).take(pa.array(np.zeros(n_draws, np.int64)))})
+    records = pa.table({"x": pa.array([text]).take(np.zeros(n_draws, np.int64))})
     return np.concatenate([fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)])
 
 

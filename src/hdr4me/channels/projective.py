@@ -31,7 +31,7 @@ def n_points(order: int, length: int) -> int:
     >>> [n_points(3, t) for t in range(4)]
     [0, 1, 4, 13]
     """
-    return (order**length - 1) // (order - 1)
+    return int(order**length - 1) // (order - 1)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Projective(Family):
         for digit in vector:
             number = number * q + digit
         free = sum([number >= q**f for f in range(1, self.length)])
-        return number - q**free + n_points(q, free)
+        return number - int(q**free) + n_points(q, free)
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
         return dot(self.vector(x), self.vector(output[0]), self.order) == 0
