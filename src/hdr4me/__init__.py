@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hdr4me.survey import Numeric as Numeric
     from hdr4me.survey import Question as Question
     from hdr4me.survey import Schema as Schema
+    from hdr4me.survey import Selection as Selection
     from hdr4me.survey import Survey as Survey
     from hdr4me.tally import PairCounts as PairCounts
     from hdr4me.tally import Tally as Tally
@@ -73,6 +74,7 @@ _HOMES = {
     "Recalibration": "recalibration",
     "Report": "reports",
     "Schema": "survey",
+    "Selection": "survey",
     "Statistic": "statistics",
     "Survey": "survey",
     "Table": "channels",
@@ -114,6 +116,7 @@ __all__ = [
     "Recalibration",
     "Report",
     "Schema",
+    "Selection",
     "Statistic",
     "Survey",
     "Table",

@@ -14,7 +14,7 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 SCHEMA = Schema([Numeric("x", 0, 1), Categorical("c", ["a", "b", "d"]), Categorical("e", list("abcdefgh"))])
 
 
-@pytest.mark.parametrize("categorical", ["grr", "subset", "oue", "histogram"])
+@pytest.mark.parametrize("categorical", ["grr", "subset", "projective", "oue", "histogram"])
 @pytest.mark.parametrize("mechanism", ["optimal", "duchi", "laplace"])
 def test_an_honest_survey_passes(mechanism: str, categorical: str) -> None:
     """False-alarm rate at most ALARM = 1e-6 a channel; the draws are the system's.

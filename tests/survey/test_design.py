@@ -135,7 +135,8 @@ def test_subset_selection_beats_what_there_was_before(epsilon: float) -> None:
 
 def test_many_categories_and_large_budgets() -> None:
     assert categorical_choice(8.0, 256) == categorical_choice(8.0, 257) == "grr"
-    assert categorical_choice(1.0, 257) == "subset"
+    assert categorical_choice(2.0, 257) == "subset"
+    assert categorical_choice(1.0, 257) == "projective"
     assert categorical_choice(5000.0, 3) == "grr"
     survey = Survey(Schema([Categorical("x", [str(i) for i in range(300)])]), epsilon=8.0)
     assert survey.channels[0].mechanism == "grr"

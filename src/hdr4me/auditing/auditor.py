@@ -13,14 +13,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.privset import PrivSet
+from hdr4me.channels.projective import Projective
 from hdr4me.channels.proof import ONE, exp_lower, log_upper
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.local import Local
-from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Survey
+from hdr4me.kernels.exact.projective import coordinates, dots
+from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey
 from hdr4me.tally.counting import fields_of
 
 __all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
@@ -125,6 +130,11 @@ def _classes(
         return [found[:, 0] for found in outputs], (shares[first], shares[second])
     if isinstance(channel, HeavySet) and isinstance(channel.family, Subset):
         return [1 - _heavier(found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Projective):
+        return [1 - _on_planes(channel.family, found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, PrivSet):
+        sets = [channel.family.members(x) for x in (first, second)]
+        return [1 - _shared(found, *sets) for found in outputs], _three(channel)
     return _by_likelihood(channel, first, second, outputs), _three(channel)
 
 
@@ -139,6 +149,21 @@ def _three(channel: Channel) -> tuple[Shares, Shares]:
 def _heavier(outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
     """1 where a set has the first category and not the second, −1 the other way round, else 0."""
     return np.asarray((outputs == first).any(axis=1).astype(np.int64) - (outputs == second).any(axis=1))
+
+
+def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """1 where a point is on the hyperplane of the first category and not of the second, −1 the other way, else 0."""
+    q, t = family.order, family.length
+    vectors = coordinates(outputs[:, 0], q, t)
+    inputs = coordinates(np.array([first, second]), q, t)
+    heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
+    return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])
+
+
+def _shared(outputs: NDArray[np.int64], first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.int64]:
+    """1 where a set shares an item with the first set and none with the second, −1 the other way round, else 0."""
+    heavy = [np.isin(outputs, members).any(axis=1) for members in (first, second)]
+    return np.asarray(heavy[0].astype(np.int64) - heavy[1])
 
 
 def _by_likelihood(
@@ -161,6 +186,8 @@ def _outputs(channel: Channel, x: int, n_draws: int) -> NDArray[np.int64]:
     dimensions: list[Dimension] = []
     values: list[float] = []
     rest = channel.n_inputs
+    if isinstance(channel, HeavySet) and isinstance(channel.family, PrivSet):
+        return _selected(channel, channel.family, x, n_draws)
     for number, take in enumerate(channel.takes):
         rest //= take.size
         own = (x // rest) % take.size
@@ -180,6 +207,16 @@ def _outputs(channel: Channel, x: int, n_draws: int) -> NDArray[np.int64]:
     records = np.broadcast_to(np.array(values), (n_draws, len(values)))
     blocks = [fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)]
     return np.concatenate(blocks)
+
+
+def _selected(channel: HeavySet, family: PrivSet, x: int, n_draws: int) -> NDArray[np.int64]:
+    """The same for a set of categories."""
+    schema = Schema([Selection("x", range(family.size), family.most)])
+    questions = [Question((0,), channel)]
+    survey = Survey.from_questions(schema, epsilon=channel.epsilon, n_sampled=1, questions=questions)
+    text = "|".join(str(item) for item in family.members(x) if item < family.size)
+    records = pa.table({"x": pa.array([text]).take(np.zeros(n_draws, np.int64))})
+    return np.concatenate([fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)])
 
 
 def _telling_set(first: Shares, second: Shares, n_draws: int) -> NDArray[np.bool_]:

@@ -29,8 +29,8 @@ class Draws(Protocol):
 class SystemDraws:
     """The operating system's randomness.
 
-    `below` is rejection sampling on 32-bit words (64-bit ones above 2^32): how many words it takes depends on `n`
-    and on chance, never on a value.
+    `below` is rejection sampling on words of 32 bits (a multiple of 64 bits above 2^32): how many it takes
+    depends on `n` and on chance, never on a value.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class SystemDraws:
 
 def below(draws: Draws, n: int) -> int:
     """A uniform number below `n` from words of `draws`: the first word under the largest multiple of n, modulo n."""
-    size = 32 if n <= 1 << 32 else 64
+    size = 32 if n <= 1 << 32 else -(-(n - 1).bit_length() // 64) * 64
     limit = (1 << size) - (1 << size) % n
     while True:
         word = draws.bits(size)
@@ -68,7 +68,8 @@ class Take(NamedTuple):
     """What a channel takes of one dimension.
 
     `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
-    "optional" (the same with one more input, the last one: no value) or "category" (`size` categories).
+    "optional" (the same with one more input, the last one: no value), "category" (`size` categories) or "selection" (a
+    set of categories, numbered as `hdr4me.channels.privset.rank` does).
     """
 
     reads: str

@@ -65,7 +65,14 @@ class Family(ABC):
 
     @abstractmethod
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
-        """P(a report adds to counter c) for a user who has category c, and for one who has another."""
+        """P(a report supports category c) for a user who has category c, and for one who has another."""
+
+    def support_counts(self, counts: Sequence[int]) -> Sequence[int]:
+        """How many reports support each category, from the counters.
+
+        These are the counters themselves, unless a family says otherwise.
+        """
+        return counts
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -79,12 +86,24 @@ class Family(ABC):
         """Beyond the bounds of the fields: whether this is an output."""
         return True
 
+    def worst_pair(self) -> tuple[int, int]:
+        """Two inputs whose outputs are easiest to tell apart."""
+        return 0, 1
+
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
         return None
 
 
-FAMILIES: Registry[type[Family]] = Registry("family", "families", {"subset": "hdr4me.channels.subset:Subset"})
+FAMILIES: Registry[type[Family]] = Registry(
+    "family",
+    "families",
+    {
+        "subset": "hdr4me.channels.subset:Subset",
+        "projective": "hdr4me.channels.projective:Projective",
+        "privset": "hdr4me.channels.privset:PrivSet",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -167,17 +186,17 @@ class HeavySet(Channel):
         return self.family.counters(output)
 
     def worst_pair(self) -> tuple[int, int]:
-        return 0, 1
+        return self.family.worst_pair()
 
     @property
     def shares(self) -> tuple[float, float]:
-        """P(a report adds to counter c) with and without category c, as floats."""
+        """P(a report supports category c) with and without category c, as floats."""
         p, q = self.family.shares(Fraction(self.weight, ONE))
         return float(p), float(q)
 
     @property
     def decode(self) -> tuple[float, float]:
-        """What a report that adds to counter c, and one that does not, count for in the frequency of c."""
+        """What a report that supports category c, and one that does not, count for in the frequency of c."""
         p, q = self.family.shares(Fraction(self.weight, ONE))
         return float((1 - q) / (p - q)), float(-q / (p - q))
 

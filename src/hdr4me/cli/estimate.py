@@ -7,6 +7,8 @@ import io
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,6 +100,9 @@ def estimate(
     csv: Annotated[
         Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every category, not only the 20 largest of a dimension.")
+    ] = False,
     engine: ENGINE = "local",
     master: MASTER = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
@@ -177,17 +182,57 @@ def estimate(
             }
         )
     elif csv is None:
+        shown, left = (rows, []) if every or more else _largest(rows)
         columns = ("dimension", "statistic", *COLUMNS[1:], "note") if more else COLUMNS
-        told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in rows)]
+        told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
         print_table(
             title + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
-            [[row.get(column) for column in told] for row in rows],
+            [[row.get(column) for column in told] for row in shown],
         )
+        for note in [*left, *(() if recalibrate or every else _tops(found, left))]:
+            print_note(note)
     if advice and not json:
         print_note(advice[0])
         if len(advice) > 1:
             print_note(f"--json says the same of each categorical dimension ({len(advice) - 1})")
+
+
+def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Of every dimension with many categories its largest rows, and a note for each dimension of what was left out."""
+    shown: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for (name, _), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
+        part = list(group)
+        if len(part) > _MANY:
+            part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
+            notes.append(
+                f"{name}: {len(part) - _SHOWN:,} smaller categories are not shown (--all, --csv or --json)"
+            )
+            part = part[:_SHOWN]
+        shown += part
+    return shown, notes
+
+
+def _tops(found: Answer, left: list[str]) -> list[str]:
+    """For each dimension that was cut: which categories are surely the largest."""
+    notes = []
+    for name in [note.partition(": ")[0] for note in left]:
+        part = found[name]
+        for statistic in dict.fromkeys(part.statistics):
+            rows = part.of(statistic)
+            if len(rows) > _MANY:
+                n = len(rows.top(_SHOWN))
+                which = f"the first {n} are" if n > 1 else "the first one is" if n else "none is"
+                notes.append(
+                    f"{name}: {which} surely larger than all the others (95 %, all categories at once)"
+                )
+    return notes
+
+
+_MANY = 40
+_SHOWN = 20
+"""Rows of a dimension that are printed if it has more than `_MANY`."""
 
 
 def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:

@@ -20,6 +20,7 @@ from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from hdr4me.channels import Channel
     from hdr4me.survey import Schema, Survey
 
 _PLENTY = 10.0
@@ -253,6 +254,17 @@ def _range(column: str, text: str) -> tuple[float, float]:
         raise InvalidInput(f"--range {column}={text} is not allowed: write {column}=low:high") from None
 
 
+def _why(channel: Channel) -> str | None:
+    """Why a survey that is not told takes this channel for categories; None for any other channel."""
+    from hdr4me.mechanisms.categorical import categorical_choice, categorical_reason
+
+    takes = channel.takes
+    if len(takes) != 1 or takes[0].reads != "category":
+        return None
+    chosen = categorical_choice(channel.epsilon, takes[0].size)
+    return categorical_reason(channel.epsilon, takes[0].size) if chosen == channel.mechanism else None
+
+
 def _show(made: Survey, json: bool) -> None:
     channels = [
         {
@@ -263,6 +275,7 @@ def _show(made: Survey, json: bool) -> None:
             "counters": channel.n_counters,
             "bytes": channel.wire_size,
             "epsilon": channel.epsilon,
+            "why": _why(channel),
         }
         for channel in made.channels
     ]
@@ -284,8 +297,11 @@ def _show(made: Survey, json: bool) -> None:
         f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} in each report, "
         f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
-        [list(channel.values()) for channel in channels],
+        [list(channel.values())[:-1] for channel in channels],
     )
+    for channel in channels:
+        if channel["why"]:
+            print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
         f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"

@@ -95,9 +95,9 @@ def _places(columns: Columns, survey: Survey, dims: Numbers) -> Numbers:
         entries=nothing,
         entry_row=nothing,
     )
-    out = np.empty(n * m, np.uint32)
+    out = np.empty(n * m, np.int64)  # more than 65,536 inputs do not fit into 16.16 bits
     positions(columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
-    return out.astype(np.int64).reshape(n, m)
+    return out.reshape(n, m)
 
 
 def bytes_of(outputs: Numbers, channel: Channel) -> NDArray[np.uint8]:

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.privset import PrivSet
+from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.kernels.exact.projective import points
 from hdr4me.registry import Registry
 
 __all__ = ["SAMPLERS", "Sampler", "sample_many"]
@@ -71,7 +75,7 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
     assert isinstance(channel, HeavySet)
     family = channel.family
     assert isinstance(family, Subset)
-    if family.size > _FAST_SUBSETS:
+    if family.size > _FAST_SUBSETS and family.chosen > 1:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
@@ -83,8 +87,73 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
     return output
 
 
+def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `Projective.draw`, by a compiled loop."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Projective)
+    n, q, t = len(inputs), family.order, family.length
+    heavy = draws.words(n) < channel.weight
+    inside, outside = draws.below(family.n_heavy, n), draws.below(q ** (t - 1), n)
+    powers = np.array([q**f for f in range(t + 1)], np.int64)
+    starts = np.array([n_points(q, f) for f in range(t + 1)], np.int64)
+    products = np.array(PRODUCTS_OF_4 if q == 4 else (), np.int64)
+    out = np.empty(n, np.int64)
+    points(inputs, heavy, inside, outside, powers, starts, products, out)
+    return out[:, None]
+
+
+def _privset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `PrivSet.draw`: users whose outputs share as many items with their sets are served together."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, PrivSet)
+    w = family.chosen
+    distinct, where = np.unique(inputs, return_inverse=True)
+    members = np.array([family.members(x) for x in distinct.tolist()], np.int64)[where]
+    shared = np.where(
+        draws.words(len(inputs)) < channel.weight, 1 + _below_steps(family.ways, draws, len(inputs)), 0
+    )
+    output = np.empty((len(inputs), w), np.int64)
+    for j in np.unique(shared).tolist():
+        users = np.flatnonzero(shared == j)
+        own = members[users]
+        if j:
+            output[users, :j] = np.take_along_axis(own, draws.subsets(users.size, family.most, j), axis=1)
+        if j < w:
+            others = np.array(draws.subsets(users.size, family.size, w - j))
+            for k in range(family.most):  # an item's number among the others becomes its number among all
+                others += others >= own[:, k, None]
+            output[users, j:] = others
+    output.sort(axis=1)
+    return output
+
+
+def _below_steps(ends: tuple[int, ...], draws: SecureDraws, n: int) -> Numbers:
+    """For n uniform numbers below ends[-1], of any size, how many of the other ends are at or below each.
+
+    32 bits decide, unless they are those of an end; then the number goes on until its bits differ from the end's.
+    """
+    total = ends[-1]
+    cuts = [(end << BITS) // total for end in ends[:-1]]
+    words = draws.words(n).astype(np.int64)
+    found = np.searchsorted(np.array(cuts, np.int64), words, side="left") if cuts else np.zeros(n, np.int64)
+    for row in np.flatnonzero(np.isin(words, cuts)).tolist():
+        bits, size = int(words[row]), BITS
+        while any((end << size) // total == bits for end in ends[:-1]):
+            bits, size = bits << BITS | draws.bits(BITS), size + BITS
+        found[row] = sum((end << size) // total < bits for end in ends[:-1])
+    return np.asarray(found)
+
+
 SAMPLERS: Registry[Sampler] = Registry(
     "channel",
     "samplers",
-    {Table.kind: _table, Entries.kind: _entries, f"{HeavySet.kind}/{Subset.name}": _subset},
+    {
+        Table.kind: _table,
+        Entries.kind: _entries,
+        f"{HeavySet.kind}/{Subset.name}": _subset,
+        f"{HeavySet.kind}/{Projective.name}": _projective,
+        f"{HeavySet.kind}/{PrivSet.name}": _privset,
+    },
 )

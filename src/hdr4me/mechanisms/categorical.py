@@ -1,32 +1,82 @@
-"""Categories as tables: generalised randomised response, and one small table per entry of a one-hot vector."""
+"""Channels for categories: which there are, and which of them a survey uses unless told."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from hdr4me.channels import Channel, HeavySet
+from hdr4me.channels.channel import Field
 from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.projective import n_points
 from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.law import check_epsilon
+from hdr4me.mechanisms.projective import best_space, projective, space_oracle
 from hdr4me.mechanisms.table import MAX_CELLS, Table
 
-__all__ = ["categorical_channel", "categorical_choice", "grr", "histogram", "oue", "subset_selection"]
+__all__ = [
+    "LONG",
+    "NEARLY",
+    "categorical_channel",
+    "categorical_choice",
+    "categorical_reason",
+    "grr",
+    "histogram",
+    "oue",
+    "subset_selection",
+]
+
+LONG = 64
+"""Bytes of a report above which a shorter one is looked for: every report of a survey is padded to the longest."""
+NEARLY = 1.2
+"""How many times the least error a shorter report may have."""
 
 _TOTAL = 1 << BITS
 
 
 def categorical_choice(epsilon: float, n_categories: int) -> str:
-    """Subset selection, which is GRR where sets of one are best: no frequency oracle has a smaller expected error.
+    """The oracle that a survey uses: least error, unless its reports are long and shorter ones nearly as good.
 
-    >>> categorical_choice(1.0, 4), categorical_choice(1.0, 10)
-    ('grr', 'subset')
+    No oracle has a smaller expected error than subset selection, which is GRR where sets of one are best. Its reports
+    have one number for each category of the set; above `LONG` bytes a projective report is taken if its expected error
+    is at most `NEARLY` times as large.
+
+    >>> [categorical_choice(1.0, v) for v in (4, 10, 4043)]
+    ['grr', 'subset', 'projective']
     """
-    return "grr" if best_size(epsilon, n_categories) == 1 else "subset"
+    return _choice(float(epsilon), n_categories)[0]
+
+
+def categorical_reason(epsilon: float, n_categories: int) -> str:
+    """Why `categorical_choice` chooses what it chooses.
+
+    >>> categorical_reason(1.0, 4043)
+    "one number of 2 bytes instead of subset selection's 2,174 bytes, at 1.003 times its error"
+    """
+    return _choice(float(epsilon), n_categories)[1]
+
+
+@lru_cache(maxsize=256)
+def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
+    check_epsilon(epsilon)
+    size = best_size(epsilon, n_categories)
+    if size == 1:
+        return "grr", "least expected error: sets of one category are best here"
+    sent = size * Field(n_categories).size
+    if sent > LONG:
+        space = best_space(epsilon, n_categories)
+        ratio = space_oracle(epsilon, n_categories, *space).total / _total_error(epsilon, n_categories, size)
+        if ratio <= NEARLY:
+            return "projective", (
+                f"one number of {Field(n_points(*space)).size} bytes instead of subset selection's {sent:,} bytes, "
+                f"at {ratio:.3f} times its error"
+            )
+    return "subset", f"least expected error, with sets of {size:,} categories in {sent:,} bytes"
 
 
 def categorical_channel(name: str, epsilon: float, n_categories: int, base: str = "optimal") -> Channel:
@@ -35,7 +85,7 @@ def categorical_channel(name: str, epsilon: float, n_categories: int, base: str 
     Parameters
     ----------
     name
-        "grr", "subset", "oue" or "histogram".
+        "grr", "subset", "projective", "oue" or "histogram".
     epsilon
         The budget of one answer.
     n_categories
@@ -43,10 +93,9 @@ def categorical_channel(name: str, epsilon: float, n_categories: int, base: str 
     base
         The mechanism of numbers that histogram encoding uses for each entry.
     """
-    if name == "grr":
-        return response(epsilon, n_categories)
-    if name == "subset":
-        return subset_selection(epsilon, n_categories)
+    own = {"grr": response, "subset": subset_selection, "projective": projective}
+    if name in own:
+        return own[name](epsilon, n_categories)
     return (oue(epsilon) if name == "oue" else histogram(epsilon, base)).channel(n_categories)
 
 

@@ -91,10 +91,18 @@ def _subset(epsilon: float, v: int) -> tuple[float, float, float]:
     return _subset_of(epsilon, v, subset_size(epsilon, v))
 
 
+def _projective(epsilon: float, v: int) -> tuple[float, float, float]:
+    from hdr4me.mechanisms.projective import best_space, space_oracle
+
+    found = space_oracle(epsilon, v, *best_space(float(epsilon), v))
+    return found.p, found.not_p, found.q
+
+
 _ORACLES: dict[str, Callable[[float, int], tuple[float, float, float]]] = {
     "grr": _grr,
     "oue": _oue,
     "subset": _subset,
+    "projective": _projective,
 }
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.records.columns import MISSING, UNKNOWN, Source
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Survey
 
 __all__ = ["Account", "OnAccount", "RecordsWarning", "account_of", "judge"]
 
@@ -66,6 +66,8 @@ class Account:
         usable = self.counts[:, 0] - self.counts[:, 1:].sum(axis=1)
         optional = np.array([_missing_is_asked(x) for x in self.schema])
         usable += np.where(optional, self.counts[:, 1], 0)
+        several = np.array([isinstance(x, Selection) for x in self.schema])
+        usable += np.where(several, self.counts[:, 4], 0)  # too many choices are cut, and count
         chosen = np.flatnonzero((usable == 0) & (self.counts[:, 0] > 0)).tolist()
         return [self._unusable(j) for j in chosen]
 
@@ -97,6 +99,15 @@ class Account:
             "low": ("below the range", getattr(dimension, "low", None)),
             "high": ("above the range", getattr(dimension, "high", None)),
         }[FIELDS[k]]
+        if isinstance(dimension, Selection):
+            return (
+                f"column {dimension.name!r}: {count:,} of {read:,} values ({100 * count / read:.3g} %) "
+                + (
+                    f"have more than {dimension.at_most} choices, of which the first ones in the schema's order count"
+                    if FIELDS[k] == "high"
+                    else "name none of the categories and count as nothing chosen"
+                )
+            )
         shown = f"{becomes:g}" if isinstance(becomes, float) else repr(becomes)
         return (
             f"column {dimension.name!r}: {count:,} of {read:,} values ({100 * count / read:.3g} %) are {what} "
@@ -153,6 +164,8 @@ def account_of(source: Source, survey: Survey) -> Account:
             counts[j] = _numeric_counts(_values(array), array.null_count, dimension)
             counts[j, 2] = source.unknown[j]
             counts[j, 1] -= source.unknown[j]
+        elif isinstance(dimension, Selection):
+            counts[j, [1, 2, 4]] = source.selections[j]
         counts[j, 0] = source.n
     return Account(survey.schema, counts)
 
@@ -213,4 +226,4 @@ def _missing_is_asked(dimension: Dimension) -> bool:
 
 
 def _what_unknown(dimension: Dimension) -> str:
-    return "none of the categories" if isinstance(dimension, Categorical) else "no number"
+    return "none of the categories" if isinstance(dimension, Categorical | Selection) else "no number"

@@ -6,7 +6,8 @@ category is known by its label, and whatever is missing or wrong becomes the dec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
 from hdr4me.records.texts import as_text, is_text, texts_as_numbers
-from hdr4me.survey import Categorical, Numeric, Survey
+from hdr4me.survey import Categorical, Numeric, Selection, Survey
 
 __all__ = ["KNOWN", "MISSING", "UNKNOWN", "Source", "check_matrix", "from_batch", "from_matrix"]
 
@@ -30,7 +31,8 @@ class Source:
     """Columns, how many records they hold, and the owners of the memory they point to.
 
     For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
-    `states` has for each categorical column what each entry of its dictionary is.
+    `states` has for each categorical column what each entry of its dictionary is, and `selections` has what
+    `Selection.account` counts in each column of several choices.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class Source:
         owners: Sequence[Any],
         unknown: Sequence[int] = (),
         states: Sequence[NDArray[np.uint8] | None] = (),
+        selections: Mapping[int, tuple[int, int, int]] = MappingProxyType({}),
     ) -> None:
         self.columns = columns
         self.n = n
         self.owners = owners
         self.unknown = unknown
         self.states = states
+        self.selections = selections
 
 
 def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
@@ -54,6 +58,10 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if values.dtype.kind not in "buif":
         raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
+    if any(isinstance(dimension, Selection) for dimension in survey.schema):
+        raise InvalidInput(
+            "a matrix cannot hold several choices at once: give a table with a column of lists"
+        )
     if values.ndim != 2 or values.shape[1] != len(survey.schema):
         raise InvalidInput(f"records of shape {values.shape}: expected (n, {len(survey.schema)})")
     return values
@@ -90,11 +98,15 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     owners: list[object] = []
     unknown: list[int] = []
     states: list[NDArray[np.uint8] | None] = []
+    selections: dict[int, tuple[int, int, int]] = {}
     n_lut = 1
     for j, dimension in enumerate(survey.schema):
         column: Any = batch.column(j)
         if not isinstance(dimension, Numeric | Categorical):
-            array = _placed(column, j, survey)
+            values = column.to_pylist()
+            if isinstance(dimension, Selection):
+                selections[j] = dimension.account(values)
+            array = _placed(values, j, survey)
             unknown.append(0)
             states.append(None)
         elif isinstance(dimension, Categorical):
@@ -118,15 +130,15 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         owners.append(array)
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
-    return Source(columns, batch.num_rows, owners, unknown, states)
+    return Source(columns, batch.num_rows, owners, unknown, states, selections)
 
 
-def _placed(column: Any, j: int, survey: Survey) -> Any:
-    """The positions of a dimension of another package, which alone knows how its values become inputs."""
+def _placed(values: Sequence[Any], j: int, survey: Survey) -> Any:
+    """The positions of a dimension which alone knows how its values become inputs."""
     question = survey.questions[survey.question_of(j)]
     size = question.channel.takes[question.dimensions.index(j)].size
     dimension = survey.schema.dimensions[j]
-    return pa.array([dimension.place(value, size) for value in column.to_pylist()], pa.float64())
+    return pa.array([float(dimension.place(value, size)) for value in values], pa.float64())
 
 
 def _numbers(column: Any, dimension: Numeric) -> tuple[Any, int]:

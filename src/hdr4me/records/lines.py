@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError
 from hdr4me.records.stream import BLOCK, Text, wrong_encoding
-from hdr4me.survey import Categorical, Dimension
+from hdr4me.survey import Categorical, Dimension, Selection
+from hdr4me.survey.selection import SEPARATOR
 
 __all__ = ["read_lines", "read_objects"]
 
@@ -88,6 +89,8 @@ def _check_object(line: bytes, name: str, number: int) -> None:
 
 def _column(values: list[Any], dimension: Dimension) -> Any:
     """Values of one type as they are; mixed ones as texts, which mean the same to the client."""
+    if isinstance(dimension, Selection):
+        return pa.array([_choices(value) for value in values], pa.string())
     kind = pa.string() if isinstance(dimension, Categorical) else pa.float64()
     plain = str if isinstance(dimension, Categorical) else (int, float)
     if all(value is None or (isinstance(value, plain) and type(value) is not bool) for value in values):
@@ -100,6 +103,13 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
         ):  # whole numbers beyond 64 bits, halves of pairs
             pass
     return pa.array([_text(value) for value in values], pa.string())
+
+
+def _choices(value: Any) -> str | None:
+    """A list of choices as one text."""
+    if not isinstance(value, list):
+        return _text(value)
+    return SEPARATOR.join(_text(item) or "" for item in value)
 
 
 def _text(value: Any) -> str | None:

@@ -195,8 +195,9 @@ def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
     for question in survey.questions:
         channel = question.channel
         alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
-        subset = isinstance(channel, HeavySet) and channel.family.name == "subset"
-        if not alike or not (subset or isinstance(channel, Table | Entries)):
+        subset = isinstance(channel, HeavySet) and channel.family.name in ("subset", "privset")
+        point = isinstance(channel, HeavySet) and channel.family.name == "projective"
+        if not alike or not (subset or point or isinstance(channel, Table | Entries)):
             return None
         found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))
     return tuple(np.array(column, np.int64) for column in zip(*found, strict=True))

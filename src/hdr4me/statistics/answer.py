@@ -133,8 +133,47 @@ class Answer:
             raise InvalidInput(f"{name!r} is not a categorical dimension of this answer, which has {known}")
         return found[name]
 
+    def top(self, most: int = 20, level: float = 0.95) -> Answer:
+        """The categories of one dimension that are surely larger than the others, the largest first.
+
+        Of the k largest estimates, k is the largest number up to `most` for which the intervals of these k, which hold
+        for all categories at once, lie above those of all other categories. With probability `level` the rows are then
+        the k largest categories. There may be none: an answer of noise has no top.
+
+        Parameters
+        ----------
+        most
+            How many rows at most.
+        level
+            The probability that the statement holds.
+
+        Examples
+        --------
+        >>> from hdr4me.client import Client
+        >>> from hdr4me.survey import Categorical, Schema
+        >>> from hdr4me.tally import Tally
+        >>> survey = Survey(Schema([Categorical("town", range(50))]), epsilon=6.0)
+        >>> reports = (Client(survey).report({"town": 7}) for _ in range(500))
+        >>> Tally(survey).add(reports).estimate().frequencies("town").top().categories
+        ('7',)
+        """
+        if type(most) is not int or most < 1:
+            raise InvalidInput.of("most", most, "a whole number from 1 on")
+        if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
+            raise InvalidInput(
+                "top() is of one statistic of one dimension: take answer.frequencies(name) first"
+            )
+        low, high = self.interval(level, simultaneous=True)
+        order = np.argsort(-self.value, kind="stable")
+        above = np.minimum.accumulate(low[order])[:-1]
+        below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
+        sure = np.flatnonzero((above > below)[:most])
+        return self._taken(order[: int(sure[-1]) + 1 if sure.size else 0])
+
     def _rows(self, keep: NDArray[np.bool_]) -> Answer:
-        chosen = np.flatnonzero(keep)
+        return self._taken(np.flatnonzero(keep))
+
+    def _taken(self, chosen: NDArray[np.int64]) -> Answer:
         whole = self.intervals
 
         def part(level: float, kind: str) -> tuple[Floats, Floats]:

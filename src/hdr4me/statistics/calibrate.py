@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Entries
+from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.statistics.moments import Moments, row_variances
+from hdr4me.statistics.supports import support_counts
 
 __all__ = ["frequency_moments", "sample_covariance", "value_moments"]
 
@@ -63,7 +64,8 @@ def frequency_moments(
         absent, present = row_variances(channel.weights, np.array(channel.decode))
     else:
         equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
-        frequency = other + (equal - other) * counts / r
+        supports = support_counts(channel, counts) if isinstance(channel, HeavySet) else counts
+        frequency = other + (equal - other) * supports / r
         absent, present = channel.indicator_variances  # type: ignore[attr-defined]
     inside = np.clip(frequency, 0.0, 1.0)
     noise = inside * present + (1 - inside) * absent

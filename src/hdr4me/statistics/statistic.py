@@ -96,5 +96,7 @@ STATISTICS: Registry[Statistic] = Registry(
         "correlation": "hdr4me.statistics.covariance:CORRELATION",
         "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
         "share_by": "hdr4me.statistics.grouped:SHARE_BY",
+        "chosen": "hdr4me.statistics.selection:CHOSEN",
+        "number chosen": "hdr4me.statistics.selection:NUMBER_CHOSEN",
     },
 )

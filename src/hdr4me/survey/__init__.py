@@ -5,6 +5,7 @@ from __future__ import annotations
 from hdr4me.survey.dimensions import DIMENSIONS, Categorical, Dimension, Numeric
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
+from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
 
-__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Survey"]
+__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Selection", "Survey"]

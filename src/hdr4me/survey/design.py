@@ -10,12 +10,13 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
+from hdr4me.survey.selection import Selection
 
 __all__ = ["CATEGORICAL", "PURPOSES", "design", "mechanism_for"]
 
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
 """The mechanism for numbers that serves what a survey is for."""
-CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
+CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
 def design(
@@ -94,6 +95,8 @@ def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int
 
 def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
     """What decides on the channel."""
+    if isinstance(dimension, Selection):
+        return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":
         return ("pair" if n_dims == 2 else dimension.reads,)
     from hdr4me.mechanisms.categorical import categorical_choice
@@ -110,6 +113,10 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
             from hdr4me.mechanisms.joint import number_pair, optional_number
 
             return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+        case ("selection", v, most):
+            from hdr4me.mechanisms.selection import selection_channel
+
+            return selection_channel(float(epsilon), v, most)
         case (name, v):
             from hdr4me.mechanisms.categorical import categorical_channel
 

@@ -37,7 +37,7 @@ FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""
 NARROWEST = 1e-290
 """Below this width the number of levels per unit is no longer a float."""
-MAX_CATEGORIES = 65536
+MAX_CATEGORIES = 1_000_000
 MISSING = "missing"
 """The category of a missing value where a dimension is optional."""
 _WHOLE = re.compile("-?[0-9]+[.]0+")
@@ -312,7 +312,13 @@ class Categorical(Dimension):
 
 
 DIMENSIONS: Registry[type[Dimension]] = Registry(
-    "dimension type", "dimensions", {Numeric.kind: Numeric, Categorical.kind: Categorical}
+    "dimension type",
+    "dimensions",
+    {
+        Numeric.kind: Numeric,
+        Categorical.kind: Categorical,
+        "selection": "hdr4me.survey.selection:Selection",
+    },
 )
 
 

@@ -102,7 +102,9 @@ def _entries(channel: Channel, outputs: Numbers) -> tuple[NDArray[np.bool_], Num
 
 def _heavy_set(channel: Channel, outputs: Numbers) -> tuple[NDArray[np.bool_], Numbers]:
     assert isinstance(channel, HeavySet)
-    if channel.family.name != "subset":
+    if channel.family.name == "projective":
+        return _inside(channel, outputs), outputs
+    if channel.family.name not in ("subset", "privset"):
         return by_channel(channel, outputs)
     return _inside(channel, outputs) & (np.diff(outputs, axis=1) > 0).all(axis=1), outputs
 

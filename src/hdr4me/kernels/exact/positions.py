@@ -109,7 +109,7 @@ def _place_alike(line, values, out):  # type: ignore[no-untyped-def]
         x = x if x > bottom else bottom
         x = x if x < top else top
         x = x if value == value else default  # which may lie beyond the top: "no value" of an optional number
-        out[s] = np.uint32(x + 0.5)
+        out[s] = x + 0.5
 
 
 @kernel()
@@ -130,4 +130,4 @@ def _place(ranges, columns, dims, values, out):  # type: ignore[no-untyped-def]
         x = x if x > bottom else bottom
         x = x if x < top else top
         x = x if known else ranges[j, DEFAULT]
-        out[s] = np.uint32(x + 0.5)
+        out[s] = x + 0.5

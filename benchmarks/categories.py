@@ -1,0 +1,139 @@
+"""Speed and size of questions with many categories, measured in one run on one thread.
+
+    python benchmarks/categories.py benchmarks/results/categories.md
+
+Reports are made with the system's randomness. A rate is the best of three runs, on a machine that may be shared.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdr4me.atomic import write_text
+from hdr4me.client import Client
+from hdr4me.engines import Local
+from hdr4me.engines.samplers import sample_many
+from hdr4me.engines.secure import SecureDraws
+from hdr4me.mechanisms.categorical import categorical_channel
+from hdr4me.statistics.supports import hyperplane_sums
+from hdr4me.survey import Categorical, Schema, Survey
+from hdr4me.tally import Tally
+
+N = 1_000_000
+
+
+def best(work: Callable[[], Any], times: int = 3) -> float:
+    """The shortest time of several runs, in seconds."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def rates(name: str, epsilon: float, v: int) -> str:
+    """One line: the channel alone, records to reports, reports to counts, and the client."""
+    rng = np.random.default_rng(1)
+    survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical=name)
+    channel = categorical_channel(name, epsilon, v)
+    n = N if channel.per_report == 1 else N // 5
+    inputs = rng.integers(0, v, n)
+    records = inputs[:, None].astype(np.float64)
+    engine = Local(threads=1)
+    sample_many(channel, inputs[:10], SecureDraws())
+    alone = best(lambda: sample_many(channel, inputs, SecureDraws()))
+    blocks = list(engine.reports(records, survey))
+    made = best(lambda: list(engine.reports(records, survey)))
+    counted = best(lambda: [Tally(survey).add_block(block) for block in blocks])
+    client, one = Client(survey), {"x": v - 1}
+    single = best(lambda: [client.report(one) for _ in range(2000)])
+    return (
+        f"| {name} | {v:,} | {epsilon:g} | {survey.report_size} | {n / alone / 1e6:.2f} | {n / made / 1e6:.2f} "
+        f"| {n / counted / 1e6:.2f} | {2000 / single / 1e3:.1f} |"
+    )
+
+
+def million() -> list[str]:
+    """A million reports over 4,043 categories, from records to frequencies."""
+    survey = Survey(Schema([Categorical("x", range(4043))]), epsilon=1.0)
+    records = np.random.default_rng(2).integers(0, 4043, (N, 1)).astype(np.float64)
+    engine = Local(threads=1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    tally = Tally(survey)
+    size = 0
+    for block in engine.reports(records, survey):
+        size += block.nbytes
+        tally.add_block(block)
+    answer = tally.estimate()
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return [
+        f"A million reports over 4,043 categories at epsilon = 1 ({survey.channels[0].mechanism}): "
+        f"{survey.report_size} bytes a report, {size / 1e6:.1f} MB of reports, {seconds:.2f} s from records "
+        f"to {len(answer):,} frequencies, "
+        f"peak memory {max(0, after - before) / 1024:.0f} MB above the {before / 1024:.0f} MB before.",
+    ]
+
+
+def decoding() -> list[str]:
+    """Sums over hyperplanes."""
+    rows = []
+    for q, t in ((4, 7), (4, 8), (47, 4), (4, 11)):
+        points = (q**t - 1) // (q - 1)
+        counts = np.random.default_rng(3).integers(0, 1000, points)
+        seconds = best(lambda c=counts, q=q, t=t: hyperplane_sums(c, q, t), 1)  # type: ignore[misc]
+        rows.append(f"| {q} | {t} | {points:,} | {seconds:.2f} |")
+    return rows
+
+
+def main(path: Path) -> None:
+    """Measure and write."""
+    first = million()
+    lines = [
+        "# Many categories",
+        "",
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread; load average "
+        f"{os.getloadavg()[0]:.1f} at the start.",
+        "",
+        *first,
+        "",
+        "Millions of reports a second: the channel alone, records to reports, reports to counts; and thousands of",
+        "reports a second of the client in pure Python.",
+        "",
+        "| oracle | categories | epsilon | bytes a report | channel | reports | counts | client (k/s) |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            rates(*case)
+            for case in (
+                ("grr", 1.0, 100),
+                ("subset", 1.0, 100),
+                ("projective", 1.0, 100),
+                ("projective", 1.0, 4043),
+                ("projective", 1.0, 10_000),
+                ("projective", 4.0, 10_000),
+            )
+        ),
+        "",
+        "Decoding, in seconds:",
+        "",
+        "| field | length | points | seconds |",
+        "|---|---|---|---|",
+        *decoding(),
+        "",
+    ]
+    write_text(path, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,136 @@
+"""A dimension with several categories at once; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import Any
+
+from hdr4me.channels.channel import Take
+from hdr4me.channels.privset import MAX_INPUTS, rank
+from hdr4me.errors import InvalidInput
+from hdr4me.survey.dimensions import FRACTION_BITS, Categorical, Dimension, _check_fields
+
+__all__ = ["SEPARATOR", "Selection"]
+
+SEPARATOR = "|"
+"""Between the choices of a text, as CSV files have them."""
+
+
+@dataclass(frozen=True, init=False)
+class Selection(Dimension):
+    """Any of `categories`, at most `at_most` of them.
+
+    A value is a list of categories, or a text with `|` between them. Choices that are no category are passed over. Of
+    too many choices the first ones in the schema's order count. No value means: nothing chosen.
+
+    Parameters
+    ----------
+    name
+        The column that holds it.
+    categories
+        At least two different strings without `|`.
+    at_most
+        How many of them count.
+
+    Examples
+    --------
+    >>> spoken = Selection("spoken", ["de", "en", "fr", "it"], at_most=2)
+    >>> spoken.clean(["fr", "de"]), spoken.clean("it|en|de"), spoken.clean(["nl"]), spoken.clean(None)
+    ((0, 2), (0, 1), (), ())
+    """
+
+    kind = "selection"
+
+    name: str
+    labels: tuple[str, ...]
+    at_most: int
+
+    def __init__(self, name: str, categories: Iterable[Any], at_most: int) -> None:
+        known = Categorical(name, categories)
+        labels = known.labels
+        for category in labels:
+            if SEPARATOR in category or not category.strip():
+                raise InvalidInput(
+                    f"dimension {name!r}: category {category!r} must not be blank or have {SEPARATOR!r} in it"
+                )
+        if type(at_most) is not int or not 1 <= at_most <= len(labels):
+            raise InvalidInput(
+                f"dimension {name!r}: at_most = {at_most!r} must be a whole number from 1 to {len(labels)}"
+            )
+        if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
+            raise InvalidInput(
+                f"dimension {name!r}: {at_most} of {len(labels)} categories make too many sets: lower at_most"
+            )
+        for field, value in (("name", name), ("labels", labels), ("at_most", at_most)):
+            object.__setattr__(self, field, value)
+
+    @cached_property
+    def _known(self) -> Categorical:
+        return Categorical(self.name, self.labels)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def reads(self) -> str:
+        return "selection"
+
+    @property
+    def optional(self) -> bool:
+        """Choosing nothing is an answer."""
+        return True
+
+    def choices(self, value: Any) -> tuple[set[int], int]:
+        """The numbers of the categories that a value names, and how many choices name none."""
+        try:
+            if isinstance(value, str):
+                parts: list[Any] = [part.strip() for part in value.split(SEPARATOR)]
+            elif isinstance(value, Mapping | bytes) or value is None:
+                parts = []
+            else:
+                parts = list(value) if isinstance(value, Iterable) else [value]
+            found = [self._known.find(part) for part in parts if part is not None and part != ""]
+        except Exception:  # a value may be an object that raises anything at all
+            return set(), 1
+        return {k for k in found if k is not None}, found.count(None)
+
+    def clean(self, value: Any) -> tuple[int, ...]:
+        """The numbers of the categories that count, in increasing order."""
+        return tuple(sorted(self.choices(value)[0])[: self.at_most])
+
+    def place(self, value: Any, size: int) -> int:
+        """The number of the set of choices, filled up with dummies to `at_most` items."""
+        chosen = self.clean(value)
+        v = len(self.labels)
+        dummies = range(v, v + self.at_most - len(chosen))
+        return rank((*chosen, *dummies)) << FRACTION_BITS
+
+    def fits(self, take: Take) -> bool:
+        return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
+
+    def account(self, values: Iterable[Any]) -> tuple[int, int, int]:
+        """How many values are missing, name no category though they name something, and name too many."""
+        missing = unknown = many = 0
+        for value in values:
+            found, wrong = self.choices(value)
+            missing += value is None or value == ""
+            unknown += not found and wrong > 0
+            many += len(found) > self.at_most
+        return missing, unknown, many
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.kind,
+            "categories": list(self.labels),
+            "at_most": self.at_most,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Selection:
+        _check_fields(fields, {"name", "categories", "at_most"}, set())
+        return cls(**fields)

@@ -1,0 +1,91 @@
+"""Which space is chosen, and how near it comes to the best that there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from hdr4me.channels import HeavySet
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.subset import Subset
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.categorical import (
+    LONG,
+    NEARLY,
+    categorical_choice,
+    categorical_reason,
+    subset_selection,
+)
+from hdr4me.mechanisms.oracles import oracle
+from hdr4me.mechanisms.projective import best_space, projective, space_oracle
+
+
+def total(channel: HeavySet, v: int) -> float:
+    absent, present = channel.indicator_variances
+    return (v - 1) * absent + present
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "v", "error"), [(1.0, 10, 29.104), (2.0, 24, 15.013), (1.0, 100, 359.95)]
+)
+def test_the_best_sets(epsilon: float, v: int, error: float) -> None:
+    """n·Σ Var of subset selection, to the digits of the published table."""
+    digits = len(str(error).partition(".")[2])
+    assert round(total(subset_selection(epsilon, v), v), digits) == error
+
+
+@pytest.mark.parametrize("v", [257, 1000, 4043, 10_000, 65_536])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 1.5, 2.0])
+def test_nearly_as_good_as_the_best_sets(epsilon: float, v: int) -> None:
+    """At most 2 % above subset selection, from 257 categories on and for budgets up to 2."""
+    assert total(projective(epsilon, v), v) <= 1.02 * total(subset_selection(epsilon, v), v)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("v", [5, 30, 200, 1000])
+def test_no_space_is_much_better(epsilon: float, v: int) -> None:
+    """Every prime below 300, and 4: no space of up to 32·v points has an error more than 1.5 % smaller."""
+    chosen = space_oracle(epsilon, v, *best_space(epsilon, v)).total
+    orders = [q for q in range(2, 300) if q == 4 or all(q % k for k in range(2, q))]
+    for q in orders:
+        for t in range(2, 12):
+            if v <= n_points(q, t) <= 32 * v:
+                assert chosen <= 1.015 * space_oracle(epsilon, v, q, t).total
+
+
+def test_the_oracle_is_the_space() -> None:
+    assert oracle("projective", 1.0, 4043).total == space_oracle(1.0, 4043, 4, 7).total
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0, 8.0])
+def test_the_choice(epsilon: float) -> None:
+    """Short reports: least error. Long ones: one number, unless its error is more than NEARLY times as large."""
+    for v in (2, 10, 100, 257, 1000, 4043, 65_536):
+        best = subset_selection(epsilon, v)
+        name = categorical_choice(epsilon, v)
+        if best.wire_size <= LONG:
+            assert name == ("grr" if best.per_report == 1 else "subset")
+        else:
+            near = total(projective(epsilon, v), v) <= NEARLY * total(best, v)
+            assert name == ("projective" if near else "subset")
+
+
+def test_the_reason() -> None:
+    assert categorical_reason(1.0, 4) == "least expected error: sets of one category are best here"
+    assert categorical_reason(1.0, 100) == "least expected error, with sets of 27 categories in 27 bytes"
+    assert "2 bytes instead of subset selection's 138 bytes, at 1.005" in categorical_reason(1.0, 257)
+
+
+def test_two_categories_and_too_many() -> None:
+    assert projective(1.0, 2).n_counters == 3
+    for v in (1, MAX_POINTS):
+        with pytest.raises(InvalidInput, match="n_categories"):
+            best_space(1.0, v)
+
+
+def test_a_space_of_ones_own() -> None:
+    """Any space may be used; a smaller loss than ε allows is the rounding of W alone."""
+    family = Projective(100, 4, 5)
+    channel = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    assert 0.999999 < float(channel.loss) / 2.718281828459045 <= 1
+    assert Subset(100, 27).n_counters == 100

@@ -1,0 +1,45 @@
+"""Sums over hyperplanes by Fourier transforms are those by definition, to the last unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hdr4me.channels import HeavySet
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.subset import Subset
+from hdr4me.statistics.supports import SUPPORTS, hyperplane_sums, support_counts
+
+
+@pytest.mark.parametrize(
+    ("q", "t"), [(2, 2), (2, 6), (3, 2), (3, 4), (4, 2), (4, 4), (5, 3), (7, 3), (13, 2), (17, 3), (19, 2)]
+)
+def test_hyperplane_sums(q: int, t: int) -> None:
+    family = Projective(n_points(q, t), q, t)
+    counts = np.random.default_rng(q * 100 + t).integers(0, 1000, family.n_outputs)
+    assert hyperplane_sums(counts, q, t).tolist() == family.support_counts(counts.tolist())
+
+
+@pytest.mark.parametrize(("q", "t"), [(2, 8), (3, 5), (4, 4), (17, 3)])
+def test_large_counts_are_exact(q: int, t: int) -> None:
+    """Counts of 50 bits: a float transform of them as they are would be off by more than one."""
+    family = Projective(n_points(q, t) - 1, q, t)
+    counts = np.random.default_rng(q).integers(0, 1 << 50, family.n_outputs)
+    made = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    assert support_counts(made, counts).tolist() == family.support_counts(counts.tolist())
+
+
+def test_other_families() -> None:
+    """Counters of sets are the supports; a family without a quick way is asked itself."""
+    family = Subset(5, 2)
+    made = HeavySet("subset", 1.0, family, heaviest(1.0, family))
+    counts = np.array([1, 2, 3, 4, 0])
+    assert support_counts(made, counts).tolist() == counts.tolist() == family.support_counts(counts.tolist())
+    assert set(SUPPORTS.names) >= {"subset", "projective"}
+
+    class Renamed(Subset):
+        name = "renamed"
+
+    renamed = HeavySet("x", 1.0, Renamed(5, 2), made.weight)
+    assert support_counts(renamed, counts).tolist() == counts.tolist()

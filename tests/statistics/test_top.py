@@ -1,0 +1,54 @@
+"""The largest categories are told where they are surely the largest, and a page of noise is not printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.answer import Answer
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+V = 300
+SURVEY = Survey(Schema([Categorical("town", [f"t{i}" for i in range(V)]), Numeric("age", 0, 1)]), epsilon=4.0)
+
+
+def answer(value: np.ndarray, error: float) -> Answer:
+    rows = len(value)
+    return Answer(
+        survey=SURVEY,
+        n_reports=10**6,
+        statistics=("frequency",) * rows,
+        dimensions=("town",) * rows,
+        categories=tuple(f"t{i}" for i in range(rows)),
+        value=value,
+        standard_error=np.full(rows, error),
+        n_answers=np.full(rows, 10**6),
+        scaled_value=value,
+        scaled_error=np.full(rows, error),
+        unsure=np.zeros(rows, bool),
+    )
+
+
+def test_the_top_is_above_the_rest() -> None:
+    value = np.zeros(V)
+    value[[7, 250, 3]] = 0.3, 0.2, 0.2
+    assert answer(value, 0.001).top().categories == ("t7", "t3", "t250")
+    assert answer(value, 0.01).top(1).categories == ("t7",)
+    assert answer(value, 0.01).top(2).categories == ("t7",)  # two of equal size cannot be told apart
+    assert answer(value, 0.5).top().categories == ()
+
+
+def test_noise_has_no_top() -> None:
+    """Seeded: 200 answers without a difference; at 95 % about 10 name a top at most, and by Bonferroni far fewer."""
+    rng = np.random.default_rng(8)
+    named = sum(len(answer(rng.normal(0, 0.01, 50), 0.01).top()) > 0 for _ in range(200))
+    assert named <= 10
+
+
+def test_what_has_no_top() -> None:
+    with pytest.raises(InvalidInput, match="whole number"):
+        answer(np.zeros(5), 1.0).top(0)
+    with pytest.raises(InvalidInput, match="one dimension"):
+        Tally(SURVEY).estimate().top()
