@@ -29,7 +29,7 @@ class Oracle:
 
     >>> o = oracle("oue", 1.0, 10)
     >>> round(o.total, 3)
-    37.828
+    37.827
     """
 
     name: str
