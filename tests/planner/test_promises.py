@@ -59,8 +59,8 @@ def test_many_categories_say_first_that_zeros_are_better() -> None:
 def test_few_answers_keep_the_promise(n_users: int) -> None:
     """784 dimensions, 13 or 51 answers each: all at once within the promised tolerance in 95 % of 150 seeded runs.
 
-    150 runs have a standard deviation of 1.8 %; the promise must be kept in at least 88 % (3.9 of them; seeded). By the normal
-    law with the mean number of answers it was kept in 82 % at 13 answers.
+    150 runs have a standard deviation of 1.8 %; the promise must be kept in at least 88 % (3.9 of them; seeded). By the
+    normal law with the mean number of answers it was kept in 82 % at 13 answers.
     """
     found = plan(n_users=n_users, n_dims=784, epsilon=4.0, mechanisms=["piecewise"])
     best = found.best
@@ -138,7 +138,7 @@ def test_tolerances_that_are_not_allowed(tolerance: Any, schema: Any, match: str
 
 
 def test_a_prior_lowers_the_error_and_is_deployed() -> None:
-    """sd 0.1, ε = 8, d = 100: n·MSE at most 1.7, where the best before was 6.8; the survey's table is the designed one."""
+    """sd 0.1, ε = 8, d = 100: n·MSE at most 1.7, where the best before was 6.8; it is deployed."""
     found = plan(
         n_users=100_000,
         n_dims=100,
@@ -226,7 +226,7 @@ def test_priors_that_are_not_allowed(question: Any, match: str) -> None:
 
 @pytest.mark.parametrize("name", ["piecewise", "optimal"])
 def test_large_budgets_are_planned_by_what_is_deployed(name: str) -> None:
-    """ε = 16: the continuous law of Piecewise was 8 times too pessimistic; peaks between levels count in the worst case."""
+    """ε = 16: Piecewise's continuous law was 8 times too pessimistic; peaks between levels count in the worst case."""
     best = plan(n_users=10_000, n_dims=1, epsilon=16.0, mechanisms=[name]).best
     table: Any = mechanism(name, epsilon=16.0).exact()
     assert best.mse == pytest.approx(table.mean_variance() / 10_000, rel=0.01)
