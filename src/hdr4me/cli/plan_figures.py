@@ -71,7 +71,8 @@ def _density(plan: Plan, axes: Axes) -> None:
         y = option.deviation(worst=plan.setting.worst).marginal_pdf(x)
         axes.plot(x, y, color=colour, ls=dash, label=f"{option.mechanism}, m = {option.n_sampled:,}")
     ξ = plan.best.tolerance_each
-    axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
+    if np.isfinite(ξ):
+        axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
     axes.set(
         title=f"One estimate: {plan.best.probability:.0%} within ±{ξ:.2g}",
         xlabel="estimate − truth",

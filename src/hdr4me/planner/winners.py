@@ -44,7 +44,7 @@ class Winner:
 def winners(plan: Plan) -> tuple[Winner, ...]:
     """For each tolerance the best unbiased option or, where it does better, raw Square wave at its own best m."""
     best = plan.best
-    tolerances = sorted({*TOLERANCES, best.tolerance})
+    tolerances = sorted(x for x in {*TOLERANCES, best.tolerance} if np.isfinite(x))
     d = best.n_dims
     unbiased = min(plan.mechanisms, key=lambda o: o.tolerance_each)
     law = unbiased.deviation(worst=plan.setting.worst)

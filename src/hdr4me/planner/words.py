@@ -22,6 +22,8 @@ def number(x: float) -> str:
     >>> number(0.2134), number(12.7), number(0.00031)
     ('0.21', '13', '0.00031')
     """
+    if not math.isfinite(x):
+        return "∞"
     text = f"{x:.2g}"
     return (
         f"{float(text):.0f}"
