@@ -8,16 +8,17 @@ its own through the entry points of group "hdr4me.mechanisms", a running program
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from hdr4me.mechanisms.law import Mechanism
 
 __all__ = [
@@ -115,10 +116,17 @@ _known: dict[str, Registered] = {
 _BUILT_IN = tuple(_known)
 
 
+def _declared() -> Iterable[EntryPoint]:
+    """The entry points of installed packages; the module that reads them is slow to import, so only here."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
 @cache
 def _load_plugins() -> None:
     """Register what installed packages declare; a name that is taken stays what it is."""
-    for point in entry_points(group=GROUP):
+    for point in _declared():
         _known.setdefault(point.name, Registered(point.name, f"{point.module}:{point.attr}"))
 
 
