@@ -40,7 +40,7 @@ def prior_from_counts(probabilities: ArrayLike, counts: ArrayLike, rounds: int =
     Examples
     --------
     >>> prior_from_counts([[0.75, 0.25], [0.25, 0.75]], [75, 25]).shares.round(3).tolist()
-    [1.0, 0.0]
+    [0.996, 0.004]
     """
     rows, n = np.asarray(probabilities, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     if rows.ndim != 2 or n.shape != (rows.shape[1],) or (n < 0).any() or n.sum() == 0:

@@ -37,7 +37,7 @@ def zipf_squares(size: int) -> float:
     """Σ f² for Zipf's frequencies of `size` categories.
 
     >>> round(zipf_squares(4043), 5)
-    0.02083
+    0.02085
     """
     rank = np.arange(1, size + 1)
     return float(np.sum(1.0 / rank**2) / np.sum(1.0 / rank) ** 2)
