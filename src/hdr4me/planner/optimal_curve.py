@@ -91,11 +91,14 @@ def _designed(epsilon: float, name: Designed) -> Floats:
     """The same from the designed table itself; a point stands for the largest variance near it.
 
     Between two levels the variance is a parabola whose peak lies between them, so each point takes the largest
-    variance within half the distance of two levels.
+    variance within half the distance of two levels; beyond ε = 8, where the peaks of `optimal` differ in height, the
+    largest of all that are nearest to it.
     """
     table: Any = mechanism(name, epsilon=epsilon)
     reach = 1.0 / (table.n_levels - 1) if table.n_levels >= 17 else 0.0
-    around = POINTS[:, None] + reach * np.linspace(-1.0, 1.0, 65)
+    if name == "optimal" and epsilon > 8:
+        reach = 1.0 / 16
+    around = POINTS[:, None] + reach * np.linspace(-1.0, 1.0, 257)
     both = np.concatenate([around, -around], axis=1)
     v = table.variance(np.clip(both, -1.0, 1.0)).max(axis=1)
     return np.append(v, table.mean_variance())
