@@ -21,7 +21,8 @@ def test_analyze_the_case_study(run: Callable[..., Any]) -> None:
     assert found["reports_per_dimension"] == 10_000
     assert list(found["probability_within"]) == ["0.001", "0.01", "0.05", "0.1"]
     assert found["probability_within"]["0.05"] == pytest.approx(0.00172767, rel=2e-6)
-    wave = run(*CASE, "--mechanism", "square_wave").json
+    wave = run(*CASE, "--mechanism", "square_wave", "--domain", "own").json
+    assert wave["domain"] == [0.0, 1.0]
     assert wave["bias"] == pytest.approx(-0.0499750083, abs=5e-11)
     assert wave["probability_within"]["0.001"] == pytest.approx(1.01299e-17, rel=2e-6)
 
@@ -98,6 +99,74 @@ def test_analyze_the_deployed_table(run: Callable[..., Any]) -> None:
     assert table["mse"] != law["mse"]
 
 
+def test_square_wave_and_its_table_are_on_one_domain(run: Callable[..., Any]) -> None:
+    """Both on [-1, 1], and both say so; raw, the bias is told and the table's calibration named."""
+    arguments = (
+        "analyze",
+        "--mechanism",
+        "square_wave",
+        "--epsilon",
+        "1",
+        "--users",
+        "2000",
+        "--prior",
+        "uniform",
+    )
+    law, table = (run(*arguments, "--json", more).json for more in ("--calibrated", "--table"))
+    assert law["domain"] == table["domain"] == [-1.0, 1.0]
+    assert table["mse"] == pytest.approx(law["mse"], rel=5e-3)
+    assert "square_wave is biased: --calibrated and --table undo that" in run(*arguments).err
+
+
+def test_one_dimension_is_reported_unless_more_are_asked_for(run: Callable[..., Any]) -> None:
+    found = run(
+        "analyze", "--mechanism", "duchi", "--epsilon", "1", "--users", "2000", "--dims", "10", "--json"
+    ).json
+    assert found["reports_per_dimension"] == 200
+    assert found["epsilon_per_value"] == 1.0
+
+
+FLIGHTS = """{"dimensions": [{"name": "delay", "type": "numeric", "low": -30, "high": 210},
+{"name": "distance", "type": "numeric", "low": 0, "high": 3000}]}"""
+
+
+def test_tolerances_by_name_are_in_own_units(run: Callable[..., Any], tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(FLIGHTS)
+    base = ("plan", "--schema", schema, "--users", 200_000, "--epsilon", 2, "--mechanism", "piecewise")
+    found = run(*base, "--tolerance", "delay=5 min", "--json").json
+    assert found["tolerances"] == {"delay": 5.0}
+    assert found["tolerance"] == pytest.approx(5 / 120)
+    assert list(found["own_units"]) == ["delay"]  # nothing was asked of the distance
+    words = run(*base)
+    assert "in their own units, each: delay ±" in words.out
+    assert "In their own units" in words.out
+    for bad in ("delay=", "=5", "delay=soon", "nothing=5"):
+        assert "tolerance" in run(*base, "--tolerance", bad).err
+
+
+def test_a_file_of_values_is_a_prior(run: Callable[..., Any], tmp_path: Path) -> None:
+    schema, data = tmp_path / "schema.json", tmp_path / "values.csv"
+    schema.write_text(FLIGHTS)
+    data.write_text("delay\n" + "\n".join(str(20 + k % 7) for k in range(200)) + "\n")
+    base = (
+        "plan",
+        "--schema",
+        schema,
+        "--users",
+        200_000,
+        "--epsilon",
+        2,
+        "--mechanism",
+        "piecewise",
+        "--json",
+    )
+    narrow, even = run(*base, "--prior", data).json, run(*base).json
+    assert narrow["prior"] == "given"
+    assert narrow["options"][0]["mse"] < even["options"][0]["mse"]
+    assert "--prior" in run(*base, "--prior", "nowhere.csv").err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -152,7 +221,10 @@ def test_not_reachable_is_an_answer(run: Callable[..., Any]) -> None:
     assert words.code == document.code == 1
     assert words.err.startswith("not reachable: 100 users")
     assert document.json["reachable"] is False
-    assert document.json["nearest"]["options"][0]["tolerance_joint"] > 0.01
+    nearest = document.json["nearest"]["options"][0]
+    assert nearest["tolerance_joint"] is None  # two answers a dimension: some dimension surely has none
+    assert nearest["few"] is True
+    assert "the nearest is ±∞" in words.err
 
 
 EVERYTHING = ("plan", "--users", "20000", "--dims", "50", "--epsilon", "1", "--tolerance", "0.05")
@@ -199,7 +271,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
         (("plan", "--tolerance", "0.05"), "--users and --dims and --epsilon are missing"),
         (
             ("plan", "--users", "9", "--dims", "5"),
-            "--tolerance is missing: without it no epsilon can be found",
+            "--tolerance is missing",
         ),
         (("plan", "--users", "0", "--dims", "5", "--epsilon", "1"), "--users 0 is not allowed"),
         ((*SMALL, "--rank-by", "luck"), "--rank-by 'luck' is not allowed"),
@@ -218,7 +290,7 @@ ONE = ("analyze", "--mechanism", "piecewise", "--epsilon", "1", "--users", "100"
             "--sampled 4 is not allowed: at most the number of dimensions, 3",
         ),
         ((*ONE, "--values", "7"), "--values 7.0 is not allowed: piecewise takes values in [-1, 1]"),
-        ((*ONE, "--values", "0.5,nan"), "--values with nan are not allowed: finite numbers"),
+        ((*ONE, "--values", "0.5,nan"), "--values nan is not allowed: finite numbers"),
     ],
 )
 def test_messages_name_options(arguments: tuple[str, ...], says: str, plain: Callable[..., str]) -> None:

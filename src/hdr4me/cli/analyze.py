@@ -9,6 +9,7 @@ import typer
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.registry import built_in
 
 _OPTIONS = {
     "n_users": "--users",
@@ -27,18 +28,12 @@ _MOST = 10**15
 
 
 def analyze(
-    mechanism: Annotated[
-        str, typer.Option(help="optimal, piecewise, hybrid, duchi, square_wave, laplace, scdf or staircase.")
-    ],
+    mechanism: Annotated[str, typer.Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
     epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")],
     users: Annotated[int, typer.Option(help="Number of users (n).")],
     dims: Annotated[int, typer.Option(help="Number of dimensions (d).")] = 1,
-    sampled: Annotated[
-        int | None, typer.Option(help="Dimensions each user reports (m); all unless given.")
-    ] = None,
-    values: Annotated[
-        str | None, typer.Option(help="The users' values, in the mechanism's domain: 0.1,0.2,0.3")
-    ] = None,
+    sampled: Annotated[int, typer.Option(help="Dimensions each user reports (m).")] = 1,
+    values: Annotated[str | None, typer.Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
     probabilities: Annotated[
         str | None, typer.Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
     ] = None,
@@ -52,6 +47,9 @@ def analyze(
     table: Annotated[
         bool, typer.Option("--table", help="The exact table that a survey would deploy.")
     ] = False,
+    domain: Annotated[
+        str, typer.Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
+    ] = "scaled",
     tolerance: Annotated[str | None, typer.Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -60,10 +58,15 @@ def analyze(
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
     from hdr4me.framework import deviation
-    from hdr4me.mechanisms import mechanism as named
+    from hdr4me.mechanisms import mechanism as own
     from hdr4me.mechanisms.law import check_epsilon
+    from hdr4me.mechanisms.registry import scaled_mechanism
 
-    m = dims if sampled is None else sampled
+    m = sampled
+    if domain not in ("scaled", "own"):
+        raise InvalidInput.of("--domain", domain, "scaled or own")
+    if domain == "own" and table:
+        raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         if not 1 <= count <= _MOST:
             raise InvalidInput(f"{option} {count} is not allowed: a whole number from 1 to {_MOST:,}")
@@ -78,7 +81,7 @@ def analyze(
             raise InvalidInput.of(
                 "epsilon", epsilon, f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
             )
-        law: Any = named(mechanism, epsilon=epsilon / m)
+        law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
             law.exact() if table else law,
             n_users=users,
@@ -92,6 +95,7 @@ def analyze(
         )
     result = {
         "mechanism": mechanism,
+        "domain": list(law.domain),
         "epsilon": epsilon,
         "epsilon_per_value": epsilon / m,
         "reports_per_dimension": dev.reports_per_dimension,
@@ -119,6 +123,7 @@ def analyze(
         print_json(result)
         return
     rows: list[tuple[str, object]] = [
+        ("domain of the values", f"[{law.domain[0]:g}, {law.domain[1]:g}]"),
         ("budget of one value", result["epsilon_per_value"]),
         ("reports per dimension", result["reports_per_dimension"]),
         ("bias", result["bias"]),
@@ -135,6 +140,8 @@ def analyze(
     print_table(
         f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}", ["quantity", "value"], rows
     )
+    if not (calibrated or table) and float(law.calibration.slope) != 1.0:
+        print_note(f"{mechanism} is biased: --calibrated and --table undo that, as a survey does")
     if dev.berry_esseen > 0.05:
         print_note(
             f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time
 from hdr4me.errors import InvalidInput, NotReachable
+from hdr4me.mechanisms.registry import built_in
 
 if TYPE_CHECKING:
     from hdr4me.planner import Plan
@@ -24,10 +25,11 @@ _OPTIONS = {
     "mechanisms": "--mechanism",
     **{
         name: f"--{name}"
-        for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior")
+        for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior", "values")
     },
 }
 _PICTURES = (".png", ".svg", ".pdf")
+_PRIORS = ("uniform", "worst")
 
 
 def plan(
@@ -39,7 +41,11 @@ def plan(
         float | None, typer.Option(help="Total budget; left out: the smallest that does.")
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="±ξ to keep within (numbers scaled to [-1, 1]).")
+        list[str] | None,
+        typer.Option(
+            metavar="<float or name=float>",
+            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat).",
+        ),
     ] = None,
     probability: Annotated[
         float | None, typer.Option(help="… with this probability (0.95 unless given).")
@@ -49,14 +55,19 @@ def plan(
         int | None, typer.Option(help="With --dims: each has this many categories.")
     ] = None,
     mechanism: Annotated[
-        list[str] | None, typer.Option(metavar="<str>", help="Only these mechanisms (repeat).")
+        list[str] | None,
+        typer.Option(metavar="<str>", help=f"Only these mechanisms (repeat): {', '.join(built_in())}."),
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="<str>", help="Only these for categories: grr, oue, histogram (repeat)."),
+        typer.Option(metavar="<str>", help="Only these for categories: auto, grr, oue, histogram (repeat)."),
     ] = None,
     prior: Annotated[
-        str, typer.Option(help="Whose values: uniform, or worst (whatever they are).")
+        str,
+        typer.Option(
+            help="Whose values: uniform, worst (whatever they are), or a CSV or Parquet file of values to expect "
+            "(columns by dimension, with --schema)."
+        ),
     ] = "uniform",
     each: Annotated[
         bool, typer.Option("--each", help="The tolerance is for each dimension alone, not for all.")
@@ -110,12 +121,13 @@ def plan(
                 n_dims=dims,
                 schema=loaded,
                 epsilon=epsilon,
-                tolerance=tolerance,
+                tolerance=_tolerances(tolerance),
                 probability=probability,
                 n_categories=categories,
                 mechanisms=mechanism,
                 categorical=categorical,
-                prior=cast("Literal['uniform', 'worst']", prior),
+                prior=prior if prior in _PRIORS else None,
+                values=None if prior in _PRIORS else _values(prior, loaded),
                 jointly=not each,
                 rank_by=rank_by,
             )
@@ -143,6 +155,44 @@ def plan(
             typer.echo(line)
     if refusal is not None:
         raise typer.Exit(1)
+
+
+def _tolerances(given: list[str] | None) -> Any:
+    """One number, or a mapping from dimension to number: "age=5", "age=5 years" (the unit's name is not read)."""
+    if not given:
+        return None
+    named = [text.partition("=") for text in given]
+    if len(given) == 1 and not named[0][1]:
+        return _number(given[0], given[0])
+    found: dict[str, float] = {}
+    for (name, equals, text), item in zip(named, given, strict=True):
+        if not (name and equals and text) or name.strip() in found:
+            raise InvalidInput(
+                f"--tolerance {item!r} is not allowed: write one number, or name=number once for each"
+            )
+        found[name.strip()] = _number(text.split()[0] if text.split() else text, item)
+    return found
+
+
+def _number(text: str, item: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"--tolerance {item!r} is not allowed: a number, or name=number") from None
+
+
+def _values(source: str, schema: Any) -> Any:
+    """The columns of a file that the schema names, as values to expect."""
+    if schema is None or not Path(source).is_file():
+        raise InvalidInput(
+            f"--prior {source!r} is not allowed: uniform, worst, or with --schema a CSV or Parquet file of values"
+        )
+    import pyarrow.csv as csv
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(source) if source.endswith(".parquet") else csv.read_csv(source)
+    known = [d.name for d in schema.dimensions if d.name in table.column_names]
+    return {name: table.column(name).drop_null().to_pylist() for name in known}
 
 
 def _draw(found: Plan, html: Path | None, png: Path | None) -> None:
@@ -186,6 +236,12 @@ def _show(found: Plan) -> None:
             for option in found.mechanisms
         ],
     )
+    if found.own_units:
+        print_table(
+            "In their own units, by the first option",
+            ["dimension", "95 % each ±" if best.probability == 0.95 else "each ±", "all ±", "worst case ±"],
+            [[name, kept["each"], kept["all"], kept["worst_all"]] for name, kept in found.own_units.items()],
+        )
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

@@ -63,13 +63,16 @@ def _shown(plan: Plan) -> list[tuple[Option, str, Any]]:
 
 def _density(plan: Plan, axes: Axes) -> None:
     shown = _shown(plan)
-    reach = 3.5 * max(float(np.max(option.deviation(plan.setting.prior).sd)) for option, *_ in shown[:3])
+    reach = 3.5 * max(
+        float(np.max(option.deviation(worst=plan.setting.worst).sd)) for option, *_ in shown[:3]
+    )
     x = np.linspace(-reach, reach, 401)
     for option, colour, dash in reversed(shown):
-        y = option.deviation(plan.setting.prior).marginal_pdf(x)
+        y = option.deviation(worst=plan.setting.worst).marginal_pdf(x)
         axes.plot(x, y, color=colour, ls=dash, label=f"{option.mechanism}, m = {option.n_sampled:,}")
     ξ = plan.best.tolerance_each
-    axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
+    if np.isfinite(ξ):
+        axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
     axes.set(
         title=f"One estimate: {plan.best.probability:.0%} within ±{ξ:.2g}",
         xlabel="estimate − truth",

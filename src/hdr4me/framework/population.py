@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.laws import Law, bias_of, domain_of
+from hdr4me.framework.report import peaks
+from hdr4me.mechanisms.priors import as_prior
 
 __all__ = ["Population", "from_frequencies", "from_prior", "from_values", "worst_case"]
 
@@ -42,7 +44,7 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
     v = np.atleast_1d(_floats("values", values))
     finite = np.isfinite(v)
     if not np.all(finite):
-        raise InvalidInput(f"values with {float(v[~finite][0])!r} are not allowed: finite numbers")
+        raise InvalidInput.of("values", float(v[~finite][0]), "finite numbers")
     if v.size == 0 or v.ndim > 2:
         raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
     if probabilities is None:
@@ -70,22 +72,22 @@ def _floats(name: str, given: ArrayLike) -> Floats:
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"{name} = {given!r} are not allowed: numbers, in one or two axes") from None
+        raise InvalidInput.of(name, given, "numbers, in one or two axes") from None
 
 
 def _check_shares(p: Floats) -> None:
     if not np.all(p >= 0) or not np.allclose(np.sum(p, axis=-1), 1.0, rtol=0, atol=1e-9):
-        raise InvalidInput(f"probabilities = {p.tolist()!r} are not allowed: none below 0, sum 1")
+        raise InvalidInput.of("probabilities", p.tolist(), "none below 0, sum 1")
 
 
 _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(5))
 
 
 def from_prior(prior: Any, law: Law) -> Population:
-    """Users drawn from a prior on the law's domain: "uniform", or anything with `ppf` (a SciPy distribution).
+    """Users drawn from a prior on the law's domain: "uniform", a SciPy distribution, a histogram or an array.
 
     The uniform prior is integrated by 5-point Gauss rules between a table's levels (exact there), or on 16
-    panels; any other is represented by its 2,048 equally likely mid-quantiles, clipped to the domain.
+    panels; any other is what `as_prior` makes of it, clipped to the domain.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> p = from_prior("uniform", mechanism("duchi", epsilon=1.0))
@@ -102,11 +104,8 @@ def from_prior(prior: Any, law: Law) -> Population:
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         values = (middle[:, None] + half[:, None] * _NODES).ravel()
         return Population(values, (half[:, None] * _WEIGHTS).ravel() / (high - low), finite=False)
-    if hasattr(prior, "ppf"):
-        quantiles = (np.arange(2048) + 0.5) / 2048
-        values = np.clip(np.asarray(prior.ppf(quantiles), dtype=np.float64), low, high)
-        return Population(values, np.full(2048, 1 / 2048), finite=False)
-    raise InvalidInput(f"prior = {prior!r} is not allowed: 'uniform' or an object with ppf")
+    known = as_prior(prior, low, high)
+    return Population(known.values, known.shares, finite=False)
 
 
 def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool) -> Population:
@@ -114,18 +113,18 @@ def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool
 
     The error A·E[V] + (A − 1/n)·Var(μ) + (E δ)² (A = E[1/r]) depends on the population through means only,
     so for a given mean value it is linear and an extreme population has two values. All pairs of a grid (with a
-    table's own levels) are tried, each with its best share, which solves a quadratic. Without `sampling`
-    (the paper's variance) the middle term is absent.
+    table's own levels, and its variance's peaks between them) are tried, each with its best share, which solves a
+    quadratic. Without `sampling` (the paper's variance) the middle term is absent.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> p = worst_case(mechanism("piecewise", epsilon=1.0), 0.01, 1e6, sampling=True)
     >>> sorted(p.values.tolist()), p.shares.tolist()
     ([-1.0, 1.0], [0.5, 0.5])
     """
-    grid = _grid(law)
+    κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
+    grid = _grid(law, κ / inverse_count)
     μ = np.asarray(law.mean(grid), dtype=np.float64)
     δ = bias_of(law, grid)
-    κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
     g = inverse_count * np.asarray(law.variance(grid), dtype=np.float64) + κ * μ**2
     # With share w on i and 1−w on j: w g_i + (1−w) g_j + (Eδ)² − κ (Eμ)², a quadratic a w² + b w + c.
     dμ, dδ = μ[:, None] - μ[None, :], δ[:, None] - δ[None, :]
@@ -140,11 +139,10 @@ def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool
     return Population(np.array([grid[i], grid[j]]), np.array([w[i, j], 1 - w[i, j]]), finite=True)
 
 
-def _grid(law: Law) -> Floats:
+def _grid(law: Law, factor: float) -> Floats:
     points: Sequence[float] | None = getattr(law, "points", None)
     if points is not None:
         return np.asarray(points, dtype=np.float64)
-    low, high = domain_of(law)
-    grid = np.linspace(low, high, 33)
-    levels = getattr(law, "levels", None)
-    return grid if levels is None else np.union1d(grid, np.asarray(levels, dtype=np.float64))
+    if getattr(law, "levels", None) is not None:
+        return peaks(law, factor)
+    return np.linspace(*domain_of(law), 65)

@@ -76,11 +76,13 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
             raise InvalidInput.of(name, count, f"a whole number from 2 to {MAX_CELLS}")
     edges = _edges(law, MAX_CELLS if cells is None else cells)
     choices = _FINE if law.epsilon > _FINE_FROM else _COARSE
-    made = [
-        table
-        for n in (choices if levels is None else (levels,))
-        if (table := _table(law, n, edges)) is not None
-    ]
+    made = []
+    for n in choices if levels is None else (levels,):
+        table = _table(law, n, edges)
+        if table is not None:
+            made.append(table)
+            if table.n_cells >= n > 3:  # the finest that works; laws of two or three reports try them all
+                break
     if not made:
         raise InvalidInput.of("law", law, "32 bits cannot tell its values apart with these levels and cells")
     least = min(table.mean_variance() for table in made)

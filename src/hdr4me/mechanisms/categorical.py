@@ -16,6 +16,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.law import check_epsilon
+from hdr4me.mechanisms.oracles import oracle, subset_size
 from hdr4me.mechanisms.projective import best_space, projective, space_oracle
 from hdr4me.mechanisms.table import MAX_CELLS, Table
 
@@ -64,13 +65,15 @@ def categorical_reason(epsilon: float, n_categories: int) -> str:
 @lru_cache(maxsize=256)
 def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
     check_epsilon(epsilon)
-    size = best_size(epsilon, n_categories)
+    size = subset_size(epsilon, n_categories)
     if size == 1:
         return "grr", "least expected error: sets of one category are best here"
     sent = size * Field(n_categories).size
     if sent > LONG:
         space = best_space(epsilon, n_categories)
-        ratio = space_oracle(epsilon, n_categories, *space).total / _total_error(epsilon, n_categories, size)
+        ratio = (
+            space_oracle(epsilon, n_categories, *space).total / oracle("subset", epsilon, n_categories).total
+        )
         if ratio <= NEARLY:
             return "projective", (
                 f"one number of {Field(n_points(*space)).size} bytes instead of subset selection's {sent:,} bytes, "
@@ -99,21 +102,6 @@ def categorical_channel(name: str, epsilon: float, n_categories: int, base: str 
     return (oue(epsilon) if name == "oue" else histogram(epsilon, base)).channel(n_categories)
 
 
-def best_size(epsilon: float, n_categories: int) -> int:
-    """The size of the sets with the least expected error: near v/(e^ε + 1), found among its neighbours."""
-    about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
-    sizes = {min(max(1, math.floor(about) + i), n_categories - 1) for i in (0, 1)}
-    return min(sorted(sizes), key=lambda w: _total_error(epsilon, n_categories, w))
-
-
-def _total_error(epsilon: float, v: int, w: int) -> float:
-    """n·E‖f̂ − f‖² of subset selection: ((v − 1)q(1 − q) + p(1 − p))/(p − q)²."""
-    e = math.exp(-min(epsilon, 500.0))
-    p = w / (w + (v - w) * e)
-    q = (p * (w - 1) + (1 - p) * w) / (v - 1)
-    return ((v - 1) * q * (1 - q) + p * (1 - p)) / (p - q) ** 2
-
-
 def subset_selection(epsilon: float, n_categories: int) -> HeavySet:
     """Subset selection with sets of the best size (Ye and Barg 2018); sets of one are GRR.
 
@@ -122,7 +110,7 @@ def subset_selection(epsilon: float, n_categories: int) -> HeavySet:
     ('subset', 3)
     """
     check_epsilon(epsilon)
-    size = best_size(epsilon, n_categories)
+    size = subset_size(epsilon, n_categories)
     if size == 1:
         return response(epsilon, n_categories)
     family = Subset(n_categories, size)

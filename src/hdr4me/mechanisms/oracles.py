@@ -8,19 +8,13 @@ Over all v categories of a dimension n·Σ Var f̂ = V₁ + (v−1)·V₀, whate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import check_epsilon
 
-__all__ = ["CATEGORICAL", "MAX_GRR", "Oracle", "categorical_choice", "oracle", "subset_size"]
-
-MAX_GRR = 256
-"""The most categories that randomised response serves: a report is one byte."""
-
-CATEGORICAL = ("grr", "oue")
-"""The oracles that a survey chooses from of its own accord."""
+__all__ = ["Oracle", "oracle", "subset_size"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class Oracle:
 
     >>> o = oracle("oue", 1.0, 10)
     >>> round(o.total, 3)
-    37.828
+    37.827
     """
 
     name: str
@@ -114,29 +108,3 @@ def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
     if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
         raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
     return Oracle(name, n_categories, *_ORACLES[name](epsilon, n_categories))
-
-
-def categorical_choice(epsilon: float, n_categories: int, methods: Sequence[str] = CATEGORICAL) -> str:
-    """The oracle of least total error for a dimension: what surveys and plans choose unless told otherwise.
-
-    Parameters
-    ----------
-    epsilon
-        The budget of one value.
-    n_categories
-        How many categories the dimension has.
-    methods
-        The oracles to choose from; randomised response is left out where a byte cannot name the category.
-
-    Returns
-    -------
-    str
-        One of `methods`.
-
-    Examples
-    --------
-    >>> categorical_choice(1.0, 8), categorical_choice(1.0, 10), categorical_choice(6.0, 257)
-    ('grr', 'oue', 'oue')
-    """
-    allowed = [name for name in methods if name != "grr" or n_categories <= MAX_GRR]
-    return min(allowed, key=lambda name: oracle(name, epsilon, n_categories).total)

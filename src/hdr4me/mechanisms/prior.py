@@ -17,11 +17,14 @@ from hdr4me.mechanisms.law import check_epsilon
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.rounding import unbiased_rows
-from hdr4me.mechanisms.table import MAX_CELLS, Table
+from hdr4me.mechanisms.table import BITS, MAX_CELLS, Table
 from hdr4me.mechanisms.vectors import Question, solve
 from hdr4me.mechanisms.windows import duchi_table, window_table
 
 __all__ = ["optimal_mean", "prior_variance"]
+
+_UNBIASED = 1e-12
+"""How far a row's mean may be from its level, relative to the largest decoded value."""
 
 _LARGEST = 10.0
 """Beyond, 256 cells limit the variance and not privacy: the window of least mean variance is taken."""
@@ -42,7 +45,7 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     Returns
     -------
     Table
-        With 17, 33 or 65 levels up to ε = 10. Designs are kept in memory and on disk.
+        With up to 65 levels. Designs are kept in memory and on disk.
 
     Examples
     --------
@@ -59,9 +62,9 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
         windows = [window_table("optimal_mean", epsilon, n, width) for n, width in _WINDOWS]
         return min(windows, key=lambda table: prior_variance(table, law))
     budget = float(epsilon)
-    n_levels = next(levels for top, levels in _LEVELS if budget <= top)
+    most = next(levels for top, levels in _LEVELS if budget <= top)
     key = {"takes": "number", "epsilon": budget.hex(), "prior": law.key}
-    design = cached_design(key, lambda: _design(budget, n_levels, law))
+    design = cached_design(key, lambda: _design(budget, most, law))
     return Table(
         "optimal_mean",
         budget,
@@ -78,16 +81,22 @@ def prior_variance(table: Table, prior: Any) -> float:
     return float(law.on_levels(table.n_levels) @ second) - law.mean_square
 
 
-def _design(epsilon: float, n_levels: int, prior: Prior) -> Design:
-    levels = np.linspace(-1.0, 1.0, n_levels)
-    question = Question(levels[:, None], prior.on_levels(n_levels), np.ones(1))
-    # the largest report of an unbiased channel that is any good is below twice Duchi's C
-    reach = 2.0 / math.tanh(epsilon / 2)
-    channel = solve(epsilon, question, np.array([reach]), coarse=41, fine=801)
-    assert channel.outputs.shape[0] <= MAX_CELLS
-    weights, decoders = unbiased_rows(
-        channel.rows, epsilon, question.inputs, np.zeros_like(channel.outputs), question.prior
-    )
+def _design(epsilon: float, most: int, prior: Prior) -> Design:
+    """With as many levels as the cells can tell apart: with fewer cells than levels no decoding meets every level."""
+    n_levels = most
+    while True:
+        levels = np.linspace(-1.0, 1.0, n_levels)
+        question = Question(levels[:, None], prior.on_levels(n_levels), np.ones(1))
+        # the largest report of an unbiased channel that is any good is below twice Duchi's C
+        reach = 2.0 / math.tanh(epsilon / 2)
+        channel = solve(epsilon, question, np.array([reach]), coarse=41, fine=801)
+        weights, decoders = unbiased_rows(
+            channel.rows, epsilon, question.inputs, np.zeros_like(channel.outputs), question.prior
+        )
+        miss = np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - question.inputs).max()
+        if channel.outputs.shape[0] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
+            break
+        n_levels = (n_levels + 1) // 2
     return Design(
         "number",
         epsilon,

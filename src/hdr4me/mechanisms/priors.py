@@ -75,15 +75,16 @@ class Prior:
         return hashlib.sha256(self.values.tobytes() + self.shares.tobytes()).hexdigest()[:32]
 
 
-def as_prior(given: Any) -> Prior:
+def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
 
     Parameters
     ----------
     given
         "uniform"; an object with `ppf` (represented by its 4,096 equally likely mid-quantiles); a pair (edges,
-        weights), even inside each bin; or a one-dimensional array of values. All are on [-1, 1]; what lies outside is
-        clamped, as a client clamps it.
+        weights), even inside each bin; or a one-dimensional array of values.
+    low, high
+        The domain that it is on. What lies outside is clamped, as a client clamps it.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def as_prior(given: Any) -> Prior:
         return Prior(*_in_bins(np.array([-1.0, 1.0]), np.ones(1), _QUANTILES), uniform=True)
     if hasattr(given, "ppf"):
         quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-        return _weighted(np.asarray(given.ppf(quantiles), dtype=np.float64), np.ones(_QUANTILES))
+        return _weighted(np.asarray(given.ppf(quantiles), dtype=np.float64), np.ones(_QUANTILES), low, high)
     try:
         if isinstance(given, tuple) and len(given) == 2:
             edges, weights = (np.asarray(part, dtype=np.float64) for part in given)
@@ -118,14 +119,14 @@ def as_prior(given: Any) -> Prior:
                 and edges.size == weights.size + 1
                 and (np.diff(edges) > 0).all()
             ):
-                return _weighted(*_in_bins(edges, weights, _PER_BIN))
+                return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
             raise InvalidInput.of("prior", given, "a histogram has increasing edges, one more than weights")
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput.of("prior", given, _ALLOWED) from None
     if values.ndim != 1 or values.size == 0:
         raise InvalidInput.of("prior", given, _ALLOWED)
-    return _weighted(values, np.ones(values.size))
+    return _weighted(values, np.ones(values.size), low, high)
 
 
 def _in_bins(edges: Floats, weights: Floats, per_bin: int) -> tuple[Floats, Floats]:
@@ -137,7 +138,7 @@ def _in_bins(edges: Floats, weights: Floats, per_bin: int) -> tuple[Floats, Floa
     return values.ravel(), np.repeat(weights / weights.sum() / per_bin, per_bin)
 
 
-def _weighted(values: Floats, weights: Floats) -> Prior:
+def _weighted(values: Floats, weights: Floats, low: float, high: float) -> Prior:
     if not np.isfinite(values).all():
         raise InvalidInput.of("prior", values[~np.isfinite(values)].tolist()[:3], "finite values")
-    return Prior(np.clip(values, -1.0, 1.0), weights / weights.sum())
+    return Prior(np.clip(values, low, high), weights / weights.sum())

@@ -7,19 +7,30 @@ its own through the entry points of group "hdr4me.mechanisms", a running program
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from hdr4me.mechanisms.law import Mechanism
 
-__all__ = ["GROUP", "Registered", "built_in", "mechanism", "names", "register_mechanism", "registered"]
+__all__ = [
+    "GROUP",
+    "Registered",
+    "built_in",
+    "mechanism",
+    "names",
+    "register_mechanism",
+    "registered",
+    "scaled_mechanism",
+]
 
 GROUP = "hdr4me.mechanisms"
 """The group of entry points that other packages declare their factories in."""
@@ -36,6 +47,10 @@ class Registered:
     factory: str | Callable[..., Any]
     summary: str = ""
     planned: bool = True
+    scaled: tuple[tuple[str, Any], ...] = ()
+    """Options that put the law on [-1, 1], where its own domain is another."""
+    table_from: float = 6.0
+    """From which budget of one value a plan asks the exact table, whose cells and levels then count, not the law."""
 
     def make(self, epsilon: float, **options: Any) -> Mechanism:
         """The mechanism under the budget `epsilon` of one value."""
@@ -58,16 +73,35 @@ _HERE = "hdr4me.mechanisms"
 _known: dict[str, Registered] = {
     entry.name: entry
     for entry in (
-        Registered("laplace", f"{_HERE}.laplace:Laplace", "Laplace noise"),
-        Registered("scdf", f"{_HERE}.staircase:SCDF", "noise in geometric steps (Soria-Comas et al. 2013)"),
+        Registered("laplace", f"{_HERE}.laplace:Laplace", "Laplace noise", table_from=math.inf),
         Registered(
-            "staircase", f"{_HERE}.staircase:Staircase", "noise in geometric steps (Geng et al. 2015)"
+            "scdf",
+            f"{_HERE}.staircase:SCDF",
+            "noise in geometric steps (Soria-Comas et al. 2013)",
+            table_from=math.inf,
         ),
-        Registered("duchi", f"{_HERE}.duchi:Duchi", "two reports (Duchi et al. 2018)"),
-        Registered("piecewise", f"{_HERE}.piecewise:Piecewise", "a band about the value (Wang et al. 2019)"),
-        Registered("hybrid", f"{_HERE}.hybrid:Hybrid", "Piecewise or Duchi (Wang et al. 2019)"),
         Registered(
-            "square_wave", f"{_HERE}.square_wave:SquareWave", "biased, for distributions (Li et al. 2020)"
+            "staircase",
+            f"{_HERE}.staircase:Staircase",
+            "noise in geometric steps (Geng et al. 2015)",
+            table_from=math.inf,
+        ),
+        Registered("duchi", f"{_HERE}.duchi:Duchi", "two reports (Duchi et al. 2018)", table_from=2.0),
+        Registered(
+            "piecewise",
+            f"{_HERE}.piecewise:Piecewise",
+            "a band about the value (Wang et al. 2019)",
+            table_from=2.0,
+        ),
+        Registered(
+            "hybrid", f"{_HERE}.hybrid:Hybrid", "Piecewise or Duchi (Wang et al. 2019)", table_from=2.0
+        ),
+        Registered(
+            "square_wave",
+            f"{_HERE}.square_wave:SquareWave",
+            "biased, for distributions (Li et al. 2020)",
+            scaled=(("domain", (-1.0, 1.0)),),
+            table_from=2.0,
         ),
         Registered(
             "three_outputs", f"{_HERE}.three_outputs:ThreeOutputs", "three reports (Zhao et al. 2020)"
@@ -82,10 +116,17 @@ _known: dict[str, Registered] = {
 _BUILT_IN = tuple(_known)
 
 
+def _declared() -> Iterable[EntryPoint]:
+    """The entry points of installed packages; the module that reads them is slow to import, so only here."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
 @cache
 def _load_plugins() -> None:
     """Register what installed packages declare; a name that is taken stays what it is."""
-    for point in entry_points(group=GROUP):
+    for point in _declared():
         _known.setdefault(point.name, Registered(point.name, f"{point.module}:{point.attr}"))
 
 
@@ -145,6 +186,19 @@ def register_mechanism(
     if name in _known and _known[name].factory != factory:
         raise InvalidInput.of("name", name, "this name belongs to another mechanism")
     _known[name] = entry
+
+
+def scaled_mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
+    """The same on [-1, 1], the domain of every deployed table, whatever the law's own domain.
+
+    >>> mechanism("square_wave", epsilon=1.0).domain, scaled_mechanism("square_wave", epsilon=1.0).domain
+    ((0.0, 1.0), (-1.0, 1.0))
+    """
+    entry = registered(name)
+    made = entry.make(epsilon, **{**dict(entry.scaled), **options})
+    if tuple(made.domain) != (-1.0, 1.0):
+        raise InvalidInput.of("mechanism", name, f"its domain {made.domain} is not [-1, 1]")
+    return made
 
 
 def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from hdr4me.planner.ask import plan
 from hdr4me.planner.option import Option
-from hdr4me.planner.plan import Plan, plan
+from hdr4me.planner.plan import Plan
 
 __all__ = ["Option", "Plan", "plan"]

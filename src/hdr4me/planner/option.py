@@ -10,17 +10,18 @@ import numpy as np
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.deviation import Deviation
+from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
-from hdr4me.planner.costs import Prior, classes
+from hdr4me.planner.baseline import baseline
+from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.reports import largest_error
+from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
 
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 __all__ = ["Option", "Recalibration", "make_option", "recalibration"]
-
-# A mean's spread over dimensions when nothing is known: uniform on [−1, 1].
-_SPREAD = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Option:
     `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
     once, both for `tolerance`; `tolerance_each` and `tolerance_joint` are the tolerances kept with `probability`.
     `worst_*` are the same over all populations there can be. Numbers are on the [−1, 1] scale, frequencies on [0, 1].
+    Where dimensions have tolerances of their own, `tolerance` is the smallest on that scale and the others keep their
+    proportion to it. `few` says that there are so few reports per dimension that their number is summed over and the
+    worst case is Bernstein's bound. `all_zeros_mse` and `even_mse` are what two answers that ask nobody would score.
     """
 
     mechanism: str
@@ -75,11 +79,28 @@ class Option:
     epsilon: float
     epsilon_per_value: float
     reports_per_dimension: float
+    few: bool
     categorical: str
     all_zeros_mse: float
+    even_mse: float
     recalibration: Recalibration
     workload: Workload
     schema: Any = None
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Is the expected error below what an answer that asks nobody would score?"""
+        return self.mse < min(self.all_zeros_mse, self.even_mse)
+
+    @property
+    def table(self) -> Any:
+        """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
+        prior = self.workload.prior
+        if self.base != "optimal_mean" or prior is None or prior.uniform:
+            return self.base
+        from hdr4me.mechanisms.prior import optimal_mean
+
+        return optimal_mean(self.epsilon_per_value, prior)
 
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that carries this option out; `schema` may be left out if the plan was made for one."""
@@ -88,14 +109,14 @@ class Option:
         schema = self.schema if schema is None else schema
         if schema is None:
             raise InvalidInput("schema is missing: this plan was made for a number of dimensions only")
-        if Workload.of(schema) != self.workload:
+        if Workload.of(schema).shape != self.workload.shape:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
         return Survey(
             schema,
             epsilon=self.epsilon,
-            mechanism=self.base,
+            mechanism=self.table,
             n_sampled=self.n_sampled,
             categorical=self.categorical or "auto",
             name=name,
@@ -106,26 +127,44 @@ class Option:
         """The numeric mechanism under histogram encoding."""
         return self.mechanism if self.workload.numeric else "optimal"
 
-    def deviation(self, prior: Prior = "uniform") -> Deviation:
-        """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
-        made = _classes(
-            self.workload, self.base, self.categorical, self.n_users, self.epsilon, self.n_sampled, prior
+    def classes(self, *, worst: bool = False) -> Classes:
+        """The coordinates' variances, grouped by kind."""
+        return classes(
+            self.workload,
+            self.base,
+            self.categorical,
+            self.n_users,
+            self.epsilon,
+            (self.n_sampled,),
+            worst=worst,
+            effort="design",
         )
+
+    def deviation(self, *, worst: bool = False) -> Deviation:
+        """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
+        made = self.classes(worst=worst)
         v = made.variances[0]
         nothing = np.full_like(v, np.nan)  # Berry–Esseen needs third moments, which a plan does not compute
         return Deviation(
             np.zeros_like(v), v, made.counts.astype(np.int64), self.reports_per_dimension, nothing, "exact"
         )
 
+    def draw(self, importance: Any = None) -> Draw:
+        """How often each group's dimensions should be asked where one value is sent, and what that gains.
+
+        One share for each dimension, groups in the workload's order; `importance` is one number for each.
+        """
+        v = self.classes().variances[0] * self.reports_per_dimension
+        errors = [
+            x * max(g.size, 1) for x, g in zip(v, self.workload.groups, strict=True) for _ in range(g.count)
+        ]
+        return best_draw(errors, importance)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers for JSON."""
-        plain = asdict(self)
-        del plain["workload"], plain["schema"]
+        """Plain numbers for JSON; infinite tolerances are null."""
+        plain = {k: v for k, v in vars(self).items() if k not in ("workload", "schema")}
+        plain["recalibration"] = asdict(self.recalibration)
         return plain
-
-
-def _classes(workload: Workload, base: str, method: str, n: int, epsilon: float, m: int, prior: Prior) -> Any:
-    return classes(workload, base, method, n, epsilon, (m,), prior)
 
 
 def make_option(
@@ -137,52 +176,96 @@ def make_option(
     n_sampled: int,
     tolerance: float | None,
     probability: float,
-    prior: Prior,
+    *,
+    worst: bool,
     schema: Any = None,
 ) -> Option:
-    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
+    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`.
+
+    Parameters
+    ----------
+    workload, mechanism, method, n_users, epsilon, n_sampled
+        The candidate and its setting.
+    tolerance, probability
+        What is asked.
+    worst
+        Whether the plan's own numbers are those of the worst population too.
+    schema
+        Carried along for `Option.survey`.
+
+    Returns
+    -------
+    Option
+        The framework's prediction.
+    """
     base = mechanism if workload.numeric else "optimal"
-    assumed, worst = (
-        _classes(workload, base, method, n_users, epsilon, n_sampled, p) for p in (prior, "worst")
+    assumed, largest = (
+        classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
+        for w in (worst, True)
     )
-    sd, worst_sd = np.sqrt(assumed.variances[0]), np.sqrt(worst.variances[0])
-    counts = assumed.counts
-    joint = joint_tolerance(0.0, sd, counts, probability)
+    promise = _Promise(assumed, n_users, n_sampled / workload.n_dims, None)
+    size = largest_error(base, epsilon / n_sampled) if promise.few and workload.numeric else None
+    bound = _Promise(largest, n_users, n_sampled / workload.n_dims, size)
+    joint = promise.joint(probability)
     ξ = joint if tolerance is None else tolerance
-    within = log_probability_within(0.0, sd, ξ)
-    zeros = _all_zeros(workload)
+    each, together = promise.within(ξ)
+    without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
         mechanism=mechanism,
         n_sampled=n_sampled,
         mse=mse,
-        probability_within=float(np.exp(within.min())),
-        joint_probability_within=float(np.exp(np.sum(counts * within))),
+        probability_within=each,
+        joint_probability_within=together,
         tolerance=ξ,
         probability=probability,
-        tolerance_each=joint_tolerance(0.0, sd.max(), 1, probability),
+        tolerance_each=promise.each(probability),
         tolerance_joint=joint,
-        worst_mse=float(worst.mse[0]),
-        worst_tolerance_each=joint_tolerance(0.0, worst_sd.max(), 1, probability),
-        worst_tolerance_joint=joint_tolerance(0.0, worst_sd, counts, probability),
+        worst_mse=float(largest.mse[0]),
+        worst_tolerance_each=bound.each(probability),
+        worst_tolerance_joint=bound.joint(probability),
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
         epsilon_per_value=epsilon / n_sampled,
         reports_per_dimension=n_users * n_sampled / workload.n_dims,
+        few=promise.few,
         categorical=method,
-        all_zeros_mse=zeros,
-        recalibration=recalibration(mse, zeros),
+        all_zeros_mse=without.zeros,
+        even_mse=without.even,
+        recalibration=recalibration(mse, without.zeros),
         workload=workload,
         schema=schema,
     )
 
 
-def _all_zeros(workload: Workload) -> float:
-    """What answering zero everywhere scores: means uniform on [−1, 1], frequencies uniform on the simplex.
+class _Promise:
+    """Tolerances and probabilities: by the normal law, or where reports are few by summing over their number."""
 
-    E θ² = 1/3 for a mean, E f² = 2/(v(v+1)) for each of v frequencies.
-    """
-    total = workload.numeric * _SPREAD
-    total += sum(count * size * 2.0 / (size * (size + 1)) for size, count in workload.categorical)
-    return total / workload.n_coordinates
+    def __init__(self, made: Classes, n_users: int, share: float, largest: float | None) -> None:
+        self.sds, self.numbers = made.sds[0], made.counts
+        self.counts, self.largest = Counts(n_users, share), largest
+        self.few = self.counts.few
+        # the variance of one report: what E[1/r]·v was made from
+        self.single = self.sds**2 / self.counts.mean_inverse if self.few else self.sds**2
+
+    def joint(self, probability: float) -> float:
+        if not self.few:
+            return joint_tolerance(0.0, self.sds, self.numbers, probability)
+        return tolerance_within(self.single, self.numbers, self.counts, probability, self.largest)
+
+    def each(self, probability: float) -> float:
+        if not self.few:
+            return joint_tolerance(0.0, self.sds.max(), 1, probability)
+        return tolerance_within(
+            self.single.max(keepdims=True), np.ones(1), self.counts, probability, self.largest
+        )
+
+    def within(self, tolerance: float) -> tuple[float, float]:
+        """The least certain coordinate's probability, and that of all at once."""
+        if not self.few:
+            log = log_probability_within(0.0, self.sds, tolerance)
+            return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))
+        p = within_few(self.sds, self.counts, tolerance)
+        with np.errstate(divide="ignore"):
+            return float(p.min()), float(np.exp(np.sum(self.numbers * np.log(p))))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
-from hdr4me.planner.costs import MAX_GRR, Classes, Prior, classes, sampled_grid
+from hdr4me.planner.costs import Classes, classes, sampled_grid
+from hdr4me.planner.reports import Effort
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "MAX_USERS",
     "Setting",
     "largest_dims",
+    "round_up",
     "smallest_epsilon",
     "smallest_users",
 ]
@@ -40,14 +43,32 @@ class Setting:
     epsilon: float
     mechanisms: tuple[str, ...]
     methods: tuple[str, ...]
-    prior: Prior
+    worst: bool = False
     jointly: bool = True
+    scales: Mapping[str, float] = field(default_factory=dict)
+    effort: Effort = "table"
+
+    @property
+    def prior_name(self) -> str:
+        """ "worst", "uniform", or "given" for a prior or values of one's own."""
+        if self.worst:
+            return "worst"
+        return (
+            "uniform" if all(g.prior.uniform and g.squares is None for g in self.workload.groups) else "given"
+        )
+
+    def of_dims(self, n_dims: int) -> Setting:
+        """The same for so many dimensions like the first."""
+        return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
 
     def candidates(self) -> list[tuple[str, str]]:
         """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
         if not self.workload.categorical:
             return [(name, "") for name in self.mechanisms]
-        methods = [x for x in self.methods if x != "grr" or max(self.workload.categorical)[0] <= MAX_GRR]
+        sizes = [size for size, _ in self.workload.categorical]
+        methods = list(self.methods)
+        if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
+            methods = [x for x in methods if x != "auto"]
         if not self.workload.numeric:
             return [(method, method) for method in methods]
         return [(name, method) for name in self.mechanisms for method in methods]
@@ -57,7 +78,16 @@ class Setting:
         name, method = candidate
         base = name if self.workload.numeric else "optimal"
         grid = tuple(sampled_grid(self.workload.n_dims)) if sampled is None else sampled
-        return classes(self.workload, base, method, self.n_users, self.epsilon, grid, self.prior)
+        return classes(
+            self.workload,
+            base,
+            method,
+            self.n_users,
+            self.epsilon,
+            grid,
+            worst=self.worst,
+            effort=self.effort,
+        )
 
     def best_sampled(self, candidate: tuple[str, str]) -> int:
         """The m of least expected error, looked for between the grid's steps too."""
@@ -76,11 +106,22 @@ class Setting:
         """
         best = -math.inf
         grid = tuple(sampled_grid(self.workload.n_dims, dense=16, step=1.5))
-        for candidate in self.candidates():
+        candidates = self.candidates()
+        if self.workload.numeric and any(method == "auto" for _, method in candidates):
+            # "auto" serves categories at least as well as randomised response and unary encoding
+            candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
+        for candidate in candidates:
             made = self.classes(candidate, grid)
-            within = log_probability_within(0.0, np.sqrt(made.variances), tolerance)
+            within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
-            best = max(best, float(score.max()))
+            k = int(score.argmax())
+            counts = Counts(self.n_users, grid[k] / self.workload.n_dims)
+            log = float(score[k])
+            if counts.few:
+                each = within_few(made.sds[k], counts, tolerance)
+                with np.errstate(divide="ignore"):
+                    log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
+            best = max(best, log)
         return best
 
 
@@ -113,24 +154,32 @@ def smallest_epsilon(setting: Setting, tolerance: float, probability: float) -> 
     target = math.log(probability)
 
     def meets(epsilon: float) -> bool:
-        return replace(setting, epsilon=epsilon).success(tolerance) >= target
+        return replace(setting, epsilon=epsilon, effort="law").success(tolerance) >= target
 
     if not meets(MAX_EPSILON):
         return None
     if meets(MIN_EPSILON):
         return MIN_EPSILON
     found = _least(meets, MIN_EPSILON, MAX_EPSILON, rounds=17)
-    digits = 3 - math.floor(math.log10(found))
-    return float(math.ceil(found * 10.0**digits) / 10.0**digits)
+    return round_up(found)
+
+
+def round_up(x: float) -> float:
+    """`x` to four digits, upwards.
+
+    >>> round_up(1.23411)
+    1.235
+    """
+    digits = 3 - math.floor(math.log10(x))
+    return float(math.ceil(x * 10.0**digits - 1e-9) / 10.0**digits)
 
 
 def largest_dims(setting: Setting, tolerance: float, probability: float) -> int | None:
     """The most dimensions (alike) that n users and ε carry; None if not even one."""
     target = math.log(probability)
-    size = setting.workload.categorical[0][0] if setting.workload.categorical else None
 
     def meets(d: int) -> bool:
-        return replace(setting, workload=Workload.of_size(d, size)).success(tolerance) >= target
+        return setting.of_dims(d).success(tolerance) >= target
 
     if not meets(1):
         return None

@@ -1,9 +1,9 @@
 """Different tolerances, different winners (the paper's Table II, for the plan at hand).
 
-Among unbiased mechanisms the one of least variance keeps every tolerance best. Raw Square wave is the exception: it
-shrinks towards the middle of the domain, so that at small budgets it is surely wrong by its bias and hardly by
-anything else. It keeps a wide tolerance where nothing unbiased does, and no narrow one. That is shrinkage, not
-information, and no survey deploys it; it is shown because the paper's comparison turns on it.
+Among unbiased mechanisms the one of least variance is the likeliest to keep any tolerance. Raw Square wave is biased:
+it moves every answer towards the middle of the domain. At small budgets its error is nearly all bias, so it keeps a
+wide tolerance where no unbiased mechanism does, and keeps no narrow one. Its answer tells little about the data, and no
+survey deploys it without calibration. It is shown because the paper's comparison depends on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdr4me.framework import deviation
-from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.registry import scaled_mechanism
 
 if TYPE_CHECKING:
     from hdr4me.planner.plan import Plan
@@ -44,10 +44,10 @@ class Winner:
 def winners(plan: Plan) -> tuple[Winner, ...]:
     """For each tolerance the best unbiased option or, where it does better, raw Square wave at its own best m."""
     best = plan.best
-    tolerances = sorted({*TOLERANCES, best.tolerance})
+    tolerances = sorted(x for x in {*TOLERANCES, best.tolerance} if np.isfinite(x))
     d = best.n_dims
     unbiased = min(plan.mechanisms, key=lambda o: o.tolerance_each)
-    law = unbiased.deviation(plan.setting.prior)
+    law = unbiased.deviation(worst=plan.setting.worst)
     sampled = sorted({min(d, 4**k) for k in range(9)})
     waves = (
         []
@@ -56,7 +56,7 @@ def winners(plan: Plan) -> tuple[Winner, ...]:
             (
                 m,
                 deviation(
-                    mechanism("square_wave", epsilon=best.epsilon / m, domain=(-1.0, 1.0)),
+                    scaled_mechanism("square_wave", epsilon=best.epsilon / m),
                     n_users=best.n_users,
                     n_dims=d,
                     n_sampled=m,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
+    from hdr4me.planner.plan import Plan
 
-__all__ = ["number", "percent", "summary"]
+__all__ = ["not_reachable", "number", "percent", "summary"]
+
+_USELESS = 1.0
+"""A tolerance of half the range or more says nothing about a mean."""
+_WORTH_WEIGHING = 1.1
 
 
 def number(x: float) -> str:
@@ -16,6 +22,8 @@ def number(x: float) -> str:
     >>> number(0.2134), number(12.7), number(0.00031)
     ('0.21', '13', '0.00031')
     """
+    if not math.isfinite(x):
+        return "∞"
     text = f"{x:.2g}"
     return (
         f"{float(text):.0f}"
@@ -37,66 +45,156 @@ def percent(p: float) -> str:
     return f"{100 * p:.3g} %"
 
 
-def summary(
-    option: Option, solved: str, asked: float | None = None, shortfall: str = "", why: str = ""
-) -> str:
-    """One line for the person who asked; `shortfall` says what is not reached, `why` what may surprise."""
-    what = option.workload.what
-    single = option.workload.n_coordinates == 1
-    ask = {"n_users": "You need", "epsilon": "You need", "n_dims": "You can ask"}.get(solved, "")
-    if solved == "n_users":
-        head = f"{ask} {option.n_users:,} users at ε = {option.epsilon:g}: then "
-    elif solved == "epsilon":
-        head = f"{ask} ε = {option.epsilon:g} with {option.n_users:,} users: then "
-    elif solved == "n_dims":
-        head = (
-            f"{ask} {option.n_dims:,} dimensions of {option.n_users:,} users at ε = {option.epsilon:g}: then "
-        )
-    else:
-        head = f"With {option.n_users:,} users and ε = {option.epsilon:g}, "
-    if single:
-        body = (
-            f"the estimate will be within ±{number(option.tolerance_each)} with {percent(option.probability)} "
-            "probability"
-        )
-    else:
-        body = (
-            f"each of {what} will be within ±{number(option.tolerance_each)} with {percent(option.probability)} "
-            f"probability, and all of them at once within ±{number(option.tolerance_joint)}"
-        )
-    worst = (
-        f" (±{number(option.worst_tolerance_each)}"
-        + ("" if single else f" and ±{number(option.worst_tolerance_joint)}")
-        + " whatever the values are)"
-    )
-    within = ""
-    if asked is not None and not solved:
-        within = f"; ±{number(asked)} is kept by each with {percent(option.probability_within)}"
-        within += (
-            ""
-            if single
-            else f" and by all at once with {percent(option.joint_probability_within)} probability"
-        )
-    if shortfall:
-        within = f"; {shortfall}" + within
-    by = option.mechanism
-    if option.categorical and option.workload.numeric:
-        by += f" and {option.categorical}"
-    how = f"; each user sends {option.n_sampled:,} of {option.n_dims:,} values by {by}"
-    zeros = option.all_zeros_mse / option.mse
-    if zeros >= 1:
-        baseline = f"; all zeros would score {number(zeros)} times the error"
-    else:
-        baseline = (
-            f"; all zeros would score BETTER, {number(zeros)} of the error: too few reports to learn from"
-        )
+def summary(plan: Plan) -> str:
+    """One line for the person who asked; a plan that is worse than asking nobody says so first."""
+    option = plan.best
+    parts = [
+        _opening(plan) + _promise(option),
+        plan.shortfall,
+        _asked(plan),
+        _units(plan),
+        f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
+        _zeros(option),
+        _few(option),
+        _uneven(option),
+        f"re-calibration is {option.recalibration.verdict}",
+        _why_not_optimal(plan),
+    ]
+    return _warning(option) + "; ".join(part for part in parts if part) + "."
+
+
+def _warning(option: Option) -> str:
+    if option.beats_baseline:
+        return ""
+    least = min(option.all_zeros_mse, option.even_mse)
+    guess = "all zeros" if option.all_zeros_mse <= option.even_mse else "equal frequencies"
     return (
-        head
-        + body
-        + worst
-        + within
-        + how
-        + baseline
-        + f"; re-calibration is {option.recalibration.verdict}"
-        + (f"; {why}." if why else ".")
+        f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, "
+        f"{number(least / option.mse)} of the error{_assumed(option)}. "
+    )
+
+
+def _assumed(option: Option) -> str:
+    """What the baseline takes the truth to be, where it has categories."""
+    if not option.workload.categorical:
+        return ""
+    if all(group.squares is not None for group in option.workload.groups if group.size):
+        return " (with the frequencies given)"
+    return " (with frequencies like Zipf's, f_k ∝ 1/k)"
+
+
+def _opening(plan: Plan) -> str:
+    option = plan.best
+    users, budget = f"{option.n_users:,} users", f"ε = {option.epsilon:g}"
+    if plan.solved == "n_users":
+        return f"You need {users} at {budget}: then "
+    if plan.solved == "epsilon":
+        return f"You need {budget} with {users}: then "
+    if plan.solved == "n_dims":
+        return f"You can ask {option.n_dims:,} dimensions of {users} at {budget}: then "
+    return f"With {users} and {budget}, "
+
+
+def _promise(option: Option) -> str:
+    single = option.workload.n_coordinates == 1
+    p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
+    worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+    if single:
+        body = f"the estimate will be within {_tolerance(each)} with {p} probability"
+    else:
+        body = (
+            f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, and all of them "
+            f"at once within {_tolerance(joint)}"
+        )
+    if option.few and max(worst) > _USELESS and option.workload.numeric:
+        return body + " (nothing that helps can be promised whatever the values are: too few answers)"
+    return body + f" ({' and '.join(map(_tolerance, worst))} whatever the values are)"
+
+
+def _tolerance(x: float) -> str:
+    return f"±{number(x)}" if math.isfinite(x) else "no bound"
+
+
+def _asked(plan: Plan) -> str:
+    option = plan.best
+    if plan.asked is None or plan.solved:
+        return ""
+    what = f"±{number(plan.asked)}"
+    if plan.asked_own:
+        what = ", ".join(f"{name} ±{number(x)}" for name, x in list(plan.asked_own.items())[:3])
+    words = f"{what} is kept by each with {percent(option.probability_within)}"
+    if option.workload.n_coordinates > 1:
+        words += f" and by all at once with {percent(option.joint_probability_within)} probability"
+    return words
+
+
+def _units(plan: Plan) -> str:
+    """The first numbers of a schema in their own units."""
+    if plan.best.schema is None:
+        return ""
+    numbers = [d.name for d in plan.best.schema.dimensions if not hasattr(d, "categories")]
+    shown = [name for name in numbers if name in plan.own_units][:3]
+    if not shown:
+        return ""
+    kept = ", ".join(f"{name} ±{number(plan.own_units[name]['each'])}" for name in shown)
+    return f"in their own units, each: {kept}"
+
+
+def _by(option: Option) -> str:
+    both = option.categorical and option.workload.numeric
+    return f"{option.mechanism} and {option.categorical}" if both else option.mechanism
+
+
+def _zeros(option: Option) -> str:
+    if not option.beats_baseline:
+        return ""
+    even = option.even_mse < option.all_zeros_mse
+    guess, least = ("equal frequencies", option.even_mse) if even else ("all zeros", option.all_zeros_mse)
+    return f"{guess} would score {number(least / option.mse)} times the error{_assumed(option)}"
+
+
+def _few(option: Option) -> str:
+    if not option.few:
+        return ""
+    return (
+        f"with {number(option.reports_per_dimension)} answers for each dimension the normal law does not carry: the "
+        "number of answers is summed over, and what holds whatever the values are is a bound"
+    )
+
+
+def _uneven(option: Option) -> str:
+    """Whether asking some dimensions more often than others would pay."""
+    if option.n_sampled != 1 or len(option.workload.groups) < 2:
+        return ""
+    gain = option.draw().gain
+    if gain < _WORTH_WEIGHING:
+        return ""
+    return f"asking dimensions of larger error more often would lower the error {number(gain)} times"
+
+
+def _why_not_optimal(plan: Plan) -> str:
+    """Why `optimal` was a candidate for numbers and is not the first; empty if it is, or was none."""
+    best = plan.best
+    first = best.mechanism in ("optimal", "optimal_mean") and not plan.setting.worst
+    if not best.workload.numeric or best.mechanism == "optimal" or first:
+        return ""
+    if "optimal" not in plan.setting.mechanisms:
+        return ""
+    words = "optimal, which makes the largest variance of a report smallest, is not first here: "
+    if not plan.setting.worst:
+        return (
+            words + f"over the values assumed {best.mechanism} has less on average "
+            '(--prior worst, prior="worst", ranks by the worst case)'
+        )
+    return words + f"with the spread of the values themselves {best.mechanism} has less at its worst"
+
+
+def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: str) -> str:
+    """That nothing keeps the tolerance, and what comes nearest."""
+    best = nearest.best
+    reached = best.tolerance_joint if nearest.setting.jointly else best.tolerance_each
+    return (
+        f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
+        f"{percent(probability)} probability; the nearest is ±{number(reached)} by {best.mechanism}, "
+        f"{best.n_sampled:,} of {best.n_dims:,} values sent"
     )

@@ -1,4 +1,4 @@
-"""What is to be estimated: so many means, and so many frequencies of each size of category."""
+"""What is to be estimated: groups of dimensions that are alike."""
 
 from __future__ import annotations
 
@@ -7,48 +7,93 @@ from dataclasses import dataclass
 from typing import Any
 
 from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.priors import Prior, as_prior
 
-__all__ = ["Workload"]
+__all__ = ["UNIFORM", "Group", "Workload"]
+
+UNIFORM = as_prior("uniform")
+
+
+@dataclass(frozen=True)
+class Group:
+    """So many dimensions alike: of `size` categories, or numbers (size 0) whose values follow `prior`.
+
+    `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
+    category's expected frequencies, where they are known.
+    """
+
+    count: int
+    size: int = 0
+    prior: Prior = UNIFORM
+    scale: float = 1.0
+    squares: float | None = None
+
+    @property
+    def n_coordinates(self) -> int:
+        """A mean each, or a frequency for each category."""
+        return self.count * max(self.size, 1)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """`numeric` means, and for each number of categories how many dimensions have it.
+    """Groups of dimensions, numbers first.
 
-    >>> Workload(750).n_dims, Workload(2, ((3, 4),)).n_coordinates
+    >>> Workload.of_size(750).n_dims, Workload((Group(2), Group(4, size=3))).n_coordinates
     (750, 14)
     """
 
-    numeric: int
-    categorical: tuple[tuple[int, int], ...] = ()
+    groups: tuple[Group, ...]
 
     @classmethod
     def of(cls, schema: Any) -> Workload:
-        """The workload of a schema's dimensions."""
+        """The workload of a schema's dimensions, with nothing known of their values."""
         sizes = Counter(len(getattr(dimension, "categories", ())) for dimension in schema.dimensions)
-        numeric = sizes.pop(0, 0)
-        return cls(numeric, tuple(sorted(sizes.items())))
+        return cls(tuple(Group(count, size) for size, count in sorted(sizes.items())))
 
     @classmethod
-    def of_size(cls, n_dims: int, n_categories: int | None = None) -> Workload:
+    def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
         """So many dimensions alike: numbers, or categories of one size."""
         if isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1:
-            raise InvalidInput(f"n_dims = {n_dims!r} is not allowed: a whole number >= 1")
+            raise InvalidInput.of("n_dims", n_dims, "a whole number >= 1")
         if n_categories is None:
-            return cls(n_dims)
+            return cls((Group(n_dims, prior=prior),))
         if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
-            raise InvalidInput(f"n_categories = {n_categories!r} is not allowed: a whole number >= 2")
-        return cls(0, ((n_categories, n_dims),))
+            raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
+        return cls((Group(n_dims, n_categories),))
+
+    @property
+    def shape(self) -> tuple[tuple[int, int], ...]:
+        """How many dimensions there are of each size: what a schema must agree with."""
+        sizes: Counter[int] = Counter()
+        for group in self.groups:
+            sizes[group.size] += group.count
+        return tuple(sorted(sizes.items()))
+
+    @property
+    def numeric(self) -> int:
+        """How many dimensions are numbers."""
+        return dict(self.shape).get(0, 0)
+
+    @property
+    def categorical(self) -> tuple[tuple[int, int], ...]:
+        """The sizes of categories, and how many dimensions have each."""
+        return tuple((size, count) for size, count in self.shape if size)
+
+    @property
+    def prior(self) -> Prior | None:
+        """The one prior of all numbers; None if there are several, or no numbers."""
+        priors = {group.prior for group in self.groups if not group.size}
+        return priors.pop() if len(priors) == 1 else None
 
     @property
     def n_dims(self) -> int:
         """How many dimensions there are."""
-        return self.numeric + sum(count for _, count in self.categorical)
+        return sum(group.count for group in self.groups)
 
     @property
     def n_coordinates(self) -> int:
         """How many numbers are estimated: a mean each, a frequency for each category."""
-        return self.numeric + sum(size * count for size, count in self.categorical)
+        return sum(group.n_coordinates for group in self.groups)
 
     @property
     def what(self) -> str:

@@ -1,0 +1,234 @@
+"""`plan`: the framework turned round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput, NotReachable
+from hdr4me.mechanisms.registry import names, registered
+from hdr4me.planner.beliefs import scaled_tolerances, workload_of
+from hdr4me.planner.plan import Plan, rank
+from hdr4me.planner.search import (
+    MAX_DIMS,
+    MAX_EPSILON,
+    MAX_USERS,
+    Setting,
+    largest_dims,
+    round_up,
+    smallest_epsilon,
+    smallest_users,
+)
+from hdr4me.planner.words import not_reachable
+
+__all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
+
+DEFAULT_PROBABILITY = 0.95
+_CORRECTIONS = 20
+CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
+"""How categories can be served; "auto" gives each dimension the oracle of least error."""
+
+
+def plan(
+    *,
+    n_users: int | None = None,
+    n_dims: int | None = None,
+    schema: Any = None,
+    epsilon: float | None = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    probability: float | None = None,
+    n_categories: int | None = None,
+    mechanisms: Sequence[str] | None = None,
+    categorical: Sequence[str] | None = None,
+    prior: Any = None,
+    values: Any = None,
+    jointly: bool = True,
+    rank_by: str = "error",
+) -> Plan:
+    """Rank mechanism × m by the error they will have, and solve for whatever is left out.
+
+    Give users, dimensions (or a schema) and ε to learn the error; leave out ONE of the three and give a `tolerance`
+    to learn the fewest users, the smallest ε or the most dimensions that keep within it. Everything given: checked. If
+    no candidate meets it, the plan's `reachable` is False and its summary says what is reached instead; if the
+    `probability` is given too, it is insisted on, and refused with `NotReachable` (which carries the nearest plan).
+
+    Parameters
+    ----------
+    n_users, n_dims, epsilon
+        n, d and the total budget of a user; at most one may be left out.
+    schema
+        The dimensions by name, instead of `n_dims`; needed for tolerances, priors and values by name.
+    tolerance
+        ±ξ on the [−1, 1] scale for numbers and on [0, 1] for frequencies; or a mapping from dimension to ξ in its own
+        units, nothing being asked of the others.
+    probability
+        With which the tolerance is to be kept; 0.95 unless given.
+    n_categories
+        With `n_dims`: each dimension has so many categories.
+    mechanisms, categorical
+        Only these candidates: for numbers any registered name, for categories "auto", "grr", "oue", "histogram".
+    prior
+        Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
+        distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
+        these in the dimension's own units (frequencies for categories). An object with `priors()` gives such a mapping.
+    values
+        The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
+        schema a mapping from dimension to values in its own units.
+    jointly
+        Whether the tolerance is for all coordinates at once, or for each alone.
+    rank_by
+        "error" or "probability" (of keeping within the tolerance).
+
+    Returns
+    -------
+    Plan
+        A sequence of options, best first.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is not allowed.
+    NotReachable
+        If what is solved for or insisted on cannot be reached.
+
+    Examples
+    --------
+    >>> options = plan(n_users=150_000, n_dims=750, epsilon=1.0)
+    >>> options[0].mechanism, options[0].n_sampled
+    ('optimal_mean', 1)
+    >>> plan(n_dims=100, epsilon=1.0, tolerance=0.05, mechanisms=["piecewise"]).best.n_users
+    2184955
+    """
+    chosen = DEFAULT_PROBABILITY if probability is None else probability
+    common, scales = scaled_tolerances(tolerance, schema)
+    _check(n_users, epsilon, common, chosen, rank_by)
+    worst = isinstance(prior, str) and prior == "worst"
+    if hasattr(prior, "priors"):
+        prior = prior.priors()
+    solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
+    setting = Setting(
+        workload_of(
+            schema, 1 if n_dims is None else n_dims, n_categories, None if worst else prior, values, scales
+        ),
+        MAX_USERS if n_users is None else int(n_users),
+        MAX_EPSILON if epsilon is None else float(epsilon),
+        _mechanisms(mechanisms),
+        _methods(categorical),
+        worst,
+        jointly,
+        scales,
+    )
+    if solved and common is None:
+        raise InvalidInput.missing("tolerance")
+    if solved:
+        assert common is not None
+        setting = _solve(setting, solved, common, chosen)
+    found = rank(setting, common, chosen, schema, solved, rank_by)
+    for _ in range(_CORRECTIONS if solved else 0):
+        if found.kept >= chosen:
+            break
+        setting = _a_little_more(setting, solved)  # the search was a little too hopeful
+        found = rank(setting, common, chosen, schema, solved, rank_by)
+    own = dict(tolerance) if isinstance(tolerance, Mapping) else {}
+    found = replace(found, asked=common, asked_own=own)
+    if probability is not None and not found.reachable:
+        raise found.refusal()
+    return found
+
+
+def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:
+    """The setting with the missing quantity filled in; `NotReachable` if there is none."""
+    if solved == "n_users":
+        users = smallest_users(setting, tolerance, probability)
+        if users is not None:
+            return replace(setting, n_users=users)
+    elif solved == "epsilon":
+        budget = smallest_epsilon(setting, tolerance, probability)
+        if budget is not None:
+            return replace(setting, epsilon=budget)
+    else:
+        dims = largest_dims(setting, tolerance, probability)
+        if dims is not None:
+            return setting.of_dims(dims)
+    nearest = rank(setting, None, probability, None, "", "error")
+    limit = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}"}.get(
+        solved, "one dimension"
+    )
+    raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limit}"), nearest)
+
+
+def _a_little_more(setting: Setting, solved: str) -> Setting:
+    """A little more of what was solved for: the search asks laws, or interpolates, where the options ask tables."""
+    if solved == "n_users":
+        return replace(setting, n_users=setting.n_users + max(1, setting.n_users // 500))
+    if solved == "epsilon":
+        return replace(setting, epsilon=round_up(setting.epsilon * 1.002))
+    return setting.of_dims(max(1, setting.workload.n_dims - max(1, setting.workload.n_dims // 500)))
+
+
+def _mechanisms(given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return names(planned=True)
+    listed = [given] if isinstance(given, str) else list(given)
+    for name in listed:
+        try:
+            registered(name)
+        except InvalidInput as refusal:
+            raise InvalidInput.of("mechanisms", name, refusal.allowed) from None
+    if not listed:
+        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join(names())}")
+    return tuple(listed)
+
+
+def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return CATEGORICAL
+    listed = [given] if isinstance(given, str) else list(given)
+    for name in listed:
+        if name not in CATEGORICAL:
+            raise InvalidInput.of("categorical", name, f"use one of {', '.join(CATEGORICAL)}")
+    if not listed:
+        raise InvalidInput.of("categorical", listed, f"some of {', '.join(CATEGORICAL)}")
+    return tuple(listed)
+
+
+def _missing(
+    n_users: int | None, n_dims: int | None, schema: Any, epsilon: float | None, n_categories: int | None
+) -> str:
+    """The name of the one thing to solve for ("" if nothing is missing)."""
+    if schema is not None and (n_dims is not None or n_categories is not None):
+        raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
+    if n_dims is not None and (isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1):
+        raise InvalidInput.of("n_dims", n_dims, "a whole number >= 1")
+    if n_dims is not None and n_dims > MAX_DIMS:
+        raise InvalidInput.of("n_dims", n_dims, f"at most {MAX_DIMS}")
+    known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}
+    missing = [name for name, value in known.items() if value is None]
+    if len(missing) > 1:
+        raise InvalidInput.missing(*missing)
+    return missing[0] if missing else ""
+
+
+def _check(n_users: Any, epsilon: Any, tolerance: Any, probability: Any, rank_by: Any) -> None:
+    def number(value: Any) -> bool:
+        return (
+            isinstance(value, (int, float, np.number))
+            and not isinstance(value, bool)
+            and bool(np.isfinite(value))
+        )
+
+    if n_users is not None and not (
+        number(n_users) and int(n_users) == n_users and 1 <= n_users <= MAX_USERS
+    ):
+        raise InvalidInput.of("n_users", n_users, f"a whole number from 1 to {MAX_USERS}")
+    if epsilon is not None and not (number(epsilon) and 0 < epsilon <= 65536):
+        raise InvalidInput.of("epsilon", epsilon, "a positive number up to 65536")
+    if tolerance is not None and not (number(tolerance) and tolerance > 0):
+        raise InvalidInput.of("tolerance", tolerance, "a positive number")
+    if not (number(probability) and 0 < probability < 1):
+        raise InvalidInput.of("probability", probability, "a number between 0 and 1")
+    if rank_by not in ("error", "probability"):
+        raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")

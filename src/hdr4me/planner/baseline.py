@@ -1,0 +1,65 @@
+"""What an answer that asks nobody would score: the least that a collection must beat.
+
+- **Numbers**: zero everywhere scores E θ² = 1/3 over true means spread evenly on [−1, 1].
+- **Categories**: zero everywhere scores Σ f²/v, and 1/v everywhere scores Σ (f − 1/v)²/v. True frequencies are taken as
+  Zipf's, f_k ∝ 1/k, unless the expected ones are known: a few categories are common and most are rare, as they are in
+  data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdr4me.planner.workload import Group, Workload
+
+__all__ = ["Baseline", "baseline", "zipf_squares"]
+
+# A mean's spread over dimensions when nothing is known: uniform on [−1, 1].
+_SPREAD = 1.0 / 3.0
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The MSE of zero everywhere, and of zero for means and 1/v for frequencies, the better guess."""
+
+    zeros: float
+    even: float
+
+    @property
+    def best(self) -> float:
+        """The smaller of the two."""
+        return min(self.zeros, self.even)
+
+
+def zipf_squares(size: int) -> float:
+    """Σ f² for Zipf's frequencies of `size` categories.
+
+    >>> round(zipf_squares(4043), 5)
+    0.02085
+    """
+    rank = np.arange(1, size + 1)
+    return float(np.sum(1.0 / rank**2) / np.sum(1.0 / rank) ** 2)
+
+
+def _squares(group: Group) -> float:
+    return zipf_squares(group.size) if group.squares is None else group.squares
+
+
+def baseline(workload: Workload) -> Baseline:
+    """The baselines of a workload, per coordinate.
+
+    >>> from hdr4me.planner.workload import Workload
+    >>> round(baseline(Workload.of_size(5)).best, 4)
+    0.3333
+    """
+    zeros = even = 0.0
+    for group in workload.groups:
+        if not group.size:
+            zeros += group.count * _SPREAD
+            even += group.count * _SPREAD
+        else:
+            zeros += group.count * _squares(group)
+            even += group.count * max(_squares(group) - 1.0 / group.size, 0.0)
+    return Baseline(zeros / workload.n_coordinates, even / workload.n_coordinates)

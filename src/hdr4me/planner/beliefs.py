@@ -1,0 +1,124 @@
+"""What is told about the values and wanted of them, dimension by dimension: from arguments to groups.
+
+A prior for all numbers is on the scale [−1, 1]. A prior, values or a tolerance for a dimension by name are in the
+dimension's own units.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.planner.workload import UNIFORM, Group, Workload
+
+__all__ = ["half_range", "scaled_tolerances", "workload_of"]
+
+
+def half_range(dimension: Any) -> float:
+    """What 1 on the scale [−1, 1] is in a number's own units; 1 for a frequency."""
+    return 1.0 if hasattr(dimension, "categories") else (dimension.high - dimension.low) / 2
+
+
+def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:
+    """The plan's tolerance on [−1, 1], and for each dimension its own over that; all are 1 for a single number.
+
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
+    (0.1, {'age': 1.0, 'height': inf})
+    """
+    if not isinstance(tolerance, Mapping):
+        return tolerance, {}
+    if schema is None:
+        raise InvalidInput("tolerance by name needs a schema: its dimensions have names and units")
+    known = {dimension.name: dimension for dimension in schema.dimensions}
+    found = {}
+    for name, own in tolerance.items():
+        if name not in known:
+            raise InvalidInput.of("tolerance", {name: own}, f"the schema's dimensions are {', '.join(known)}")
+        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
+            raise InvalidInput.of("tolerance", {name: own}, "a positive number in the dimension's own units")
+        found[name] = float(own) / half_range(known[name])
+    if not found:
+        raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
+    least = min(found.values())
+    return least, {name: found.get(name, np.inf) / least for name in known}
+
+
+def workload_of(
+    schema: Any, n_dims: int, n_categories: int | None, prior: Any, values: Any, scales: Mapping[str, float]
+) -> Workload:
+    """Groups of dimensions with the same size, prior and tolerance."""
+    if prior is not None and values is not None:
+        raise InvalidInput("prior together with values is not allowed: give one")
+    if schema is None:
+        if isinstance(prior, Mapping) or isinstance(values, Mapping):
+            raise InvalidInput("a prior or values by name need a schema: its dimensions have names and units")
+        if n_categories is not None and not (prior in (None, "uniform") and values is None):
+            raise InvalidInput(
+                "prior and values are not allowed with n_categories: use a schema to name them"
+            )
+        return _without_names(n_dims, n_categories, prior, values)
+    if values is not None and not isinstance(values, Mapping):
+        raise InvalidInput.of(
+            "values", type(values).__name__, "with a schema, a mapping from dimension to values"
+        )
+    told: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
+    common = UNIFORM if prior is None or isinstance(prior, Mapping) else as_prior(prior)
+    names = {dimension.name for dimension in schema.dimensions}
+    for name in told:
+        if name not in names:
+            raise InvalidInput.of(
+                "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
+            )
+    same: dict[str, Prior] = {common.key: common}
+    groups: Counter[tuple[int, Prior, float, float | None]] = Counter()
+    for dimension in schema.dimensions:
+        size, own = len(getattr(dimension, "categories", ())), told.get(dimension.name)
+        found, squares = common, None
+        if size:
+            squares = None if own is None else _squares(dimension, own)
+        elif own is not None:
+            found = _own_units(dimension, own)
+            found = same.setdefault(found.key, found)
+        groups[size, UNIFORM if size else found, scales.get(dimension.name, 1.0), squares] += 1
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    return Workload(tuple(Group(n, size, law, scale, sq) for (size, law, scale, sq), n in ordered))
+
+
+def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
+    if values is None:
+        return Workload.of_size(n_dims, n_categories, UNIFORM if prior is None else as_prior(prior))
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim == 1:
+        return Workload.of_size(n_dims, None, as_prior(table))
+    if table.ndim != 2 or table.shape[1] != n_dims:
+        raise InvalidInput.of("values", f"shape {table.shape}", f"one column for each of {n_dims} dimensions")
+    return Workload(tuple(Group(1, prior=as_prior(column)) for column in table.T))
+
+
+def _own_units(dimension: Any, given: Any) -> Prior:
+    """A prior in the dimension's own units, or a `Prior` that is on [−1, 1] already."""
+    if isinstance(given, Prior) or (isinstance(given, str) and given == "uniform"):
+        return as_prior(given)
+    own = as_prior(given, dimension.low, dimension.high)
+    return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
+
+
+def _squares(dimension: Any, given: Any) -> float:
+    """Σ f² of the frequencies that are given, or of the labels' own."""
+    categories = list(dimension.categories)
+    if isinstance(given, Mapping):
+        f = np.array([float(given.get(label, 0.0)) for label in categories])
+    else:
+        count = Counter(str(label) for label in given)
+        f = np.array([float(count[label]) for label in categories])
+    if not (f >= 0).all() or f.sum() <= 0:
+        raise InvalidInput.of(
+            "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
+        )
+    return float(np.sum((f / f.sum()) ** 2))

@@ -1,0 +1,279 @@
+"""Plans keep their word: categories, few answers, own units, priors, large budgets, uneven draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import hdr4me as hd
+from hdr4me.errors import InvalidInput
+from hdr4me.framework import deviation
+from hdr4me.framework.deconvolve import prior_from_counts
+from hdr4me.framework.few import Counts, bernstein_within, normal_within, tolerance_within
+from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.oracles import oracle
+from hdr4me.mechanisms.priors import as_prior
+from hdr4me.planner import plan
+from hdr4me.planner.baseline import baseline, zipf_squares
+from hdr4me.planner.weights import best_draw
+from hdr4me.planner.workload import Workload
+
+
+def _schema() -> hd.Schema:
+    return hd.Schema(
+        [
+            hd.Numeric("delay", -30, 210),
+            hd.Numeric("distance", 0, 3000),
+            hd.Categorical("carrier", [f"c{k}" for k in range(16)]),
+            hd.Categorical("late", ["no", "yes"]),
+        ]
+    )
+
+
+def test_many_categories_say_first_that_zeros_are_better() -> None:
+    """4,043 categories, 336,776 rows, ε = 1: the collection has thirty times the error of asking nobody."""
+    found = plan(n_users=336_776, n_dims=1, n_categories=4043, epsilon=1.0)
+    assert not found.best.beats_baseline
+    assert found.summary.startswith(
+        "NOT WORTH ASKING AS IT IS: answering equal frequencies without asking anybody"
+    )
+    assert "like Zipf's" in found.summary
+    rank = np.arange(1, 4044)
+    f = (1 / rank) / np.sum(1 / rank)
+    assert zipf_squares(4043) == pytest.approx(float(np.sum(f**2)))
+    assert baseline(Workload.of_size(1, 4043)).even == pytest.approx(float(np.mean((f - 1 / 4043) ** 2)))
+    flat = plan(
+        n_users=336_776,
+        schema=_schema(),
+        epsilon=1.0,
+        prior={"late": {"no": 0.77, "yes": 0.23}},
+        mechanisms=["duchi"],
+    )
+    assert flat.best.beats_baseline
+
+
+@pytest.mark.parametrize("n_users", [10_192, 40_000])
+def test_few_answers_keep_the_promise(n_users: int) -> None:
+    """784 dimensions, 13 or 51 answers each: all at once within the promised tolerance in 95 % of 150 seeded runs.
+
+    150 runs have a standard deviation of 1.8 %; the promise must be kept in at least 88 % (3.9 of them; seeded). By the
+    normal law with the mean number of answers it was kept in 82 % at 13 answers.
+    """
+    found = plan(n_users=n_users, n_dims=784, epsilon=4.0, mechanisms=["piecewise"])
+    best = found.best
+    assert best.few
+    assert "answers for each dimension" in found.summary
+    law, rng = mechanism("piecewise", epsilon=4.0 / best.n_sampled), np.random.default_rng(3)
+    kept, runs = 0, 150
+    for _ in range(runs):
+        dimension = rng.integers(0, 784, n_users)
+        values = rng.uniform(-1, 1, n_users)
+        r = np.bincount(dimension, minlength=784)
+        total = np.bincount(dimension, weights=law.sample(values, rng), minlength=784)
+        with np.errstate(invalid="ignore"):
+            error = np.abs(total / r)  # the population's mean is 0 to 1/√n
+        kept += bool(np.all(error <= best.tolerance_joint))
+    assert best.n_sampled == 1
+    assert kept / runs >= 0.88
+
+
+def test_nothing_is_promised_whatever_the_values_are_where_nothing_can_be() -> None:
+    found = plan(n_users=10_192, n_dims=784, epsilon=1.0)
+    assert found.best.worst_tolerance_joint > 1
+    assert "nothing that helps can be promised whatever the values are: too few answers" in found.summary
+
+
+def test_bernsteins_bound_holds_on_skewed_values() -> None:
+    """13 answers, 5 % of the users at the far end: the bound's tolerance is kept in at least 95 % of 2,000 runs."""
+    law, rng = mechanism("piecewise", epsilon=4.0), np.random.default_rng(4)
+    counts = Counts(13, 1.0)
+    worst = float(law.variance(np.linspace(-1, 1, 101)).max()) + 1.0
+    ξ = tolerance_within(np.array([worst]), np.ones(1), counts, 0.95, largest=1 + law.support[1])
+    assert bernstein_within(worst, 1 + law.support[1], counts, ξ) >= 0.95
+    t = np.where(rng.random((2000, 13)) < 0.05, 1.0, -1.0)
+    assert (np.abs(law.sample(t, rng).mean(axis=1) + 0.9) <= ξ).mean() >= 0.95
+
+
+def test_few_counts_sum_over_their_number() -> None:
+    """No report keeps nothing; with all reporting it is the normal law."""
+    assert normal_within(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
+    assert tolerance_within(np.ones(1), np.ones(1), Counts(3, 0.1), 0.95) == np.inf
+    assert normal_within(4.0, Counts(50, 1.0), 0.5) == pytest.approx(
+        2 * stats.norm.cdf(0.5 * 50**0.5 / 2) - 1
+    )
+
+
+def test_tolerances_are_in_own_units() -> None:
+    few: dict[str, Any] = {"mechanisms": ["piecewise"], "categorical": ["auto"]}
+    found = plan(
+        n_users=336_776, schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0, "late": 0.02}, **few
+    )
+    assert found.asked == pytest.approx(0.02)  # the smaller of 4/120 and 0.02
+    kept = found.own_units
+    assert set(kept) == {"delay", "late"}
+    assert kept["delay"]["each"] == pytest.approx(4.0 / 0.02 * found.best.tolerance_each)
+    assert "delay ±4, late ±0.02 is kept" in found.summary
+    fewer = plan(schema=_schema(), epsilon=2.0, tolerance={"delay": 4.0}, **few).best.n_users
+    assert fewer < plan(schema=_schema(), epsilon=2.0, tolerance=4.0 / 120, **few).best.n_users
+    whole = plan(n_users=336_776, schema=_schema(), epsilon=2.0, **few).own_units
+    assert whole["distance"]["all"] == pytest.approx(12.5 * whole["delay"]["all"])
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "schema", "match"),
+    [
+        ({"delay": 4.0}, None, "needs a schema"),
+        ({"dely": 4.0}, _schema(), "dimensions are delay"),
+        ({"delay": 0.0}, _schema(), "positive"),
+        ({}, _schema(), "at least one"),
+    ],
+)
+def test_tolerances_that_are_not_allowed(tolerance: Any, schema: Any, match: str) -> None:
+    question: dict[str, Any] = {"schema": schema} if schema else {"n_dims": 2}
+    with pytest.raises(InvalidInput, match=match):
+        plan(n_users=100, epsilon=1.0, tolerance=tolerance, **question)
+
+
+def test_a_prior_lowers_the_error_and_is_deployed() -> None:
+    """sd 0.1, ε = 8, d = 100: n·MSE at most 1.7, where the best before was 6.8; it is deployed."""
+    found = plan(
+        n_users=100_000,
+        n_dims=100,
+        epsilon=8.0,
+        prior=stats.norm(0, 0.1),
+        mechanisms=["piecewise", "optimal", "optimal_mean"],
+    )
+    assert found.best.mechanism == "optimal_mean"
+    assert found.best.mse * 100_000 <= 1.7
+    table: Any = found.best.table
+    values = as_prior(stats.norm(0, 0.1)).values
+    deployed = deviation(
+        table, n_users=100_000, n_dims=100, n_sampled=found.best.n_sampled, prior=stats.norm(0, 0.1)
+    )
+    assert found.best.mse == pytest.approx(deployed.mse, rel=1e-6)
+    again = plan(n_users=100_000, n_dims=100, epsilon=8.0, values=values, mechanisms=["piecewise"]).best
+    assert again.mse == pytest.approx(
+        plan(
+            n_users=100_000, n_dims=100, epsilon=8.0, prior=stats.norm(0, 0.1), mechanisms=["piecewise"]
+        ).best.mse,
+        rel=1e-9,
+    )
+
+
+def test_uniform_values_have_a_table_of_their_own() -> None:
+    assert plan(n_users=100_000, n_dims=1, epsilon=4.0).best.mse <= 1.06e-6
+
+
+def test_priors_and_values_by_dimension_are_in_own_units() -> None:
+    narrow = {
+        "delay": stats.norm(10, 5),
+        "distance": ([0, 1000, 3000], [9, 1]),
+        "carrier": ["c1", "c2", "c1"],
+    }
+    base: dict[str, Any] = {
+        "n_users": 100_000,
+        "schema": _schema(),
+        "epsilon": 2.0,
+        "mechanisms": ["piecewise"],
+    }
+    told, even = plan(prior=narrow, **base), plan(**base)
+    assert told.best.mse < even.best.mse
+    assert len(told.best.workload.groups) == 4
+    assert told.to_dict()["prior"] == "given"
+    rng = np.random.default_rng(1)
+    sample = {"delay": rng.normal(10, 5, 20_000), "distance": rng.uniform(0, 1000, 20_000)}
+    assert plan(values=sample, **base).best.mse == pytest.approx(told.best.mse, rel=0.02)
+
+
+def test_a_previous_collections_counts_are_a_prior() -> None:
+    """Expectation maximisation on 100,000 seeded reports finds the mean and the spread again, to 0.02."""
+    table: Any = mechanism("piecewise", epsilon=4.0).exact()
+    rng = np.random.default_rng(5)
+    codes = table.sample_codes(np.clip(rng.normal(0.3, 0.2, 100_000), -1, 1), rng)
+    found = prior_from_counts(table.probabilities, np.bincount(codes, minlength=table.n_cells))
+    assert found.mean == pytest.approx(0.3, abs=0.02)
+    assert found.variance**0.5 == pytest.approx(0.2, abs=0.02)
+
+    class Previous:
+        """What a tally needs to be a prior."""
+
+        def priors(self) -> dict[str, Any]:
+            return {"delay": found}
+
+    told = plan(n_users=10_000, schema=_schema(), epsilon=2.0, prior=Previous(), mechanisms=["duchi"])
+    assert found in {group.prior for group in told.best.workload.groups}
+
+
+@pytest.mark.parametrize(
+    ("question", "match"),
+    [
+        ({"n_dims": 2, "prior": {"delay": "uniform"}}, "need a schema"),
+        ({"n_dims": 2, "values": [0.1], "prior": "uniform"}, "give one"),
+        ({"n_dims": 2, "values": np.zeros((5, 3))}, "one column for each"),
+        ({"n_dims": 2, "n_categories": 3, "values": [0.1]}, "n_categories"),
+        ({"schema": _schema(), "prior": {"dely": "uniform"}}, "dely"),
+        ({"schema": _schema(), "values": [0.1]}, "a mapping"),
+        ({"schema": _schema(), "prior": {"late": {"maybe": 1.0}}}, "late"),
+    ],
+)
+def test_priors_that_are_not_allowed(question: Any, match: str) -> None:
+    with pytest.raises(InvalidInput, match=match):
+        plan(n_users=100, epsilon=1.0, **question)
+
+
+@pytest.mark.parametrize("name", ["piecewise", "optimal"])
+def test_large_budgets_are_planned_by_what_is_deployed(name: str) -> None:
+    """ε = 16: Piecewise's continuous law was 8 times too pessimistic; peaks between levels count in the worst case."""
+    best = plan(n_users=10_000, n_dims=1, epsilon=16.0, mechanisms=[name]).best
+    table: Any = mechanism(name, epsilon=16.0).exact()
+    assert best.mse == pytest.approx(table.mean_variance() / 10_000, rel=0.01)
+    assert best.worst_mse == pytest.approx(table.max_variance() / 10_000, rel=0.01)
+    assert float(deviation(table, n_users=10_000).variance) == pytest.approx(
+        table.max_variance() / 10_000, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(("v", "epsilon"), [(2, 1.0), (10, 1.0), (10, 3.0), (300, 8.0)])
+def test_surveys_and_plans_choose_the_same_oracle(v: int, epsilon: float) -> None:
+    best = plan(n_users=10**6, n_dims=3, n_categories=v, epsilon=epsilon, categorical=["grr", "oue"]).best
+    assert best.categorical == categorical_choice(best.epsilon_per_value, v)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "v", "total"), [(1.0, 10, 29.104), (2.0, 24, 15.013), (1.0, 100, 359.95)]
+)
+def test_subset_selections_published_error(epsilon: float, v: int, total: float) -> None:
+    assert oracle("subset", epsilon, v).total == pytest.approx(total, rel=2e-5)
+
+
+def test_dimensions_of_larger_error_are_asked_more_often() -> None:
+    """2 to 100 categories mixed: the total error falls 1.6 times against an even draw."""
+    sizes = np.array([2, 5, 10, 20, 50, 100])
+    errors = np.array([oracle(categorical_choice(1.0, int(v)), 1.0, int(v)).total for v in sizes])
+    draw = best_draw(errors)
+    assert draw.shares.sum() == pytest.approx(1.0)
+    even = float(np.sum(errors * sizes.size))
+    assert even / float(np.sum(errors / draw.shares)) == pytest.approx(draw.gain)
+    assert draw.gain > 1.4
+    found = plan(n_users=10**6, schema=_schema(), epsilon=1.0, mechanisms=["duchi"])
+    assert found.best.draw().shares.size == 4
+    assert "more often would lower the error" in found.summary
+    with pytest.raises(InvalidInput, match="importance"):
+        best_draw([1.0, 2.0], [1.0])
+
+
+def test_a_mechanism_from_outside_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hdr4me.mechanisms import registry
+    from hdr4me.mechanisms.three_outputs import ThreeOutputs
+
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
+    hd.register_mechanism("theirs", ThreeOutputs)
+    found = plan(n_users=10_000, n_dims=5, epsilon=1.0)
+    assert "theirs" in {option.mechanism for option in found}
+    alone = plan(n_users=10_000, n_dims=5, epsilon=1.0, mechanisms=["theirs"]).best
+    own = plan(n_users=10_000, n_dims=5, epsilon=1.0, mechanisms=["three_outputs"]).best
+    assert alone.mse == own.mse
