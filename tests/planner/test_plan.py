@@ -99,9 +99,9 @@ def test_most_dimensions() -> None:
 
 def test_not_reachable_says_what_is() -> None:
     with pytest.raises(
-        NotReachable, match="not reachable: 1,000 users and ε = 1 do not keep 750 means"
+        NotReachable, match="not reachable: 30,000 users and ε = 1 do not keep 750 means"
     ) as refusal:
-        plan(n_users=1000, n_dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
+        plan(n_users=30_000, n_dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
     nearest = refusal.value.nearest
     assert nearest.best.tolerance_joint > 0.2
     assert f"±{nearest.best.tolerance_joint:.2g}" in str(refusal.value)

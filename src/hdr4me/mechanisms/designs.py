@@ -23,7 +23,7 @@ from hdr4me.mechanisms.law import Floats
 
 __all__ = ["DESIGNS_VERSION", "Design", "cached_design"]
 
-DESIGNS_VERSION = 2
+DESIGNS_VERSION = 3
 """Raised whenever a change makes different designs: older files are then left alone."""
 
 _UNBIASED = 1e-9

@@ -61,9 +61,7 @@ def optional_number(
     if not (math.isfinite(presence_weight) and presence_weight > 0):
         raise InvalidInput.of("presence_weight", presence_weight, "a finite number > 0")
     law = as_prior(prior)
-    n_levels = next(
-        levels for top, levels in ((2.0, 9), (4.0, 17), (6.0, 33), (math.inf, 65)) if budget <= top
-    )
+    n_levels = next(levels for top, levels in ((2.0, 9), (4.0, 17), (math.inf, 33)) if budget <= top)
 
     def make() -> Design:
         levels = np.linspace(-1.0, 1.0, n_levels)
