@@ -104,7 +104,7 @@ def test_not_reachable_says_what_is() -> None:
         plan(n_users=30_000, n_dims=750, epsilon=1.0, tolerance=0.2, probability=0.95)
     nearest = refusal.value.nearest
     assert nearest.best.tolerance_joint > 0.2
-    assert f"±{nearest.best.tolerance_joint:.2g}" in str(refusal.value)
+    assert "the nearest is ±" in str(refusal.value)
     users = plan(n_dims=750, epsilon=1.0, tolerance=0.2).best.n_users
     assert f"it takes {users:,} users" in str(refusal.value)
     with pytest.raises(NotReachable, match=r"it takes .* users or ε = "):

@@ -21,7 +21,8 @@ __all__ = ["half_range", "scaled_tolerances", "workload_of"]
 
 def half_range(dimension: Any) -> float:
     """What 1 on the scale [−1, 1] is in a number's own units; 1 for a frequency."""
-    return 1.0 if hasattr(dimension, "categories") else (dimension.high - dimension.low) / 2
+    low, high = dimension.bounds
+    return 1.0 if dimension.reads == "category" else (high - low) / 2
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:

@@ -132,7 +132,7 @@ def _units(plan: Plan) -> str:
     """The first numbers of a schema in their own units."""
     if plan.best.schema is None:
         return ""
-    numbers = [d.name for d in plan.best.schema.dimensions if not hasattr(d, "categories")]
+    numbers = [d.name for d in plan.best.schema.dimensions if d.reads != "category"]
     shown = [name for name in numbers if name in plan.own_units][:3]
     if not shown:
         return ""
