@@ -2,6 +2,7 @@
 
     python benchmarks/more_statistics.py            # all of it, some minutes on one core
     python benchmarks/more_statistics.py wasserstein
+    python benchmarks/more_statistics.py rounds=60   # with so many draws
 
 Writes benchmarks/results/statistics.md. Two real columns come from scikit-learn's bundled data, where it is installed.
 """
@@ -308,9 +309,11 @@ def main(names: list[str]) -> None:
     if path.exists():
         for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
             kept[part.partition("\n")[0]] = part.partition("\n")[2].strip()
-    for name in names or list(SECTIONS):
+    for text in names or list(SECTIONS):
+        name, _, draws = text.partition("=")
         title, run = SECTIONS[name]
-        kept[title] = "\n".join(run(np.random.default_rng(20261116)))
+        lines = run(np.random.default_rng(20261116), **({"draws": int(draws)} if draws else {}))
+        kept[title] = "\n".join([f"{draws} draws.\n", *lines] if draws else lines)
         ordered = [title for title, _ in SECTIONS.values() if title in kept]
         text = "# Statistics, measured\n\nMade by `benchmarks/more_statistics.py`; every draw is seeded.\n"
         path.write_text(text + "".join(f"\n## {t}\n\n{kept[t]}\n" for t in ordered), encoding="utf-8")
