@@ -1,7 +1,8 @@
 """How good distributions, quantiles, variances, covariances and second rounds are: seeded campaigns.
 
-    python benchmarks/more_statistics.py            # all of it, about half an hour on one core
+    python benchmarks/more_statistics.py            # all of it, some minutes on one core
     python benchmarks/more_statistics.py wasserstein
+    python benchmarks/more_statistics.py rounds=60   # with so many draws
 
 Writes benchmarks/results/statistics.md. Two real columns come from scikit-learn's bundled data, where it is installed.
 """
@@ -90,36 +91,37 @@ def distance(cumulative: Floats, edges: Floats, values: Floats) -> float:
     return float(np.abs(np.interp(x, edges, cumulative) - true).mean() * 2)
 
 
-def wasserstein(rng: np.random.Generator, draws: int = 10) -> list[str]:
+def wasserstein(rng: np.random.Generator, draws: int = 20) -> list[str]:
     bars = {"age": 0.012, "beta": 0.013, "income": 0.016}
     lines = [
         "| values | square_wave | SW + EMS as published | piecewise | optimal | bar (own / default table) |"
     ]
     lines.append("|---|---|---|---|---|---|")
     for name, values in populations(100_000, rng).items():
-        cells = []
-        for mechanism in ("square_wave", "published", "piecewise", "optimal"):
-            reading = Reading(table_of("square_wave" if mechanism == "published" else mechanism))
-            grid = Grid.of(reading, 256 if mechanism == "published" else 64)
-            found = []
+        found: dict[str, list[float]] = {}
+        for mechanism in ("square_wave", "piecewise", "optimal"):
+            reading = Reading(table_of(mechanism))
+            grid, fine = Grid.of(reading), Grid.of(reading, 256)
             for _ in range(draws):
-                counts = grid.joined(counts_of(values, reading, rng))[None, :]
+                counts = counts_of(values, reading, rng)
+                fitted = climb(grid.joined(counts)[None, :], grid.law, grid.shape)
+                reached = distance(grid.cumulative(fitted.p)[0], grid.edges, values)
+                found.setdefault(mechanism, []).append(reached)
                 if (
-                    mechanism == "published"
-                ):  # Li et al. 2020: EMS until the likelihood changes by less than 1e-3·e^ε
-                    one = np.ones(1)
-                    fitted = fit(counts, grid.law, grid.shape, one, steps=2000, tolerance=1e-3 * np.e)
-                else:
-                    fitted = climb(counts, grid.law, grid.shape)
-                found.append(distance(grid.cumulative(fitted.p)[0], grid.edges, values))
-            cells.append(f"{np.mean(found):.4f}")
+                    mechanism == "square_wave"
+                ):  # Li et al. 2020, on the same counts: until it changes by 1e-3·e^ε
+                    joined, limit = fine.joined(counts)[None, :], 1e-3 * np.e
+                    fitted = fit(joined, fine.law, fine.shape, np.ones(1), steps=2000, tolerance=limit)
+                    reached = distance(fine.cumulative(fitted.p)[0], fine.edges, values)
+                    found.setdefault("published", []).append(reached)
+        cells = [f"{np.mean(part):.4f}" for part in found.values()]
         bar = f"{bars[name]} / {1.35 * bars[name]:.4f}" if name in bars else "–"
         lines.append(f"| {name} | {' | '.join(cells)} | {bar} |")
         print(lines[-1], flush=True)
     return lines
 
 
-def quantiles(rng: np.random.Generator, draws: int = 60) -> list[str]:
+def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
     heads = " | ".join(map(str, P))
     lines = [f"| table, n, values, kind | {heads} |", "|---|" + "---|" * len(P)]
     for mechanism in ("optimal", "square_wave"):
@@ -154,7 +156,7 @@ def quantiles(rng: np.random.Generator, draws: int = 60) -> list[str]:
     return lines
 
 
-def variances(rng: np.random.Generator, draws: int = 200) -> list[str]:
+def variances(rng: np.random.Generator, draws: int = 400) -> list[str]:
     lines = [
         "| table, ε, values | coverage short | coverage honest | RMSE | mean standard error |",
         "|---|---|---|---|---|",
@@ -179,7 +181,7 @@ def variances(rng: np.random.Generator, draws: int = 200) -> list[str]:
     return lines
 
 
-def covariances(rng: np.random.Generator, draws: int = 300) -> list[str]:
+def covariances(rng: np.random.Generator, draws: int = 600) -> list[str]:
     n = 3000
     a = rng.uniform(-1, 1, n)
     b = 0.6 * a + 0.4 * rng.uniform(-1, 1, n)
@@ -225,7 +227,7 @@ def _codes(values: Floats, reading: Reading, rng: np.random.Generator) -> NDArra
     return np.asarray(np.minimum(found, running.shape[1] - 1), np.int64)
 
 
-def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
+def rounds(rng: np.random.Generator, draws: int = 200) -> list[str]:
     n, share = 40_000, 0.2
     data: dict[str, Floats] = {
         "sd .1": rng.normal(0, 0.1, n),
@@ -237,7 +239,7 @@ def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
     }
     data |= {name: rng.choice(column, n) for name, column in real_columns().items()}
     lines = [
-        "| values, ε | RMSE one round | RMSE two rounds | gain in MSE | coverage of 95 % | width kept |",
+        "| values, ε | standard error, one round | RMSE two rounds | gain in MSE | coverage of 95 % | width kept |",
         "|---|---|---|---|---|---|",
     ]
     for epsilon in (1.0, 4.0):
@@ -248,7 +250,7 @@ def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
             for _ in range(draws if epsilon == 1.0 else draws // 3):
                 users = rng.permutation(users)
                 cut = int(share * n)
-                one.append(tally_of(users, survey, rng).estimate().value[0])
+                one.append(tally_of(users, survey, rng).estimate().standard_error[0])
                 pilot = tally_of(users[:cut], survey, rng)
                 following = hd.refine(pilot, users=n - cut)
                 answer = hd.combine([pilot, tally_of(users[cut:], following, rng)])
@@ -256,7 +258,7 @@ def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
                 low, high = answer.interval()
                 inside += int(low[0] <= users.mean() <= high[0])
                 width.append(np.diff(following.schema["x"].bounds)[0] / 2)
-            errors = [float(np.sqrt(np.mean((np.array(x) - users.mean()) ** 2))) for x in (one, two)]
+            errors = [float(np.sqrt(np.mean(np.square(x)))) for x in (one, np.array(two) - users.mean())]
             lines.append(
                 f"| {name}, {epsilon:g} | {errors[0]:.4f} | {errors[1]:.4f} | {(errors[0] / errors[1]) ** 2:.2f} | "
                 f"{100 * inside / len(two):.0f} % | {np.mean(width):.2f} |"
@@ -266,15 +268,18 @@ def rounds(rng: np.random.Generator, draws: int = 60) -> list[str]:
 
 
 def speed(rng: np.random.Generator) -> list[str]:
-    lines = ["| table | 1,000 dimensions, distributions of 10⁶ reports: time of one core |", "|---|---|"]
+    lines = [
+        "| table | 1,000 dimensions with 100,000 reports each, distributions: time of one core |",
+        "|---|---|",
+    ]
     for mechanism in ("optimal", "square_wave"):
         survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(1000)]), 1.0, mechanism)
         tally = hd.Tally(survey)
         reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
         for q in range(1000):
             values = rng.beta(rng.uniform(1, 5), rng.uniform(1, 5), 1000) * 2 - 1
-            tally.layout.of_question(tally.counts, q)[:] = counts_of(values, reading, rng)
-        tally.n_reports = 1_000_000
+            tally.layout.of_question(tally.counts, q)[:] = counts_of(np.repeat(values, 100), reading, rng)
+        tally.n_reports = 100_000_000
         start = time.process_time()
         hd.ask(tally, "distribution")
         lines.append(f"| {mechanism} | {time.process_time() - start:.1f} s |")
@@ -304,9 +309,11 @@ def main(names: list[str]) -> None:
     if path.exists():
         for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
             kept[part.partition("\n")[0]] = part.partition("\n")[2].strip()
-    for name in names or list(SECTIONS):
+    for text in names or list(SECTIONS):
+        name, _, draws = text.partition("=")
         title, run = SECTIONS[name]
-        kept[title] = "\n".join(run(np.random.default_rng(20261116)))
+        lines = run(np.random.default_rng(20261116), **({"draws": int(draws)} if draws else {}))
+        kept[title] = "\n".join([f"{draws} draws.\n", *lines] if draws else lines)
         ordered = [title for title, _ in SECTIONS.values() if title in kept]
         text = "# Statistics, measured\n\nMade by `benchmarks/more_statistics.py`; every draw is seeded.\n"
         path.write_text(text + "".join(f"\n## {t}\n\n{kept[t]}\n" for t in ordered), encoding="utf-8")

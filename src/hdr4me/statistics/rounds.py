@@ -8,7 +8,7 @@ distribution, and intervals are widened by a bound on the bias (see `_biases`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -20,93 +20,17 @@ from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.ranges import CAUTION, Range, narrowed
 from hdr4me.statistics.readings import shows_shape
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Numeric, Schema, Survey
 
-__all__ = ["Range", "combine", "narrowed", "refine"]
+__all__ = ["combine", "refine"]
 
 Floats = NDArray[np.float64]
-CAUTION = 1.0
-"""A bias counts this many times as much as the pilot says; its smoothed distribution has long tails already."""
-LEAST = 0.1
-"""No range is narrowed to less than this share of its width."""
-WORTH = 0.85
-"""A range is narrowed only if that brings the expected squared error below this share."""
 UNSEEN = 0.01
 """The share of users outside a moved end that intervals allow for beyond what the pilot shows."""
-MARGIN = 1
-"""Steps of the grid (1/64 of the range) by which each end is moved outwards: where the pilot puts it is uncertain."""
-_STEPS = 65
-
-
-@dataclass(frozen=True)
-class Range:
-    """A narrower range on [−1, 1] and what it is expected to cost.
-
-    Parameters
-    ----------
-    low, high
-        The range.
-    below, above
-        By how much the mean rises and falls because values outside count as the ends: E(low − t)₊ and E(t − high)₊.
-    gain
-        The squared error with the whole range over that with this one.
-    """
-
-    low: float
-    high: float
-    below: float
-    above: float
-    gain: float
-
-    @property
-    def bias(self) -> float:
-        """The largest bias either way."""
-        return CAUTION * max(self.below, self.above)
-
-
-def narrowed(shape: Shape, n: float, noise: float) -> Range:
-    """The range that makes bias² + variance least, for values distributed as `shape`.
-
-    Parameters
-    ----------
-    shape
-        The pilot's distribution.
-    n
-        How many reports the next round will have about this dimension.
-    noise
-        The variance of a report on [−1, 1].
-    """
-    ends = np.linspace(-1.0, 1.0, _STEPS)
-    edges, cumulative = shape.grid.edges, shape.cumulative
-    fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)
-    f = np.interp(fine, edges, cumulative)
-    step = fine[1] - fine[0]
-    below_all = np.concatenate([[0.0], np.cumsum((f[1:] + f[:-1]) / 2) * step])  # ∫F, which is E(x − t)₊
-    rest = 1.0 - f
-    above_all = np.concatenate([np.cumsum(((rest[1:] + rest[:-1]) / 2)[::-1])[::-1] * step, [0.0]])
-    below, above = np.interp(ends, fine, below_all), np.interp(ends, fine, above_all)
-    low, high = ends[:, None], ends[None, :]
-    half = (high - low) / 2
-    bias = CAUTION * np.maximum(below[:, None], above[None, :])
-    spread = _spread(shape)
-    cost = (half**2 * noise + spread) / n + bias**2
-    cost[half < LEAST] = np.inf
-    first, last = np.unravel_index(int(cost.argmin()), cost.shape)
-    i, k = max(int(first) - MARGIN, 0), min(int(last) + MARGIN, _STEPS - 1)
-    whole = (noise + spread) / n
-    if cost[i, k] > WORTH * whole:
-        return Range(-1.0, 1.0, 0.0, 0.0, 1.0)
-    return Range(float(ends[i]), float(ends[k]), float(below[i]), float(above[k]), float(whole / cost[i, k]))
-
-
-def _spread(shape: Shape) -> float:
-    middles = (shape.grid.edges[:-1] + shape.grid.edges[1:]) / 2
-    share = np.diff(shape.cumulative)
-    mean = float(share @ middles)
-    return float(share @ (middles - mean) ** 2)
 
 
 def refine(
@@ -263,7 +187,7 @@ def _ranges(pilot: Counted, dimensions: Sequence[int], users: float) -> dict[int
     found = {}
     for j, shape in shapes(pilot, dimensions).items():
         n = max(users * float(pilot.survey.inclusion(pilot.survey.question_of(j))), 1.0)
-        found[j] = narrowed(shape, n, _noise(shape.bounds.reading.table))
+        found[j] = narrowed(shape.grid.edges, shape.cumulative, n, _noise(shape.bounds.reading.table))
     return found
 
 
