@@ -109,16 +109,12 @@ def _with_categories(document: Any, folder: Path) -> Any:
 def _categories_of(item: Any, folder: Path) -> Any:
     if not isinstance(item, Mapping) or "categories_file" not in item:
         return item
-    name = item["categories_file"]
+    name, what = item["categories_file"], f"dimension {item.get('name')!r}: categories_file"
     if not isinstance(name, str) or "categories" in item:
-        raise FormatError(
-            f"dimension {item.get('name')!r}: categories_file is a path, and goes without categories"
-        )
+        raise FormatError(f"{what} is a path, and goes without categories")
     try:
         lines = (folder / name).read_text("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
-        raise FormatError(
-            f"dimension {item.get('name')!r}: categories_file = {name!r} cannot be read: {error}"
-        ) from error
+        raise FormatError(f"{what} = {name!r} cannot be read: {error}") from error
     rest = {key: value for key, value in item.items() if key != "categories_file"}
     return {**rest, "categories": [line.strip() for line in lines if line.strip()]}
