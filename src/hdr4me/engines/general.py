@@ -102,6 +102,9 @@ def _places(columns: Columns, survey: Survey, dims: Numbers) -> Numbers:
 
 def bytes_of(outputs: Numbers, channel: Channel) -> NDArray[np.uint8]:
     """Fields [n, fields] as bytes [n, wire_size], little end first."""
+    sizes = {field.size for field in channel.fields}
+    if len(sizes) == 1:
+        return np.ascontiguousarray(outputs.astype(f"<u{sizes.pop()}")).view(np.uint8)
     parts = [
         (outputs[:, column] >> 8 * byte & 0xFF).astype(np.uint8)
         for column, field in enumerate(channel.fields)

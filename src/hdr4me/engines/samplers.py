@@ -18,6 +18,7 @@ from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.kernels.exact.member import with_member
 from hdr4me.kernels.exact.projective import points
 from hdr4me.registry import Registry
 
@@ -79,11 +80,9 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
-    output = np.array(draws.subsets(n, family.size - 1, family.chosen))
-    output += output >= inputs[:, None]
-    place = draws.below(family.chosen, n)
-    output[np.arange(n), place] = np.where(heavy, inputs, output[np.arange(n), place])
-    output.sort(axis=1)
+    others = np.ascontiguousarray(draws.subsets(n, family.size - 1, family.chosen))
+    output = np.empty_like(others)
+    with_member(others, inputs, heavy, draws.below(family.chosen, n), output)
     return output
 
 

@@ -8,6 +8,7 @@
 | `keystream` | random bytes: AES in counter mode with a key from the operating system |
 | `alias` | a table's weights as alias entries, in exact integers |
 | `subset` | which dimensions a user reports: m of d without replacement |
+| `member` | subsets of the other categories to subsets that may have one's own |
 | `projective` | points of a projective space, on a hyperplane or off it |
 | `positions` | values to positions (row of the table, in fixed point) |
 | `stages` | a position and random words to a code and to the bytes of a slot |

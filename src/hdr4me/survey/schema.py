@@ -91,6 +91,30 @@ class Schema:
 
             return Survey.load(path).schema
         try:
-            return cls.from_dict(document)
+            return cls.from_dict(_with_categories(document, Path(path).parent))
         except (FormatError, InvalidInput) as error:
             raise FormatError(f"{path} is not a schema: {error}") from error
+
+
+def _with_categories(document: Any, folder: Path) -> Any:
+    """The document with each `categories_file` replaced by the categories that stand in that file, one a line.
+
+    A path is relative to the schema's file. Blank lines are passed over, and so are blanks at either end of a line.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("dimensions"), list):
+        return document
+    return {**document, "dimensions": [_categories_of(item, folder) for item in document["dimensions"]]}
+
+
+def _categories_of(item: Any, folder: Path) -> Any:
+    if not isinstance(item, Mapping) or "categories_file" not in item:
+        return item
+    name, what = item["categories_file"], f"dimension {item.get('name')!r}: categories_file"
+    if not isinstance(name, str) or "categories" in item:
+        raise FormatError(f"{what} is a path, and goes without categories")
+    try:
+        lines = (folder / name).read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{what} = {name!r} cannot be read: {error}") from error
+    rest = {key: value for key, value in item.items() if key != "categories_file"}
+    return {**rest, "categories": [line.strip() for line in lines if line.strip()]}
