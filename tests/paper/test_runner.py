@@ -90,7 +90,7 @@ def test_the_embeddings_file_is_used_where_it_is_given(tmp_path):
 def test_the_naive_mean_is_as_foretold(tmp_path):
     """Six standard errors of the framework's own law of the MSE: a false alarm in about 1e8."""
     cells = [
-        Cell("fig4", "gaussian", name, 10.0, 500, 10, 200) for name in ("laplace", "piecewise", "square_wave")
+        Cell("fig4", "gaussian", name, 10.0, 500, 10, 40) for name in ("laplace", "piecewise", "square_wave")
     ]
     for result in run_cells(cells, Settings(), tmp_path):
         naive = result.outcomes[0]

@@ -160,10 +160,12 @@ def estimate(
         for answer in more:
             kind = ("short" if short else "honest") if answer.intervals is not None else None
             rows += answer.table(level, simultaneous=simultaneous, kind=kind)
+    # Beside means and frequencies, a column says which statistic a row is.
+    several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
     write_pictures(rows, title, html, png)
     if csv is not None:
-        text = _csv(rows, ("dimension", "statistic", *COLUMNS[1:]) if more else COLUMNS)
+        text = _csv(rows, ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS)
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -183,7 +185,7 @@ def estimate(
         )
     elif csv is None:
         shown, left = (rows, []) if every or more else _largest(rows)
-        columns = ("dimension", "statistic", *COLUMNS[1:], "note") if more else COLUMNS
+        columns = ("dimension", "statistic", *COLUMNS[1:], "note") if several else COLUMNS
         told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
         print_table(
             title + (" for all rows at once" if simultaneous else ""),

@@ -186,4 +186,13 @@ def rank(
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (o.mse, o.n_sampled))
-    return Plan(tuple(options), setting, solved)
+    return Plan(tuple(_distinct(options)), setting, solved)
+
+
+def _distinct(options: list[Option]) -> list[Option]:
+    """Each way once: subset selection with sets of one category is randomised response by another name."""
+    kept: dict[tuple[Any, ...], Option] = {}
+    for option in options:
+        number = "" if option.categorical == option.mechanism else option.mechanism
+        kept.setdefault((number, option.n_sampled, f"{option.mse:.9e}"), option)
+    return list(kept.values())
