@@ -97,6 +97,28 @@ def decoding() -> list[str]:
     return rows
 
 
+def accuracy(name: str, epsilon: float, v: int) -> str:
+    """One line: the measured squared error over the predicted one, and how often 95 % intervals cover the truth."""
+    survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical=name)
+    channel: Any = survey.channels[0]
+    n, times = 10_000, max(200, 40_000 // v)  # so that chance moves the ratio by less than 1 %
+    records = np.minimum(np.arange(n) // 50, v - 1)[:, None].astype(np.float64)
+    truth = np.bincount(records[:, 0].astype(np.int64), minlength=v) / n
+    total, covered = 0.0, 0
+    engine = Local(threads=1)
+    for _ in range(times):
+        tally = Tally(survey)
+        for block in engine.reports(records, survey):
+            tally.add_block(block)
+        answer = tally.estimate()
+        low, high = answer.interval(0.95)
+        total += float(((answer.value - truth) ** 2).sum())
+        covered += int(((low <= truth) & (truth <= high)).sum())
+    absent, present = channel.indicator_variances
+    ratio = total / times * n / ((v - 1) * absent + present)
+    return f"| {name} | {v:,} | {epsilon:g} | {ratio:.3f} | {100 * covered / times / v:.2f} |"
+
+
 def main(path: Path) -> None:
     """Measure and write."""
     first = million()
@@ -122,6 +144,21 @@ def main(path: Path) -> None:
                 ("projective", 1.0, 4043),
                 ("projective", 1.0, 10_000),
                 ("projective", 4.0, 10_000),
+            )
+        ),
+        "",
+        "Measured over predicted squared error, and coverage of 95 % intervals, in 200 or more collections of 10,000:",
+        "",
+        "| oracle | categories | epsilon | ratio | coverage (%) |",
+        "|---|---|---|---|---|",
+        *(
+            accuracy(*case)
+            for case in (
+                ("grr", 2.0, 10),
+                ("subset", 1.0, 100),
+                ("projective", 1.0, 100),
+                ("projective", 1.0, 4043),
+                ("projective", 4.0, 4043),
             )
         ),
         "",

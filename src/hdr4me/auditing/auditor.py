@@ -154,10 +154,11 @@ def _heavier(outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.
 def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
     """1 where a point is on the hyperplane of the first category and not of the second, −1 the other way, else 0."""
     q, t = family.order, family.length
-    vectors = coordinates(outputs[:, 0], q, t)
+    distinct, where = np.unique(outputs[:, 0], return_inverse=True)
+    vectors = coordinates(distinct, q, t)
     inputs = coordinates(np.array([first, second]), q, t)
     heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
-    return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])
+    return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])[where]
 
 
 def _shared(outputs: NDArray[np.int64], first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.int64]:

@@ -103,10 +103,11 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     for j, dimension in enumerate(survey.schema):
         column: Any = batch.column(j)
         if not isinstance(dimension, Numeric | Categorical):
-            values = column.to_pylist()
+            values, where = _distinct(column)
             if isinstance(dimension, Selection):
-                selections[j] = dimension.account(values)
-            array = _placed(values, j, survey)
+                times = np.bincount(where, minlength=len(values)).tolist()
+                selections[j] = dimension.account(zip(values, times, strict=True))
+            array = _placed(values, j, survey).take(where)
             unknown.append(0)
             states.append(None)
         elif isinstance(dimension, Categorical):
@@ -131,6 +132,14 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, owners, unknown, states, selections)
+
+
+def _distinct(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """The different values of a column of texts, and which of them stands in each row; any other column as it is."""
+    if not is_text(column.type):
+        return column.to_pylist(), np.arange(len(column))
+    encoded = pc.dictionary_encode(as_text(column), null_encoding="encode")
+    return encoded.dictionary.to_pylist(), np.asarray(encoded.indices, np.int64)
 
 
 def _placed(values: Sequence[Any], j: int, survey: Survey) -> Any:
