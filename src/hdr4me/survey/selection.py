@@ -11,7 +11,9 @@ from typing import Any
 from hdr4me.channels.channel import Take
 from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.dimensions import FRACTION_BITS, Categorical, Dimension, _check_fields
+from hdr4me.survey.categorical import Categorical
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension
+from hdr4me.survey.values import check_fields
 
 __all__ = ["SEPARATOR", "Selection"]
 
@@ -138,5 +140,5 @@ class Selection(Dimension):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Selection:
-        _check_fields(fields, {"name", "categories", "at_most"}, set())
+        check_fields(fields, {"name", "categories", "at_most"}, set())
         return cls(**fields)

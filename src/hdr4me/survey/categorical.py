@@ -1,0 +1,152 @@
+"""One of some categories; standard library only.
+
+A value that is missing or names no category becomes the default. Nothing here raises because of a value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hdr4me.errors import InvalidInput
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension
+from hdr4me.survey.values import check_fields, check_name, first_twice, is_unicode, label, meaning
+
+__all__ = ["MAX_CATEGORIES", "MISSING", "Categorical"]
+
+MAX_CATEGORIES = 1_000_000
+MISSING = "missing"
+"""The category of a missing value where a dimension is optional."""
+
+
+@dataclass(frozen=True, init=False)
+class Categorical(Dimension):
+    """One of `categories`.
+
+    Parameters
+    ----------
+    name
+        The column that holds it.
+    categories
+        At least two different strings; whole numbers and truth values are taken by their `label`.
+    default
+        What stands for a missing or unknown value: the first category unless given.
+    optional
+        Whether there is one more category, "missing", which is the default: how many have no (known) value is then an
+        answer.
+
+    Examples
+    --------
+    >>> Categorical("smoker", ["no", "yes"], optional=True).categories
+    ('no', 'yes', 'missing')
+    >>> smoker = Categorical("smoker", ["no", "yes"])
+    >>> smoker.default, smoker.place("yes", 2) >> 16, smoker.place(7, 2) >> 16
+    ('no', 1, 0)
+    >>> Categorical("rooms", [1, 2, 3]).categories
+    ('1', '2', '3')
+    """
+
+    kind = "categorical"
+
+    name: str
+    labels: tuple[str, ...]
+    default: str
+
+    def __init__(
+        self, name: str, categories: Iterable[Any], default: Any = None, *, optional: bool = False
+    ) -> None:
+        check_name(name)
+        if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
+            raise InvalidInput(f"dimension {name!r}: categories = {categories!r} must be a list")
+        labels = tuple(self._checked(name, category) for category in categories)
+        if not isinstance(optional, bool) or (optional and default is not None):
+            raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+        if optional:
+            labels, default = (*labels, MISSING), MISSING
+        if not 2 <= len(labels) <= MAX_CATEGORIES:
+            raise InvalidInput(
+                f"dimension {name!r} has {len(labels)} categories: 2 to {MAX_CATEGORIES} are allowed"
+            )
+        if twice := first_twice(labels):
+            raise InvalidInput(f"dimension {name!r}: category {twice!r} appears twice")
+        chosen = labels[0] if default is None else self._checked(name, default)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "default", chosen)
+        if chosen not in self.index:
+            raise InvalidInput(f"dimension {name!r}: default = {default!r} is not one of its categories")
+
+    @staticmethod
+    def _checked(name: str, category: Any) -> str:
+        text = label(category)
+        if text is None or not is_unicode(text):
+            raise InvalidInput(f"dimension {name!r}: category {category!r} must be a string")
+        return text
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def reads(self) -> str:
+        return "category"
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """The number of each category."""
+        return {category: i for i, category in enumerate(self.labels)}
+
+    @cached_property
+    def _by_meaning(self) -> Mapping[str, int]:
+        """The number of the only category of each meaning."""
+        meanings = [meaning(category) for category in self.labels]
+        counts = Counter(meanings)
+        return {meaning: i for i, meaning in enumerate(meanings) if counts[meaning] == 1}
+
+    @property
+    def optional(self) -> bool:
+        """Whether a missing value is a category of its own."""
+        return self.default == self.labels[-1] == MISSING
+
+    def find(self, value: Any) -> int | None:
+        """The number of the category that a value names, or None.
+
+        It is the category that is the value's label. If there is none, it is the only category with the label's
+        meaning: `True`, `TRUE` and `true` mean the same, and so do `3.0` and `3`.
+
+        >>> night = Categorical("night", ["False", "True"])
+        >>> night.find("True"), night.find("true"), night.find(True), night.find("yes")
+        (1, 1, 1, None)
+        """
+        text = label(value)
+        if text is None:
+            return None
+        found = self.index.get(text)
+        return self._by_meaning.get(meaning(text)) if found is None else found
+
+    def clean(self, value: Any) -> int:
+        """The number of the category that the value names, or of the default."""
+        try:
+            found = self.find(value)
+        except Exception:  # a value may be an object that raises anything at all
+            found = None
+        return self.index[self.default] if found is None else found
+
+    def place(self, value: Any, size: int) -> int:
+        return self.clean(value) << FRACTION_BITS
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.kind,
+            "categories": list(self.labels),
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Categorical:
+        check_fields(fields, {"name", "categories"}, {"default", "optional"})
+        return cls(**fields)

@@ -1,0 +1,126 @@
+"""Raw values and names: what they say, and whether they can be used; standard library only.
+
+Nothing here raises because of a value of a record.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any
+
+from hdr4me.errors import FormatError, InvalidInput
+
+__all__ = [
+    "as_number",
+    "check_fields",
+    "check_name",
+    "finite",
+    "first_twice",
+    "is_unicode",
+    "label",
+    "meaning",
+    "plain",
+]
+
+_WHOLE = re.compile("-?[0-9]+[.]0+")
+
+
+def label(value: Any) -> str | None:
+    """The category that a value names: itself, a whole number's digits, `true` or `false`; else None.
+
+    >>> [label(x) for x in ("red", 3, 3.0, True, 2.5, None)]
+    ['red', '3', '3', 'true', None, None]
+    """
+    value = plain(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
+        return str(int(value))
+    if isinstance(value, Integral):
+        return str(int(value))
+    return None
+
+
+def meaning(text: str) -> str:
+    """Truth values in lower case and whole numbers without their zeros after the point; any other text as it is.
+
+    >>> [meaning(x) for x in ("TRUE", "False", "3.0", "-7.000", "3.5", "Yes")]
+    ['true', 'false', '3', '-7', '3.5', 'Yes']
+    """
+    lower = text.lower()
+    if lower in ("true", "false"):
+        return lower
+    return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
+
+
+def first_twice(names: Iterable[str]) -> str | None:
+    """The first name that was there before, if any."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def as_number(value: Any) -> float:
+    """The number that a value is or says, wherever it lies; NaN if it is none. Truth values are 1 and 0.
+
+    >>> [as_number(x) for x in (31, " 31 ", "TRUE", "12 min", None, -(10**400))]
+    [31.0, 31.0, 1.0, nan, nan, -inf]
+    """
+    try:
+        if (
+            type(value).__name__ == "MaskedConstant"
+        ):  # NumPy's missing value, which warns when it becomes a number
+            return math.nan
+        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+            return float(value.strip().lower() == "true")
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond every float
+            return math.inf if value > 0 else -math.inf
+    except Exception:  # a value may be an object that raises anything at all
+        return math.nan
+
+
+def check_fields(fields: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
+    if not needed <= set(fields) <= needed | optional:
+        raise FormatError(
+            f"dimension {fields.get('name')!r} has fields {sorted(fields)}, "
+            f"expected {sorted(needed)} and perhaps {', '.join(sorted(optional))}"
+        )
+
+
+def check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name or not is_unicode(name):
+        raise InvalidInput(
+            f"name = {name!r} is not allowed: a dimension's name is a string that is not empty"
+        )
+
+
+def is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)  # half a pair has no UTF-8
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, without importing NumPy."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def finite(name: str, field: str, value: Any) -> float:
+    given = plain(value)
+    number = math.nan
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            number = float(given)
+        except OverflowError:
+            number = math.inf
+    if not math.isfinite(number):
+        raise InvalidInput(f"dimension {name!r}: {field} = {value!r} must be a finite number")
+    return number
