@@ -18,6 +18,7 @@ __all__ = ["QUANTILE", "ends_of"]
 Floats = NDArray[np.float64]
 _GRID = np.linspace(-1.0, 1.0, 257)
 """Intervals end on this grid, rounded outwards."""
+_COARSE = 8
 EDGE = 0.05
 """A quantile nearer to an end of the range than this share of the range is flagged."""
 TAIL = 0.1
@@ -68,7 +69,8 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
     If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
-    x, and a lower bound above p puts it at x or below. The bounds rise with x: bisection finds where they cross p.
+    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: bisection finds where they
+    cross p.
 
     Parameters
     ----------
@@ -93,6 +95,12 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     while past - first > 1:
         middle = (first + past) // 2
         first, past = (first, middle) if side(middle, False) > p else (middle, past)
+    # Where nobody has a value the bounds are flat, and chance may carry them over p and back: every place that is not
+    # ruled out belongs to the interval, so the coarse grid beyond both ends is looked through as well.
+    missed = [at for at in range(_COARSE, low, _COARSE) if not side(at, True) < p]
+    low = missed[0] - _COARSE if missed else low
+    missed = [at for at in range(len(_GRID) - 1 - _COARSE, past, -_COARSE) if not side(at, False) > p]
+    past = missed[0] + _COARSE if missed else past
     return float(_GRID[low]), float(_GRID[past])
 
 

@@ -29,8 +29,8 @@ from hdr4me.survey import Numeric, Schema, Survey
 __all__ = ["combine", "refine"]
 
 Floats = NDArray[np.float64]
-UNSEEN = 0.01
-"""The share of users outside a moved end that intervals allow for beyond what the pilot shows."""
+UNSEEN = 0.4
+"""The share of users outside a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]."""
 
 
 def refine(
@@ -137,7 +137,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     for other in answers[1:]:
         if (other.statistics, other.dimensions, other.categories) != rows:
             raise InvalidInput("the rounds do not ask for the same dimensions and categories")
-    bias = np.stack([_biases(pilot, counted, first) for counted in rounds])
+    bias, unseen = np.stack([_biases(pilot, counted, first) for counted in rounds], axis=1)
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
@@ -149,7 +149,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     noise = np.where(
         some, np.sqrt((np.where(known, share * error, 0.0) ** 2).sum(axis=0)), first.standard_error
     )
-    shift = np.where(known, share * bias, 0.0).sum(axis=0)
+    shift = np.where(known, share * (bias + unseen), 0.0).sum(axis=0)
     n_answers = sum((answer.n_answers for answer in answers[1:]), first.n_answers)
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
@@ -224,12 +224,12 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
 
 
 def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
-    """A bound on the bias of each row of a round, in units: of means whose range is narrower than the pilot's.
+    """The bias of each row of a round in units, as the pilot shows it and as it may have missed it: of narrowed means.
 
-    It is what the pilot's distribution has outside the narrower range, and what a share `UNSEEN` of the users would add
-    that lies outside by half of the narrower range: so much of a tail may escape a pilot.
+    The first is what the pilot's distribution has outside the narrower range. The second allows for a share of users
+    whom the pilot's noise hides, `UNSEEN` times the noise of its mean, and who lie outside by half of that range.
     """
-    found = np.zeros(len(rows))
+    found = np.zeros((2, len(rows)))
     schema, own = pilot.survey.schema, counted.survey.schema
     narrow = [j for j in _served(pilot.survey) if own[schema.names[j]].bounds != schema.dimensions[j].bounds]
     for j, shape in shapes(pilot, narrow).items():
@@ -237,13 +237,12 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
         (low, high), (new_low, new_high) = schema.dimensions[j].bounds, own[name].bounds
         half = (high - low) / 2
         a, b = ((x - low) / half - 1.0 for x in (new_low, new_high))
-        lost = (
-            CAUTION * max(_outside(shape, a, left=True), _outside(shape, b, left=False))
-            + UNSEEN * (b - a) / 2
-        )
+        lost = CAUTION * max(_outside(shape, a, left=True), _outside(shape, b, left=False)) * half
+        noise = np.sqrt(_noise(shape.bounds.reading.table) / shape.counts.sum())
+        unseen = UNSEEN * float(noise) * (new_high - new_low) / 2
         for row, (statistic, dimension) in enumerate(zip(rows.statistics, rows.dimensions, strict=True)):
             if dimension == name and statistic == "mean":
-                found[row] = lost * half
+                found[:, row] = lost, unseen
     return found
 
 
