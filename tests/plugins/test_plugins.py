@@ -6,6 +6,7 @@ Reports use the system's randomness: every bound is seven standard errors, a fal
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,9 @@ def test_their_engine_keeps_the_contract(survey: hd.Survey, records: pa.Table) -
 def test_spark_takes_them(spark_session: Any, survey: hd.Survey, records: pa.Table, tmp_path: Path) -> None:
     from hdr4me.engines import spark
 
+    package = Path(somebody.__file__).parent
+    archive = shutil.make_archive(str(tmp_path / "somebody"), "zip", package.parent, package.name)
+    spark_session.sparkContext.addPyFile(archive)  # as any package that executors need
     engine = spark(spark_session)
     assert engine.perturb(records.slice(0, 500), survey, tmp_path / "reports") == 500
     assert engine.tally(tmp_path / "reports", survey) == Local().tally(tmp_path / "reports", survey)

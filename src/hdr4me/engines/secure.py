@@ -17,7 +17,7 @@ class SecureDraws:
     """Uniform draws from a keystream of the system; not for sharing between threads.
 
     >>> draws = SecureDraws()
-    >>> draws.below(6, 1000).max() < 6, draws.subsets(4, 10, 3).shape
+    >>> bool(draws.below(6, 1000).max() < 6), draws.subsets(4, 10, 3).shape
     (True, (4, 3))
     """
 
