@@ -29,7 +29,7 @@ def test_it_is_the_full_run_and_every_cell_is_there(committed):
     about = json.loads((FOLDER / "run.json").read_text())
     assert about["command"].startswith("hdr4me reproduce all --scale full")
     assert about["kept"] == 0
-    assert about["processor_seconds"] < 15 * 60  # the clock also counts what else the machine does
+    assert about["processor_seconds"] < 30 * 60  # what the README says; the clock counts other work too
     wanted = [cell for cell in cells_for("all", SCALES["full"]) if cell.figure in ("fig4", "fig5")]
     assert {result.cell.key for result in committed.cells} == {cell.key for cell in wanted}
     assert all(result.cell.repeats == 100 for result in committed.cells)

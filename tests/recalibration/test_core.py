@@ -73,7 +73,7 @@ def test_many_unequal_dimensions_are_order_free_too() -> None:
         (["a"], [1], {}, "means is not an array of numbers"),
         ([0.1], [1], {"domain": (1, -1)}, "domain = "),
         ([0.1], [1], {"domain": 3}, "domain = 3"),
-        ([0.1], [1], {"method": "ridge"}, "method = 'ridge' is not known"),
+        ([0.1], [1], {"method": "ridge"}, "method = 'ridge' is not allowed"),
         ([0.1], [1], {"z": 2}, "option 'z' is not allowed for method 'auto'"),
         ([0.1], [1], {"method": "l1", "z": -1}, "z = -1"),
         ([0.1], [1], {"method": "l1", "confidence": 1.0}, "confidence = 1.0"),

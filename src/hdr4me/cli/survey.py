@@ -18,6 +18,7 @@ from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.registry import built_in
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
@@ -46,12 +47,14 @@ def survey(
     epsilon: Annotated[float, typer.Option(help="Total privacy budget of one report.")] = 1.0,
     sampled: Annotated[int, typer.Option(help="How many dimensions each report has (m).")] = 1,
     mechanism: Annotated[
-        str, typer.Option(help="For numeric dimensions: optimal, piecewise, duchi, ...")
+        str, typer.Option(help=f"For numbers: one of {', '.join(built_in())}, or a registered name.")
     ] = "optimal",
     purpose: Annotated[
         str | None, typer.Option(help="Instead of --mechanism: mean, distribution (quantiles too) or both.")
     ] = None,
-    categorical: Annotated[str, typer.Option(help="For categories: auto, grr, oue or histogram.")] = "auto",
+    categorical: Annotated[
+        str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
+    ] = "auto",
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,

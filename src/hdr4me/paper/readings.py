@@ -67,4 +67,4 @@ def reading_named(name: str) -> Reading:
         if reading.name == name:
             return reading
     parts = "-".join("{" + ",".join(choices) + "}" for choices in (WIDTHS, SPREADS, REFERENCES))
-    raise InvalidInput(f"reading = {name!r} is not allowed: 'z{parts}', such as '{DEFAULT.name}'")
+    raise InvalidInput.of("reading", name, f"'z{parts}', such as '{DEFAULT.name}'")

@@ -70,7 +70,7 @@ def scale_named(name: str) -> Scale:
     100
     """
     if name not in SCALES:
-        raise InvalidInput(f"scale = {name!r} is not allowed: use one of {', '.join(SCALES)}")
+        raise InvalidInput.of("scale", name, f"use one of {', '.join(SCALES)}")
     return SCALES[name]
 
 
@@ -81,7 +81,7 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
     (72, 12)
     """
     if target not in TARGETS:
-        raise InvalidInput(f"target = {target!r} is not allowed: use one of {', '.join(TARGETS)}")
+        raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
     figures: dict[str, list[AnyCell]] = {
         "fig2": _figure2(scale),
         "fig3": _figure3(scale),

@@ -99,7 +99,7 @@ def check_inputs(
 def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:
     """A known method, and only options that it takes."""
     if method not in known:
-        raise InvalidInput(f"method = {method!r} is not known: use one of {', '.join(known)}")
+        raise InvalidInput.of("method", method, f"use one of {', '.join(known)}")
     for name in options:
         if name not in known[method]:
             allowed = ", ".join(known[method]) or "none"

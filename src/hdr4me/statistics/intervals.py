@@ -23,7 +23,7 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
     [3.3345]
     """
     if not 0.0 < level < 1.0:
-        raise InvalidInput(f"level = {level} is not allowed: it must lie strictly between 0 and 1")
+        raise InvalidInput.of("level", level, "it must lie strictly between 0 and 1")
     outside = -np.expm1(np.log(level) / max(n_joint, 1))
     freedom = np.maximum(np.asarray(answers, np.float64) - 1.0, 1.0)
     return np.asarray(-stdtrit(freedom, outside / 2))

@@ -23,7 +23,7 @@ def check_normalisation(way: str) -> str:
     'fixed'
     """
     if way not in NORMALISATIONS:
-        raise InvalidInput(f"normalise = {way!r} is not allowed: use one of {', '.join(NORMALISATIONS)}")
+        raise InvalidInput.of("normalise", way, f"use one of {', '.join(NORMALISATIONS)}")
     return way
 
 
