@@ -22,7 +22,7 @@ from hdr4me.reports.arrow import schema_of, valid_bits
 from hdr4me.reports.blocks import MOST_REJECTED
 from hdr4me.reports.files import read_blocks
 from hdr4me.reports.ipc import Broken, batches_of
-from hdr4me.reports.pages import largest_page
+from hdr4me.reports.pages import Chunk, first_chunks, largest_page
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -120,22 +120,8 @@ def test_each_row_group_is_in_one_part(
 ) -> None:
     """A row group that claims to begin outside the file is not lost between the parts."""
 
-    class Group:
-        num_columns = 1
-
-        def __init__(self, start: int) -> None:
-            self.data_page_offset = start
-
-        def column(self, _: int) -> Group:
-            return self
-
-    class Metadata:
-        num_row_groups = 4
-
-        def row_group(self, index: int) -> Group:
-            return Group([4, -9, 10**9, 60][index])
-
-    parts = [parquet_module._groups_in(Metadata(), 100, part) for part in ((0, 50), (50, 100))]
+    chunks = [Chunk(start, 0, 1) for start in (4, -9, 10**9, 60)]
+    parts = [parquet_module._groups_in(chunks, 100, part) for part in ((0, 50), (50, 100))]
     assert parts == [[0], [1, 2, 3]]
 
 
@@ -233,12 +219,42 @@ def test_a_page_that_claims_to_be_large_is_refused(
     ids=lambda header: header[:3].hex(),
 )
 def test_page_headers_that_are_none(header: bytes) -> None:
-    class Chunk:
-        data_page_offset, dictionary_page_offset, total_compressed_size = 4, None, max(1, len(header))
-
     data = b"PAR1" + header
     with pytest.raises(ValueError, match=r"page|number|chunk"):
-        largest_page(io.BytesIO(data), Chunk(), len(data))
+        largest_page(io.BytesIO(data), Chunk(4, 0, max(1, len(header))), len(data))
+
+
+def test_the_footer_is_read_as_arrow_reads_it(
+    mixed: Survey, some_reports: np.ndarray, tmp_path: Path
+) -> None:
+    """Where the column chunks stand, for a file of several row groups with and without dictionaries."""
+    for dictionary in (False, True):
+        table = nullable(mixed, [bytes([0, 0, 1, 1, 0, 0])] * 900)
+        path = write_table(table, tmp_path / "a.parquet", row_group_size=200, use_dictionary=dictionary)
+        with path.open("rb") as file:
+            found = first_chunks(file, path.stat().st_size)
+        footer = pq.read_metadata(path)
+        told = [footer.row_group(i).column(0) for i in range(footer.num_row_groups)]
+        assert found == [
+            (c.data_page_offset, c.dictionary_page_offset or 0, c.total_compressed_size) for c in told
+        ]
+
+
+def test_a_damaged_footer_does_not_end_the_process(
+    mixed: Survey, some_reports: np.ndarray, tmp_path: Path
+) -> None:
+    """Every bit of the footer flipped, some of which ended the process inside Arrow: an error or the same tally."""
+    path = write(tmp_path / "a.parquet", mixed, some_reports[:20])
+    content, whole = path.read_bytes(), Tally(mixed).add_file(path)
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    for bit in range(8 * (len(content) - footer), 8 * len(content), 3):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            assert Tally(mixed).add_file(path) == whole
+        except FormatError:
+            continue
 
 
 def test_a_batch_listed_twice_is_refused(mixed: Survey, some_reports: np.ndarray, tmp_path: Path) -> None:

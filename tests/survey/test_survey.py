@@ -247,3 +247,10 @@ def test_a_repeated_field_is_refused(mixed: Survey) -> None:
     text = mixed.to_json()
     with pytest.raises(FormatError, match="appears twice"):
         Survey.from_json('{"epsilon": 0.1, ' + text[1:])
+
+
+def test_half_a_surrogate_pair_in_a_document_is_a_plain_error(mixed: Survey) -> None:
+    document = json.loads(mixed.to_json())
+    document["name"] = "\ud800"
+    with pytest.raises(FormatError, match="no UTF-8 form"):
+        Survey.from_json(json.dumps(document))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from hdr4me.reports.arrow import (
     with_bad,
 )
 from hdr4me.reports.blocks import Block
-from hdr4me.reports.pages import MOST_PAGE, largest_page
+from hdr4me.reports.pages import MOST_PAGE, Chunk, first_chunks, largest_page
 from hdr4me.reports.report import Reason
 from hdr4me.reports.wire import from_wire
 from hdr4me.survey import Survey
@@ -73,13 +73,14 @@ def _parquet_blocks(
                 f"{path} promises {metadata.num_rows:,} reports in {size:,} bytes: "
                 f"that is more than {MOST_GROWTH} times its size; write it with less compression"
             )
-        groups = _groups_in(metadata, size, part)
         with Path(path).open("rb") as headers:
+            chunks = first_chunks(headers, size)
+            if len(chunks) != len(rows):
+                raise FormatError(f"{path} is not a whole Parquet file: its footer is read in two ways")
+            groups = _groups_in(chunks, size, part)
             for index in groups:
-                if (
-                    rows[index]
-                    and largest_page(headers, metadata.row_group(index).column(0), size) > MOST_PAGE
-                ):
+                chunk = chunks[index]
+                if rows[index] and (chunk is None or largest_page(headers, chunk, size) > MOST_PAGE):
                     raise FormatError(
                         f"{path} has a page of more than {MOST_PAGE >> 20} MiB: write it with smaller pages"
                     )
@@ -95,16 +96,14 @@ def _parquet_blocks(
             )
 
 
-def _groups_in(metadata: Any, size: int, part: tuple[int, int] | None) -> list[int]:
+def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int] | None) -> list[int]:
     """The row groups that begin in a range of bytes; a group that claims to begin outside the file is in the last."""
-    groups = range(metadata.num_row_groups)
     if part is None:
-        return list(groups)
-    columns = [metadata.row_group(index) for index in groups]
-    starts = [group.column(0).data_page_offset if group.num_columns else 0 for group in columns]
+        return list(range(len(chunks)))
+    starts = [chunk.data_page_offset if chunk else 0 for chunk in chunks]
     return [
         index
-        for index, start in zip(groups, starts, strict=True)
+        for index, start in enumerate(starts)
         if part[0] <= (start if 0 <= start < size else size - 1) < part[1]
     ]
 

@@ -80,6 +80,8 @@ def read(text: str | bytes) -> tuple[dict[str, Any], str, dict[str, Any] | None]
         arguments = document_v1.arguments(document) if version == 1 else _arguments(document)
     except InvalidInput as error:
         raise FormatError(f"not a valid survey: {error}") from error
+    except UnicodeEncodeError:
+        raise FormatError("not a survey: a text in it has no UTF-8 form") from None
     if found != claimed:
         raise FingerprintMismatch("the survey document", claimed, found)
     return arguments, claimed, document if version == 1 else None
