@@ -33,7 +33,7 @@ __all__ = ["ParquetSink", "parquet_sink", "read_parquet"]
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
 """The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
 
-_STREAMED = 1 << 20
+_STREAMED = 1 << 16
 
 
 def read_parquet(
