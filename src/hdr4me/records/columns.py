@@ -7,6 +7,7 @@ category is known by its label, and whatever is missing or wrong becomes the dec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -67,13 +68,19 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
     return values
 
 
+@lru_cache(maxsize=32)
+def _category_counts(survey: Survey) -> NDArray[np.int64]:
+    """How many categories each dimension has, 0 for a number; the same array each time, which nobody changes."""
+    return np.array([len(x.categories) if isinstance(x, Categorical) else 0 for x in survey.schema], np.int64)
+
+
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     """A matrix [n, d] of numbers in any layout; a categorical dimension's numbers are category indices."""
     values = check_matrix(values, survey)
     if values.dtype not in DTYPES:
         values = values.astype(np.float64)
     n, d = values.shape
-    sizes = np.array([len(x.categories) if isinstance(x, Categorical) else 0 for x in survey.schema])
+    sizes = _category_counts(survey)
     columns = Columns(
         address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
         stride=np.full(d, values.strides[0]),
