@@ -74,7 +74,7 @@ class RecordFiles:
 def is_remote(path: str) -> bool:
     """Whether a path names another machine's storage, which only Spark can open.
 
-    >>> is_remote("s3://bucket/people.parquet"), is_remote("file:///tmp/people.parquet"), is_remote("people.csv")
+    >>> is_remote("s3://bucket/people.parquet"), is_remote("file:///data/people.parquet"), is_remote("people.csv")
     (True, False, False)
     """
     return "://" in path and not path.startswith("file:")
