@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from math import floor
 from typing import Any, ClassVar
 
@@ -89,6 +90,11 @@ class Family(ABC):
     def worst_pair(self) -> tuple[int, int]:
         """Two inputs whose outputs are easiest to tell apart."""
         return 0, 1
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every output; for proofs by enumeration, where there are few."""
+        candidates = product(*(range(field.bound) for field in self.fields))
+        return (output for output in candidates if self.is_output(output))
 
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
@@ -172,6 +178,9 @@ class HeavySet(Channel):
 
     def is_output(self, output: Sequence[int]) -> bool:
         return super().is_output(output) and self.family.is_output(output)
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        return self.family.outputs()
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return self.family.draw(x, draws.bits(BITS) < self.weight, draws)

@@ -14,8 +14,6 @@ from hdr4me.survey.dimensions import FRACTION_BITS
 
 __all__ = ["Client", "answer", "draw_questions"]
 
-_MISSING = None
-
 
 class Client:
     """Turns a record into a report: m of the survey's questions are drawn without replacement and answered.
@@ -89,4 +87,4 @@ def _value(record: Mapping[str, Any], name: str) -> Any:
     try:
         return record.get(name)
     except Exception:  # a mapping may be an object that raises anything at all
-        return _MISSING
+        return None
