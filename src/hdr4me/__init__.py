@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.client import PermanentClient as PermanentClient
+    from hdr4me.comparison import Comparison as Comparison
+    from hdr4me.comparison import compare as compare
     from hdr4me.explanation import explain as explain
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
@@ -61,6 +63,7 @@ _HOMES = {
     "Categorical": "survey",
     "Channel": "channels",
     "Client": "client",
+    "Comparison": "comparison",
     "Deviation": "framework",
     "Dimension": "survey",
     "Entries": "channels",
@@ -84,6 +87,7 @@ _HOMES = {
     "ask": "statistics",
     "audit": "auditing",
     "combine": "statistics",
+    "compare": "comparison",
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
@@ -104,6 +108,7 @@ __all__ = [
     "Categorical",
     "Channel",
     "Client",
+    "Comparison",
     "Deviation",
     "Dimension",
     "Entries",
@@ -129,6 +134,7 @@ __all__ = [
     "channels",
     "checks",
     "combine",
+    "compare",
     "deviation",
     "engines",
     "errors",

@@ -32,6 +32,7 @@ def _root(
 COMMANDS = (
     "demo",
     "plan",
+    "compare",
     "analyze",
     "survey",
     "perturb",

@@ -18,7 +18,7 @@ from hdr4me.records.columns import Source
 from hdr4me.survey import Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["perturb_any", "perturb_source"]
+__all__ = ["perturb_any", "perturb_source", "perturb_with"]
 
 Numbers = NDArray[np.int64]
 
@@ -42,7 +42,11 @@ def perturb_any(columns: Columns, survey: Survey, n: int) -> NDArray[np.uint8]:
     n
         How many records there are.
     """
-    draws = SecureDraws()
+    return perturb_with(columns, survey, n, SecureDraws())
+
+
+def perturb_with(columns: Columns, survey: Survey, n: int, draws: SecureDraws) -> NDArray[np.uint8]:
+    """The same with given draws: seeded ones are for simulation only."""
     m, size = survey.n_sampled, survey.slot_size
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
