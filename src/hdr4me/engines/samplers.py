@@ -80,10 +80,11 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
-    others = np.ascontiguousarray(draws.subsets(n, family.size - 1, family.chosen))
-    output = np.empty_like(others)
-    with_member(others, inputs, heavy, draws.below(family.chosen, n), output)
-    return output
+    short = 1 < family.chosen < family.size - 1
+    others = (draws.short_subsets if short else draws.subsets)(n, family.size - 1, family.chosen)
+    output = np.empty(others.shape, f"u{family.fields[0].size}")
+    with_member(np.ascontiguousarray(others), inputs, heavy, draws.below(family.chosen, n), output)
+    return output  # in as few bytes as a report has
 
 
 def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
