@@ -14,8 +14,10 @@ from hdr4me.statistics.supports import SUPPORTS, hyperplane_sums, support_counts
 
 @pytest.mark.parametrize(
     ("q", "t"),
-    [(2, 2), (2, 6), (3, 2), (3, 4), (4, 2), (4, 4), (5, 3), (7, 3), (13, 2), (17, 3), (19, 2)]
-    + [(8, 3), (9, 3), (16, 2), (16, 3), (25, 2), (27, 2), (32, 2), (49, 2)],
+    [
+        *((2, 2), (2, 6), (3, 2), (3, 4), (4, 2), (4, 4), (5, 3), (7, 3), (13, 2), (17, 3), (19, 2)),
+        *((8, 3), (9, 3), (16, 2), (16, 3), (25, 2), (27, 2), (32, 2), (49, 2)),
+    ],
 )
 def test_hyperplane_sums(q: int, t: int) -> None:
     family = Projective(n_points(q, t), q, t)

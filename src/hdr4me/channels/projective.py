@@ -165,7 +165,9 @@ class Projective(Family):
     def from_dict(cls, document: Mapping[str, Any]) -> Projective:
         order = document.get("order")
         own = type(order) is int and 2 <= order < MAX_POINTS and is_order(order) and _says_modulus(order)
-        check_fields("projective family", document, {"size", "order", "length"} | ({"modulus"} if own else set()))
+        check_fields(
+            "projective family", document, {"size", "order", "length"} | ({"modulus"} if own else set())
+        )
         made = cls(*(whole(name, document[name]) for name in ("size", "order", "length")))
         if own and document["modulus"] != list(modulus(made.order)):
             raise FormatError(

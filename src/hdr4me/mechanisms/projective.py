@@ -49,7 +49,9 @@ def field_arrays(order: int) -> FieldArrays:
         return FieldArrays(nothing, nothing, np.array(inverses, np.int64))
     own = tables(order)
     return FieldArrays(
-        np.array(own.products, np.uint8), np.array(own.differences, np.uint8), np.array(own.inverses, np.int64)
+        np.array(own.products, np.uint8),
+        np.array(own.differences, np.uint8),
+        np.array(own.inverses, np.int64),
     )
 
 

@@ -18,8 +18,9 @@ def points(inputs, heavy, inside, outside, powers, starts, products, differences
     """A point on the hyperplane of each input where `heavy`, else one that is not on it.
 
     `inside` are uniform points of one dimension less, `outside` uniform numbers below q^(t−1); powers[f] = q^f for f up
-    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables (a·b and a − b
-    at place a·q + b) if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large prime.
+    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables, a·b and
+    a − b at place a·q + b, if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large
+    prime.
     """
     t = starts.size - 1
     q = powers[1]
@@ -66,7 +67,7 @@ def points(inputs, heavy, inside, outside, powers, starts, products, differences
                 for c in range(first, t):
                     y[c] = scale * y[c] % q
             else:
-                scale, power_of_a, exponent = 1, a, q - 2
+                scale, power_of_a, exponent = np.int64(1), a, q - 2
                 while exponent:
                     if exponent & 1:
                         scale = scale * power_of_a % q
