@@ -1,7 +1,8 @@
 """Arithmetic in a field of q numbers, q a prime or a small power of one; standard library only.
 
-In a field of q = p^k numbers, k > 1, the number Σ cᵢ·pⁱ stands for the polynomial Σ cᵢ·xⁱ. Polynomials are added digit by
-digit modulo p. They are multiplied modulo an irreducible polynomial xᵏ + Σ mᵢ·xⁱ, the one with the least Σ mᵢ·pⁱ. All sums and products of such a field are in tables, so that a result takes one look-up.
+In a field of q = p^k numbers, k > 1, the number Σ cᵢ·pⁱ stands for the polynomial Σ cᵢ·xⁱ. Polynomials are added digit
+by digit modulo p. They are multiplied modulo an irreducible polynomial xᵏ + Σ mᵢ·xⁱ, the one with the least Σ mᵢ·pⁱ.
+All sums and products of such a field are in tables, so that a result takes one look-up.
 """
 
 from __future__ import annotations
