@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
 from hdr4me.channels.proof import ONE, exp_lower, log_upper
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.local import Local
 from hdr4me.kernels.exact.projective import coordinates, dots
+from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey
 from hdr4me.tally.counting import fields_of
 
@@ -157,7 +157,8 @@ def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, secon
     distinct, where = np.unique(outputs[:, 0], return_inverse=True)
     vectors = coordinates(distinct, q, t)
     inputs = coordinates(np.array([first, second]), q, t)
-    heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
+    field = field_arrays(q)
+    heavy = dots(vectors[:, None], inputs, q, field.products, field.differences) == 0
     return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])[where]
 
 

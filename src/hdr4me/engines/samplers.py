@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
@@ -20,6 +19,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
 from hdr4me.kernels.exact.member import with_member
 from hdr4me.kernels.exact.projective import points
+from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
 __all__ = ["SAMPLERS", "Sampler", "sample_many"]
@@ -80,10 +80,11 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
-    others = np.ascontiguousarray(draws.subsets(n, family.size - 1, family.chosen))
-    output = np.empty_like(others)
-    with_member(others, inputs, heavy, draws.below(family.chosen, n), output)
-    return output
+    short = 1 < family.chosen < family.size - 1
+    others = (draws.short_subsets if short else draws.subsets)(n, family.size - 1, family.chosen)
+    output = np.empty(others.shape, f"u{family.fields[0].size}")
+    with_member(np.ascontiguousarray(others), inputs, heavy, draws.below(family.chosen, n), output)
+    return output  # in as few bytes as a report has
 
 
 def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
@@ -96,9 +97,8 @@ def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Number
     inside, outside = draws.below(family.n_heavy, n), draws.below(q ** (t - 1), n)
     powers = np.array([q**f for f in range(t + 1)], np.int64)
     starts = np.array([n_points(q, f) for f in range(t + 1)], np.int64)
-    products = np.array(PRODUCTS_OF_4 if q == 4 else (), np.int64)
     out = np.empty(n, np.int64)
-    points(inputs, heavy, inside, outside, powers, starts, products, out)
+    points(inputs, heavy, inside, outside, powers, starts, *field_arrays(q), out)
     return out[:, None]
 
 

@@ -50,6 +50,10 @@ class SecureDraws:
             return np.broadcast_to(np.arange(d), (n, d))
         if m == 1:
             return self.below(d, n)[:, None]
+        return self.short_subsets(n, d, m).astype(np.int64)
+
+    def short_subsets(self, n: int, d: int, m: int) -> NDArray[np.uint16]:
+        """The same as numbers of 16 bits, for m from 2 to d − 1."""
         out = np.empty(n * m + SLACK, np.uint16)
         scratch = bitmap(d)
         rows = max(1, _CHUNK // m)
@@ -61,7 +65,7 @@ class SecureDraws:
             drawn = drawn[: below(words, d, drawn)]
             made, _ = subsets(d, m, drawn, 0, scratch, out, done * m, count)
             done += made
-        return out[: n * m].reshape(n, m).astype(np.int64)
+        return out[: n * m].reshape(n, m)
 
 
 class OneByOne:

@@ -28,7 +28,7 @@ __all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
 
 DEFAULT_PROBABILITY = 0.95
 _CORRECTIONS = 20
-CATEGORICAL = ("auto", "grr", "subset", "oue", "histogram")
+CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 """How categories can be served; "auto" gives each dimension the oracle of least error."""
 
 
@@ -69,7 +69,8 @@ def plan(
     n_categories
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name, for categories "auto", "grr", "oue", "histogram".
+        Only these candidates: for numbers any registered name, for categories "auto", "grr", "subset",
+        "projective", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of

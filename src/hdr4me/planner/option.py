@@ -154,11 +154,29 @@ class Option:
 
         One share for each dimension, groups in the workload's order; `importance` is one number for each.
         """
-        v = self.classes().variances[0] * self.reports_per_dimension
+        made = self.classes()
+        total = made.variances[0] * self.reports_per_dimension * made.counts
         errors = [
-            x * max(g.size, 1) for x, g in zip(v, self.workload.groups, strict=True) for _ in range(g.count)
+            sum(total[i] for i, k in enumerate(made.group) if k == number) / group.count
+            for number, group in enumerate(self.workload.groups)
+            for _ in range(group.count)
         ]
         return best_draw(errors, importance)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
+
+        Selections of the plan's schema only; the largest where several have the same name of row.
+        """
+        made, found = self.classes(), {}
+        sds = np.sqrt(made.variances[0])
+        for number, group in enumerate(self.workload.groups):
+            if group.choices:
+                share, mean = (sds[i] for i, k in enumerate(made.group) if k == number)
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = float(share)
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = float(mean * group.choices)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""

@@ -43,7 +43,9 @@ def dimension_from_dict(item: Any) -> Dimension:
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
-    kind = fields.pop("type", Categorical.kind if "categories" in fields else Numeric.kind)
+    kind = fields.pop(
+        "type", Categorical.kind if {"categories", "categories_file"} & set(fields) else Numeric.kind
+    )
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(
             f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"

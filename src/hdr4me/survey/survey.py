@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ from hdr4me.channels import Channel
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
 from hdr4me.survey.canonical import fingerprint
+from hdr4me.survey.category_file import looking_in, remember, write_beside
 from hdr4me.survey.document import body_of, read
 from hdr4me.survey.question import Question, check_questions
 from hdr4me.survey.schema import Schema
@@ -238,8 +239,25 @@ class Survey:
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Survey:
-        """Read a document and check all of it: version, schema, channels, privacy, fingerprint."""
+    def from_json(cls, text: str | bytes, *, categories: Mapping[str, Iterable[str]] | None = None) -> Survey:
+        """Read a document and check all of it: version, schema, channels, privacy, fingerprint.
+
+        Parameters
+        ----------
+        text
+            The document.
+        categories
+            By the name of a dimension, the list of categories of which the document has only the hash.
+
+        Raises
+        ------
+        FormatError
+            If it is no valid survey, or a list of categories is missing or another one.
+        FingerprintMismatch
+            If the document was changed.
+        """
+        for labels in (categories or {}).values():
+            remember(labels)
         arguments, claimed, version_1 = read(text)
         try:
             survey = cls.from_questions(**arguments)
@@ -251,14 +269,18 @@ class Survey:
         return survey
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document, atomically."""
+        """Write the document, atomically; lists of categories that it has only the hash of are written beside it."""
+        for dimension in self.schema:
+            if (file := getattr(dimension, "file", None)) is not None:
+                write_beside(Path(path), dimension.name, file)
         write_text(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
-        """Read a survey's file."""
+        """Read a survey's file, and the lists of categories beside it that it has only the hash of."""
         try:
-            return cls.from_json(Path(path).read_bytes())
+            with looking_in(Path(path).parent):
+                return cls.from_json(Path(path).read_bytes())
         except FingerprintMismatch:
             raise
         except FormatError as error:
