@@ -26,12 +26,11 @@ async function fresh() {
       Object.entries(told).map(([name, value]) => [name, value?.number ? number[value.number] : value]),
     );
     let at = 0;
-    const draw =
-      typeof words == "number"
-        ? client.stream(key, "00".repeat(32), 2, words)
-        : (n) => Buffer.from(words, "hex").subarray(at, (at += n));
+    const given = (n) => Buffer.from(words, "hex").subarray(at, (at += n));
+    const work = (source) => client.fresh(asked[survey], record, source);
     same(
-      await client.freshAnswers(asked[survey], record, draw), answers,
+      typeof words == "string" ? work(given) : await client.fixed(key, "00".repeat(32), 2, words, 0, work),
+      answers,
       `survey ${survey}, record ${JSON.stringify(told)}, words ${words}`,
     );
   }
@@ -42,19 +41,17 @@ async function permanent() {
   const vectors = JSON.parse(readFileSync(new URL("permanent.json", folder), "utf8"));
   const hex = (bytes) => Buffer.from(bytes).toString("hex");
   for (const [secret, series, use, a, b, bytes] of vectors.streams)
-    same(hex(await client.stream(await keyOf(secret), series, use, a, b)(40)), bytes, "stream");
+    same(hex(await client.fixed(await keyOf(secret), series, use, a, b, (source) => source(40))), bytes, "stream");
   for (const [secret, series, bounds, numbers] of vectors.draws) {
-    const draw = client.stream(await keyOf(secret), series, 2);
-    const found = [];
-    for (const bound of bounds) found.push(Number(await client.below(draw, bound)));
-    same(found, numbers, "draws");
+    const work = (source) => bounds.map((bound) => Number(client.below(source, bound)));
+    same(await client.fixed(await keyOf(secret), series, 2, 0, 0, work), numbers, "draws");
   }
   for (const [secret, mark] of vectors.secret_marks)
-    same(hex(await client.stream(await keyOf(secret), "00".repeat(32), 4)(16)), mark, "mark of a secret");
+    same(hex(await client.fixed(await keyOf(secret), "00".repeat(32), 4, 0, 0, (source) => source(16))), mark, "secret");
   const asked = await Promise.all(vectors.surveys.map(client.readSurvey));
   for (const { survey, secret, record, known, affordable, answers, new: marks } of vectors.reports)
     same(
-      await client.permanentAnswers(asked[survey], record, await keyOf(secret), known, affordable),
+      await client.permanent(asked[survey], record, await keyOf(secret), known, affordable),
       [answers, marks], "permanent answers",
     );
   return vectors.streams.length + vectors.draws.length + vectors.secret_marks.length + vectors.reports.length;
