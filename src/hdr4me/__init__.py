@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.client import PermanentClient as PermanentClient
+    from hdr4me.explanation import explain as explain
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import exact as exact
@@ -86,6 +87,7 @@ _HOMES = {
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
+    "explain": "explanation",
     "infer_schema": "records",
     "local_epsilon": "accounting",
     "mechanism": "mechanisms",
@@ -132,6 +134,7 @@ __all__ = [
     "errors",
     "estimate",
     "exact",
+    "explain",
     "infer_schema",
     "local_epsilon",
     "mechanism",

@@ -13,7 +13,7 @@ from hdr4me.channels.proof import check_loss
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
-__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict"]
+__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict", "pick"]
 
 
 class Draws(Protocol):
@@ -51,6 +51,14 @@ def below(draws: Draws, n: int) -> int:
         word = draws.bits(size)
         if word < limit:
             return word % n
+
+
+def pick(bounds: Sequence[int], word: int) -> int:
+    """The cell that a word picks: the number of bounds at or below it.
+
+    Every bound is compared: a search that stops early would take a time that tells of the input.
+    """
+    return sum([word >= bound for bound in bounds])
 
 
 class Field(NamedTuple):
@@ -136,6 +144,16 @@ class Channel(ABC):
         """Read what `to_dict` wrote, and prove it again."""
 
     # -- what follows from that ----------------------------------------------------------------------------------
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        """An output for a permanent answer: `lasting` draws are the same in each report, `fresh` ones are new."""
+        return self.sample(x, lasting)
+
+    @property
+    def lasting_epsilon(self) -> float:
+        """What any number of reports of an unchanged value lose, if the answer is permanent."""
+        stages = getattr(self, "stages", None)
+        return self.epsilon if stages is None else float(stages.epsilon)
 
     @property
     def n_inputs(self) -> int:

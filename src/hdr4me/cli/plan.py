@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 
@@ -90,6 +91,9 @@ def plan(
         str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
     ] = None,
     during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
+    fakes: Annotated[
+        float | None, typer.Option(help="Tell what this share of false reports could do, such as 0.01.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
@@ -104,6 +108,8 @@ def plan(
 
     check_outputs([output, html, png], [schema])
     check_crowd(shuffled, delta, every, during)
+    if fakes is not None and not 0 < fakes < 1:
+        raise InvalidInput(f"--fakes {fakes} is not allowed: a share between 0 and 1")
     if png is not None and png.suffix.lower() not in _PICTURES:
         raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
     loaded: Any = None
@@ -144,6 +150,8 @@ def plan(
         print_note(f"{output} not written: the tolerance asked for is not reached")
     _draw(found, html, png)
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
+    limits = [] if fakes is None else limits_of_harm(found.best, fakes)
+    more |= {"fakes": limits} if limits else {}
     if json:
         document = {"reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
@@ -153,6 +161,8 @@ def plan(
         _show(found)
         for line in lines:
             typer.echo(line)
+        if limits:
+            harm_table(limits)
     if refusal is not None:
         raise typer.Exit(1)
 

@@ -32,6 +32,7 @@ _OPTIONS = {
     "mechanism": "--mechanism",
     "purpose": "--purpose",
     "categorical": "--categorical",
+    "lasting": "--lasting",
 }
 
 
@@ -55,6 +56,10 @@ def survey(
     categorical: Annotated[
         str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
     ] = "auto",
+    lasting: Annotated[
+        float | None,
+        typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+    ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
@@ -121,6 +126,7 @@ def survey(
             categorical=categorical,
             name=name,
             purpose=purpose,
+            lasting=lasting,
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")
@@ -287,6 +293,7 @@ def _show(made: Survey, json: bool) -> None:
         "name": made.name,
         "epsilon": made.epsilon,
         "epsilon_per_answer": made.epsilon_per_answer,
+        "lasting_epsilon": made.lasting_epsilon,
         "n_dims": len(made.schema),
         "n_questions": len(made.questions),
         "n_sampled": made.n_sampled,
@@ -307,5 +314,6 @@ def _show(made: Survey, json: bool) -> None:
             print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"
+        f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
+        "(docs/over-time.md)"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 
-__all__ = ["CATEGORICAL", "PURPOSES", "design", "mechanism_for"]
+__all__ = ["CATEGORICAL", "PURPOSES", "check_lasting", "design", "mechanism_for"]
 
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
 """The mechanism for numbers that serves what a survey is for."""
@@ -27,6 +28,7 @@ def design(
     *,
     pairs: Sequence[tuple[str, str]] = (),
     weights: Mapping[str, int] | None = None,
+    lasting: float | None = None,
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
@@ -44,6 +46,8 @@ def design(
         Names of numeric dimensions that are asked together.
     weights
         How often a question is drawn, by the name of its first dimension.
+    lasting
+        The budget of all permanent answers to one question about an unchanged value, for channels of two stages.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
@@ -58,7 +62,9 @@ def design(
         dimensions = (j, partner[j]) if j in partner else (j,)
         key = _key(dimension, len(dimensions), epsilon, categorical)
         if key not in made:
-            made[key] = _channel(key, epsilon, mechanism)
+            made[key] = (
+                _channel(key, epsilon, mechanism) if lasting is None else _staged(key, epsilon, lasting)
+            )
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -74,6 +80,38 @@ def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
     if mechanism not in ("optimal", PURPOSES[purpose]):
         raise InvalidInput("mechanism and purpose do not go together: a purpose chooses the mechanism")
     return PURPOSES[purpose]
+
+
+def check_lasting(
+    schema: Schema, epsilon: float, lasting: float | None, mechanism: Any, categorical: str
+) -> None:
+    """`lasting` is a budget above ε, for a schema of plain numbers and categories and no other choice of mechanism."""
+    if lasting is None:
+        return
+    if isinstance(lasting, bool) or not isinstance(lasting, int | float) or not epsilon < lasting < math.inf:
+        raise InvalidInput.of("lasting", lasting, f"a finite number above epsilon = {epsilon:g}")
+    if mechanism != "optimal" or categorical != "auto":
+        raise InvalidInput("lasting chooses the mechanisms: give neither mechanism, purpose nor categorical")
+    odd = next((x for x in schema if x.reads not in ("number", "category")), None)
+    if odd is not None:
+        raise InvalidInput(
+            f"lasting is for numbers and categories: {odd.name!r} is answered in one stage only"
+        )
+
+
+def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
+    from hdr4me.mechanisms.two_stages import staged_category, staged_number
+
+    match key:
+        case ("number",):
+            return staged_number(epsilon, lasting)
+        case ("pair",):
+            raise InvalidInput(
+                "lasting does not go with pairs: two numbers together are answered in one stage only"
+            )
+        case (_, v):
+            return staged_category(epsilon, lasting, v)
+    raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel of two stages")
 
 
 def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int]:

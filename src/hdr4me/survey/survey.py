@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,9 @@ class Survey:
     purpose
         What the numbers are asked for, instead of `mechanism`: "mean", "distribution" (distributions and quantiles) or
         "both".
+    lasting
+        The budget of all reports of an unchanged value together, above `epsilon`, for permanent answers that pass a
+        second, fresh stage of noise in each report. Chooses the mechanisms, for numbers and for categories.
 
     Examples
     --------
@@ -83,13 +87,23 @@ class Survey:
         pairs: Sequence[tuple[str, str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
+        lasting: float | None = None,
     ) -> None:
-        from hdr4me.survey.design import design, mechanism_for
+        from hdr4me.survey.design import check_lasting, design, mechanism_for
 
         check_budget(schema, epsilon, n_sampled)
         per_answer = split_budget(float(epsilon), int(n_sampled))
         mechanism = mechanism_for(purpose, mechanism)
-        questions = design(schema, per_answer, mechanism, categorical, pairs=pairs, weights=weights or {})
+        check_lasting(schema, epsilon, lasting, mechanism, categorical)
+        questions = design(
+            schema,
+            per_answer,
+            mechanism,
+            categorical,
+            pairs=pairs,
+            weights=weights or {},
+            lasting=None if lasting is None else split_budget(float(lasting), int(n_sampled)),
+        )
         self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
 
     @classmethod
@@ -145,6 +159,17 @@ class Survey:
     def epsilon_per_answer(self) -> float:
         """ε/m, rounded down: m of them never exceed ε, not even by the last bit."""
         return split_budget(self.epsilon, self.n_sampled)
+
+    @cached_property
+    def lasting_epsilon(self) -> float:
+        """What any number of permanent answers to an unchanged record lose: ε, or more where they have two stages."""
+        stages = max(channel.lasting_epsilon for channel in self.channels)
+        if stages <= self.epsilon_per_answer:
+            return self.epsilon
+        total = self.n_sampled * stages
+        return (
+            total if Fraction(total) >= self.n_sampled * Fraction(stages) else math.nextafter(total, math.inf)
+        )
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
