@@ -68,6 +68,9 @@ async function permanent() {
       await client.permanent(asked[survey], record, await keyOf(secret), known, affordable),
       [answers, marks], "permanent answers",
     );
+  const [{ survey, secret, record }] = vectors.two_stages; // a second, fresh stage is not there: refused, not ignored
+  const refused = client.permanent(asked[survey], record, await keyOf(secret), [], 9).catch(({ name, message }) => [name, message]);
+  same(await refused, ["FormatError", "stages"], "two stages");
   return vectors.streams.length + vectors.draws.length + vectors.secret_marks.length + Math.ceil(vectors.reports.length / step);
 }
 

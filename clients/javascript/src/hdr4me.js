@@ -15,7 +15,7 @@ const utf8 = (text) => new TextEncoder().encode(text);
 const stop = (name, message) => {
   throw Object.assign(Error(message), { name });
 };
-const check = (holds, what = "not a valid survey") => holds || stop("FormatError", what);
+const check = (holds, what = "not a survey") => holds || stop("FormatError", what);
 
 const range = (n) => [...Array(n).keys()];
 const sorted = (numbers) => numbers.sort((a, b) => a - b);
@@ -376,8 +376,8 @@ const version1 = ({ dimensions, randomizers }) => ({
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions } = body;
-  check(/^hdr4me-survey[12]$/.test(format + version), "another version");
-  check(claimed == (await fingerprint(body)), "another fingerprint");
+  check(/^hdr4me-survey[12]$/.test(format + version), "version");
+  check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
   const { channels, questions: list } = version == 1 ? version1(body) : body;
   const [n, d] = exact(epsilon);
@@ -426,6 +426,7 @@ const fresh = (survey, record, source) =>
 
 // Permanent answers, and the marks of the rows that must be paid for first; docs/over-time.md has the rules.
 const permanent = async (survey, record, key, known, affordable) => {
+  check(!/"stages":/.test(json(survey)), "stages"); // a second, fresh stage is Python's only
   const [answers, marks] = [[], []];
   const secret = (...label) => fixed(key, survey.series, ...label);
   for (const q of await secret(0, 0, 0, (source) => drawQuestions(survey, source))) {
