@@ -383,7 +383,7 @@ const readSurvey = async (document) => {
   const [n, d] = exact(epsilon);
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
-    check(big(m) * a * d <= n * b, "a channel spends too much");
+    check(big(m) * a * d <= n * b, "a channel overspends");
     return channelKinds[channel.kind](channel);
   });
   const questions = list.map(({ dimensions: numbers, channel, weight = 1 }) => {
