@@ -24,7 +24,7 @@ from hdr4me.statistics.ranges import CAUTION, Range, narrowed
 from hdr4me.statistics.readings import shows_shape
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Numeric, Product, Schema, Survey
 
 __all__ = ["combine", "refine"]
 
@@ -141,6 +141,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
+    known &= np.stack([_comparable(pilot.survey, counted.survey, first) for counted in rounds])
     inverse = np.where(known, 1.0 / np.where(known, error**2 + bias**2, 1.0), 0.0)
     total = inverse.sum(axis=0)
     share = np.divide(inverse, total, out=np.zeros_like(inverse), where=total > 0)
@@ -172,6 +173,16 @@ def combine(rounds: Sequence[Counted]) -> Answer:
         unsure=np.where(some, False, first.unsure),
         intervals=intervals,
     )
+
+
+def _comparable(pilot: Survey, later: Survey, rows: Answer) -> NDArray[np.bool_]:
+    """Which rows mean the same in both rounds: a product is taken from the middles of its numbers' ranges."""
+    same = {
+        dimension.name: not isinstance(dimension, Product)
+        or all(pilot.schema[name].bounds == later.schema[name].bounds for name in dimension.product)
+        for dimension in pilot.schema
+    }
+    return np.array([same[name] for name in rows.dimensions], bool)
 
 
 def _served(survey: Survey) -> list[int]:
