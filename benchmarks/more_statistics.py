@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import hdr4me as hd
 from hdr4me.channels import Table
+from hdr4me.framework.em import climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.em import climb, fit
 from hdr4me.statistics.quantiles import ends_of
 from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, Shape
@@ -219,7 +219,10 @@ SECTIONS: dict[str, tuple[str, Callable[..., list[str]] | str]] = {
         "Two rounds on populations that the constants were not set on (8,000 and 32,000 reports)",
         "second_rounds:others",
     ),
-    "designs": ("The second round's table: general, or designed for the pilot's distribution", "second_rounds:designs"),
+    "designs": (
+        "The second round's table: general, or designed for the pilot's distribution",
+        "second_rounds:designs",
+    ),
     "ends": ("Two rounds end to end on real data", "second_rounds:ends"),
     "speed": ("Time", speed),
     "quantiles": (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from more_statistics import Floats, populations, table_of
 from numpy.typing import NDArray
 
 import hdr4me as hd
 from hdr4me.channels import Table
 from hdr4me.statistics.readings import Reading
+from more_statistics import Floats, populations, table_of
 
 Numbers = NDArray[np.int64]
 
@@ -116,7 +116,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                 variances = {}
                 for way in ("pairs", "product"):
                     found, inside, close, told = [], 0, 0, 0
-                    for _ in range(draws if n < 100_000 else draws // 2):
+                    for _ in range(draws if n < 100_000 else draws // 4):
                         if way == "pairs":
                             cells = cells_of(a, reading, rng), cells_of(b, reading, rng)
                             tally, more = both_tallies(two, cells, ("a", "b"))
@@ -184,7 +184,7 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                 means = np.array([values[group == g].mean() for g in range(size)])
                 shares = np.array([[np.mean(split[group == g] == y) for y in (0, 1)] for g in range(size)])
                 counted = np.zeros((2, 2))  # means, shares × covered, told
-                for _ in range(draws if n < 100_000 else draws // 2):
+                for _ in range(draws if n < 100_000 else draws // 4):
                     first = _reported(survey, (values, group), rng)
                     second = _reported(halves, (split, group), rng)
                     for row, (answer, truth) in enumerate(
@@ -196,12 +196,11 @@ def groups(rng: np.random.Generator, draws: int = 1000) -> list[str]:
                         low, high = answer.interval()
                         known = np.isfinite(answer.value)
                         counted[row] += (known & (low <= truth) & (truth <= high)).sum(), known.sum()
-                rounds = draws if n < 100_000 else draws // 2
+                rounds = draws if n < 100_000 else draws // 4
                 told = counted[:, 1] / (rounds * np.array([size, 2 * size]))
                 cover = 100 * counted[:, 0] / np.maximum(counted[:, 1], 1)
-                lines.append(
-                    f"| {epsilon:g}, {n:,}, {name} | {cover[0]:.1f} % | {told[0]:.0%} | {cover[1]:.1f} % | {told[1]:.0%} |"
-                )
+                cells = " | ".join(f"{c:.1f} % | {t:.0%}" for c, t in zip(cover, told, strict=True))
+                lines.append(f"| {epsilon:g}, {n:,}, {name} | {cells} |")
                 print(lines[-1], flush=True)
     return lines
 
@@ -218,8 +217,12 @@ def _reported(
         else:
             rows = channel.rows
             law = np.array(rows, np.float64) if rows is not None else _of_heavy(channel)
-            ends = (np.cumsum(law, axis=1) / law.sum(axis=1, keepdims=True) + np.arange(len(law))[:, None]).ravel()
-            found = np.searchsorted(ends, column + rng.random(column.size), side="right") - column * law.shape[1]
+            ends = (
+                np.cumsum(law, axis=1) / law.sum(axis=1, keepdims=True) + np.arange(len(law))[:, None]
+            ).ravel()
+            found = (
+                np.searchsorted(ends, column + rng.random(column.size), side="right") - column * law.shape[1]
+            )
             cells.append(np.clip(found, 0, law.shape[1] - 1))
     names = survey.schema.names
     return both_tallies(survey, (cells[0], cells[1]), (names[0], names[1]))

@@ -78,7 +78,9 @@ def survey(
     products: Annotated[
         list[str] | None,
         typer.Option(
-            "--product", metavar="<a,b>", help="Also ask for the product of two numbers: their covariance (repeat)."
+            "--product",
+            metavar="<a,b>",
+            help="Also ask for the product of two numbers: their covariance (repeat).",
         ),
     ] = None,
     encoding: ENCODING = None,

@@ -135,17 +135,14 @@ def reach_beyond(level: float, r: float, width: float) -> float:
     Examples
     --------
     >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
-    [1.96, 1.735, 1.645]
+    [1.96, 1.77, 1.645]
     """
-    full = float(quantile(level, r))
-    least = float(quantile(2.0 * level - 1.0, r)) if level > 0.5 else 0.0
-    if width <= 0.0:
-        return full
+    full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
 
     def missed(c: float) -> float:
-        return float(stdtr(r - 1, -c) + stdtr(r - 1, -c - width)) - (1.0 - level)
+        return float(stdtr(freedom, -c) + stdtr(freedom, -c - width)) - (1.0 - level)
 
-    return float(brentq(missed, least, full)) if missed(least) > 0.0 > missed(full) else full
+    return float(brentq(missed, 0.0, full)) if width > 0.0 and missed(0.0) > 0.0 > missed(full) else full
 
 
 def _through(ends: Intervals, change: Any) -> Intervals:

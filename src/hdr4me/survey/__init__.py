@@ -9,4 +9,14 @@ from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
 
-__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Product", "Question", "Schema", "Selection", "Survey"]
+__all__ = [
+    "DIMENSIONS",
+    "Categorical",
+    "Dimension",
+    "Numeric",
+    "Product",
+    "Question",
+    "Schema",
+    "Selection",
+    "Survey",
+]

@@ -78,7 +78,9 @@ class Product(Dimension):
                     if factor is None
                     else "it must be a number that is not optional"
                 )
-                raise InvalidInput(f"dimension {self.name!r}: the product of {name!r} is not possible: {reason}")
+                raise InvalidInput(
+                    f"dimension {self.name!r}: the product of {name!r} is not possible: {reason}"
+                )
             found.append(factor)
         return replace(self, factors=(found[0], found[1]))
 
@@ -86,7 +88,9 @@ class Product(Dimension):
     def both(self) -> tuple[Numeric, Numeric]:
         """The two numbers."""
         if self.factors is None:
-            raise InvalidInput(f"dimension {self.name!r}: a product belongs into a schema with both its numbers")
+            raise InvalidInput(
+                f"dimension {self.name!r}: a product belongs into a schema with both its numbers"
+            )
         return self.factors
 
     @property
