@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hdr4me.survey import Categorical as Categorical
     from hdr4me.survey import Dimension as Dimension
     from hdr4me.survey import Numeric as Numeric
+    from hdr4me.survey import Product as Product
     from hdr4me.survey import Question as Question
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Selection as Selection
@@ -71,6 +72,7 @@ _HOMES = {
     "Ledger": "client",
     "Mechanism": "mechanisms.law",
     "Numeric": "survey",
+    "Product": "survey",
     "PairCounts": "tally",
     "PermanentClient": "client",
     "Plan": "planner",
@@ -119,6 +121,7 @@ __all__ = [
     "PairCounts",
     "PermanentClient",
     "Plan",
+    "Product",
     "Question",
     "Recalibration",
     "Report",

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hdr4me.channels import Channel, Draws, SystemDraws
-from hdr4me.client.client import _value, draw_questions
+from hdr4me.client.client import draw_questions, value_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
@@ -135,7 +135,7 @@ def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, se
     question, row = survey.questions[q], 0
     for j, take in zip(question.dimensions, question.channel.takes, strict=True):
         dimension = survey.schema.dimensions[j]
-        place = dimension.place(_value(record, dimension.name), take.size)
+        place = dimension.place(value_of(record, dimension), take.size)
         fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
         level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
         row = row * take.size + level

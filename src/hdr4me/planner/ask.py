@@ -47,6 +47,8 @@ def plan(
     values: Any = None,
     jointly: bool = True,
     rank_by: str = "error",
+    statistic: str = "mean",
+    p: Any = None,
 ) -> Plan:
     """Rank mechanism × m by the error they will have, and solve for whatever is left out.
 
@@ -82,6 +84,12 @@ def plan(
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
         "error" or "probability" (of keeping within the tolerance).
+    statistic
+        What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
+        "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are. What is solved for
+        and the tolerance concern means.
+    p
+        Which quantiles, for "quantile": .25, .5 and .75 unless given.
 
     Returns
     -------
@@ -103,6 +111,10 @@ def plan(
     >>> plan(n_dims=100, epsilon=1.0, tolerance=0.05, mechanisms=["piecewise"]).best.n_users
     2184955
     """
+    if statistic != "mean" and (rank_by != "error" or tolerance is not None):
+        raise InvalidInput(
+            f"statistic = {statistic!r} together with a tolerance or rank_by is not allowed: both concern means"
+        )
     chosen = DEFAULT_PROBABILITY if probability is None else probability
     common, scales = scaled_tolerances(tolerance, schema)
     _check(n_users, epsilon, common, chosen, rank_by)
@@ -135,6 +147,10 @@ def plan(
         found = rank(setting, common, chosen, schema, solved, rank_by)
     own = dict(tolerance) if isinstance(tolerance, Mapping) else {}
     found = replace(found, asked=common, asked_own=own)
+    if statistic != "mean" or p is not None:
+        from hdr4me.planner.statistics import by_statistic
+
+        found = by_statistic(found, statistic, p)
     if probability is not None and not found.reachable:
         raise found.refusal()
     return found

@@ -24,7 +24,8 @@ __all__ = ["Plan", "rank"]
 class Plan(Sequence[Option]):
     """The options, best first; `solved` names what was solved for, `asked` is the tolerance given.
 
-    `asked_own` holds the tolerances by dimension, in own units, where they were given so.
+    `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
+    another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
     """
 
     options: tuple[Option, ...]
@@ -32,6 +33,8 @@ class Plan(Sequence[Option]):
     solved: str = ""
     asked: float | None = None
     asked_own: Mapping[str, float] = field(default_factory=dict)
+    statistic: str = "mean"
+    statistic_errors: tuple[float, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -98,6 +101,12 @@ class Plan(Sequence[Option]):
         ways += [f"ε = {budget:g}"] if budget is not None else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
+    def error_of(self, option: Option) -> float:
+        """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
+        if self.statistic == "mean":
+            return math.sqrt(option.mse)
+        return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
+
     @property
     def mechanisms(self) -> tuple[Option, ...]:
         """The best option of each mechanism, best first."""
@@ -144,6 +153,8 @@ class Plan(Sequence[Option]):
             "jointly": self.setting.jointly,
             "own_units": self.own_units,
             "beats_baseline": self.best.beats_baseline,
+            "statistic": self.statistic,
+            "statistic_errors": list(self.statistic_errors),
             "options": [option.to_dict() for option in self.options],
             "winners": [winner.to_dict() for winner in self.winners],
         }

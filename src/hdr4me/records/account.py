@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.records.columns import MISSING, UNKNOWN, Source
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Product, Schema, Selection, Survey
 
 __all__ = ["Account", "OnAccount", "RecordsWarning", "account_of", "judge"]
 
@@ -206,8 +206,9 @@ def _categorical_counts(indices: Any, states: NDArray[np.uint8]) -> tuple[int, .
 def _matrix_counts(values: NDArray[Any], schema: Schema) -> NDArray[np.int64]:
     """A matrix holds numbers, and the numbers of categories."""
     counts = np.zeros((len(schema), len(FIELDS)), np.int64)
-    low = np.array([x.low if isinstance(x, Numeric) else 0.0 for x in schema])
-    high = np.array([x.high if isinstance(x, Numeric) else len(x.categories) - 1.0 for x in schema])
+    ends = [x.bounds if isinstance(x, Numeric) else (0.0, len(x.categories) - 1.0) for x in schema]
+    ends = [(-1.0, 1.0) if isinstance(x, Product) else pair for x, pair in zip(schema, ends, strict=True)]
+    low, high = np.array(ends).T
     counts[:, 0] = len(values)
     if len(values):
         least, largest = values.min(axis=0), values.max(axis=0)
