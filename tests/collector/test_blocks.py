@@ -99,13 +99,13 @@ def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read(
         damaged = sqlite3.connect(":memory:", isolation_level=None)
         damaged.deserialize(bytes(data))
         found: list = []
-        read = list(scan(damaged, found.append))
+        read = sorted(scan(damaged, found.append), key=lambda block: block.number)
         if not found:
             check_structure(damaged, found.append)
         damaged.close()
         assert read == [blocks[0], blocks[2]], f"bit {bit - 8 * start}"
         n_found += bool(found)
-    assert n_found == 8 * (end - start) > 800
+    assert n_found == 8 * (end - start) > 500
 
 
 def cell_of(image: bytes, block: Block) -> tuple[int, int]:
