@@ -93,7 +93,7 @@ def test_what_is_not_there_is_told(store: Any) -> None:
     with pytest.raises(InvalidInput, match="fingerprint"):
         store.survey("ab" * 32)
     with pytest.raises(InvalidInput, match="time zone"):
-        store.open_round(None, now=datetime(2026, 3, 1))  # noqa: DTZ001
+        store.open_round(None, now=datetime(2026, 3, 1))
 
 
 def test_a_report_is_stored_once(round_one: Any, small_survey: Survey) -> None:
@@ -142,7 +142,9 @@ def test_everything_is_there_after_reopening(
     assert again.damage() == []
 
 
-def test_a_closed_round_takes_nothing_and_the_rest_of_the_batch_is_stored(store: Any, small_survey: Survey) -> None:
+def test_a_closed_round_takes_nothing_and_the_rest_of_the_batch_is_stored(
+    store: Any, small_survey: Survey
+) -> None:
     store.open_round(small_survey, now=NOW)
     store.open_round(small_survey, now=NOW)
     store.close_round(1, now=NOW)
