@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+from hdr4me.collector.blocks import ID_SIZE, Block
 from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -27,20 +28,17 @@ __all__ = [
     "SchemaTooNew",
     "Scope",
     "Sealed",
-    "Stored",
     "Store",
     "StoreBusy",
     "StoreError",
     "StoreFull",
     "StoreReadOnly",
     "StoreUnavailable",
+    "Stored",
     "Token",
     "UnknownRound",
     "Written",
 ]
-
-ID_SIZE = 16
-"""Bytes of a report's id: random, made with the report, never derived from a user."""
 
 State = Literal["open", "closed", "sealed"]
 Scope = Literal["upload", "read", "admin"]
@@ -83,13 +81,15 @@ class UnknownRound(InvalidInput):
 
 @dataclass(frozen=True)
 class Damage:
-    """A block that cannot be trusted: which, the round that it claims (None if that cannot be read), and why."""
+    """What cannot be trusted: which block, the round that it claims (None: it cannot be read), and why."""
 
-    block: int
+    block: int | None
     round: int | None
     reason: str
 
     def __str__(self) -> str:
+        if self.block is None:
+            return self.reason
         round_ = "a round that cannot be read" if self.round is None else f"round {self.round}"
         return f"block {self.block} of {round_}: {self.reason}"
 
@@ -101,7 +101,9 @@ class Damaged(StoreError):
         self.damage = tuple(damage)
         shown = "; ".join(map(str, self.damage[:5]))
         more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
-        super().__init__(f"{where} is damaged: {shown}{more}. Restore it from a backup; the other blocks are whole")
+        super().__init__(
+            f"{where} is damaged: {shown}{more}. Restore it from a backup; the other blocks are whole"
+        )
 
 
 OnDamage = Callable[[Damage], None]
@@ -169,31 +171,6 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Reports of one round, hour and source, sorted by id.
-
-    Parameters
-    ----------
-    number
-        A random number that names the block.
-    round, hour, source
-        As in `Arrival`.
-    ids, payloads
-        The ids in increasing order, and the report of each.
-    """
-
-    number: int
-    round: int
-    hour: int
-    source: int
-    ids: tuple[bytes, ...]
-    payloads: tuple[bytes, ...]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-@dataclass(frozen=True)
 class Round:
     """One collection of one survey.
 
@@ -248,7 +225,8 @@ class Quarantine:
         return self.hour in (None, hour) and self.source in (None, source)
 
 
-class Rejection(NamedTuple):
+@dataclass(frozen=True)
+class Rejection:
     """How many uploads of an hour were no reports, by reason."""
 
     reason: str
