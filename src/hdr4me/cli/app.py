@@ -41,6 +41,7 @@ COMMANDS = (
     "refine",
     "rounds",
     "audit",
+    "serve",
     "reproduce",
     "bench",
 )

@@ -34,7 +34,24 @@ _GRACE = 20
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which also ends connections that are too slow and ends without raising its signal again."""
+    """uvicorn's server, which also ends connections that are too slow and ends without raising its signal again.
+
+    Parameters
+    ----------
+    config
+        uvicorn's.
+    started
+        Called when connections are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], Any] | None = None) -> None:
+        super().__init__(config)
+        self._on_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._on_started is not None:
+            self._on_started()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -79,7 +96,7 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-def server_of(collector: Collector) -> Server:
+def server_of(collector: Collector, started: Callable[[], Any] | None = None) -> Server:
     """The HTTP server of a collector."""
     limits = collector.limits
     config = uvicorn.Config(
@@ -96,7 +113,7 @@ def server_of(collector: Collector) -> Server:
         timeout_graceful_shutdown=_GRACE,
         backlog=2048,
     )
-    server = Server(config)
+    server = Server(config, started)
     quiet_server(collector.log)
     return server
 
@@ -108,10 +125,8 @@ def run(
     log = log or Log()
     store = open_store(settings.database)
     collector = Collector(store, settings, log)
-    server = server_of(collector)
+    server = server_of(collector, started)
     log.event("started", process=os.getpid())
-    if started is not None:
-        started()
     try:
         server.run(sockets=[sock])
     finally:
