@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from hdr4me.collector.answers import Asked, as_csv
-from hdr4me.collector.export import parquet_parts
+from hdr4me.collector.parquet_export import parquet_parts
 from hdr4me.collector.files import page_response
 from hdr4me.collector.headers import SECURITY, cors_headers, header_of, preflight_headers
 from hdr4me.collector.metrics import exposition
