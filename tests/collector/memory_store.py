@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from hdr4me.collector.loads import Load, Outcome, write_one_by_one
 from hdr4me.collector.store import (
     Arrival,
     Block,
@@ -51,9 +52,7 @@ class MemoryStore:
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
         number = len(self._rounds) + 1
         self._surveys[survey.fingerprint] = survey
-        self._rounds[number] = Round(
-            number, survey.fingerprint, survey.series, "open", now.date(), None, 0
-        )
+        self._rounds[number] = Round(number, survey.fingerprint, survey.series, "open", now.date(), None, 0)
         self.reports[number] = {}
         return self._rounds[number]
 
@@ -79,7 +78,6 @@ class MemoryStore:
             time.sleep(self.delay)
         if self.fail is not None:
             raise self.fail
-        assert [a[:2] for a in batch] == sorted({a[:2] for a in batch}), "sorted by id, without twins"
         self.batches.append(len(batch))
         stored, refused = [], []
         with self._lock:
@@ -91,6 +89,9 @@ class MemoryStore:
                 stored.append(new)
                 refused.append(closed)
         return Written(tuple(stored), tuple(refused))
+
+    def write_loads(self, loads: Sequence[Load]) -> list[Outcome]:
+        return write_one_by_one(self.write, loads)
 
     def delete(self, round: int, id: bytes) -> bool:
         with self._lock:

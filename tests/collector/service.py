@@ -55,7 +55,9 @@ class Service:
             "scheme": "http",
             "server": ("127.0.0.1", 80),
             "client": ("127.0.0.1", 1),
-            "headers": [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in (headers or {}).items()],
+            "headers": [
+                (k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in (headers or {}).items()
+            ],
             "state": {},
         }
         size = -(-len(body) // chunks) or 1

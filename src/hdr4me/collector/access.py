@@ -140,7 +140,9 @@ class Access:
     def open_session(self, key: str) -> str:
         """A session token for the link's key, which then is used up."""
         if self.link is None or not self.link.use(key):
-            raise Refusal(401, "this link was used before or is wrong: start the collector again for a new one")
+            raise Refusal(
+                401, "this link was used before or is wrong: start the collector again for a new one"
+            )
         head = f"s.{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
         return f"{head}.{self._signature(head.encode())}"
 

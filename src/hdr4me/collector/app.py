@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from hdr4me.collector.answers import Asked, as_csv
-from hdr4me.collector.parquet_export import parquet_parts
 from hdr4me.collector.files import page_response
 from hdr4me.collector.headers import SECURITY, cors_headers, header_of, preflight_headers
 from hdr4me.collector.metrics import exposition
+from hdr4me.collector.parquet_export import parquet_parts
 from hdr4me.collector.refusals import Refusal, error_body
 from hdr4me.collector.state import Collector
 from hdr4me.collector.status import status_of
@@ -191,7 +191,7 @@ class _Routes:
         document = await self._document(request)
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
-            raise Refusal(400, "the body must be {\"key\": …}, the key of the dashboard's link")
+            raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
         return _json({"token": self._c.access.open_session(key)})
 
     # -- rounds and surveys ----------------------------------------------------------------------------------------
@@ -290,18 +290,16 @@ class _Routes:
             raise InvalidInput.of("answers", answers, "permanent or fresh")
         asked, series = _asked(request), request.path_params["series"]
         permanent = answers == "permanent"
-        return _json(
-            await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent))
-        )
+        return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
 
     async def tally(self, request: Request) -> Response:
         """The tally, as the library writes it."""
         self._need(request, "read")
         number, without = self._number(request), _without(request)
-        data = await self._c.read(
-            lambda: self._c.answers.tally_bytes(number, without_quarantine=without)
+        data = await self._c.read(lambda: self._c.answers.tally_bytes(number, without_quarantine=without))
+        return Response(
+            data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally")
         )
-        return Response(data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally"))
 
     async def parquet(self, request: Request) -> Response:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""

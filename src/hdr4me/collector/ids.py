@@ -47,6 +47,18 @@ class IdSet:
                 found |= _in_tier(tier, high, low)
         return found
 
+    def find_bytes(self, ids: bytes) -> NDArray[np.bool_]:
+        """The same for ids end to end."""
+        recent = self._recent
+        found = np.fromiter(
+            (ids[at : at + 16] in recent for at in range(0, len(ids), 16)), bool, len(ids) // 16
+        )
+        if self._tiers and ids:
+            high, low = _words(ids)
+            for tier in self._tiers:
+                found |= _in_tier(tier, high, low)
+        return found
+
     def add(self, ids: Sequence[bytes]) -> None:
         """Put in ids that are not in the set."""
         self._recent.update(ids)

@@ -38,7 +38,9 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._since: float | None = self.loop.time()  # waiting for the client since then; None while it waits for us
+        self._since: float | None = (
+            self.loop.time()
+        )  # waiting for the client since then; None while it waits for us
         self._head = self._bytes = self._buffered = 0
         self._stuck: float | None = None
         self._told = False

@@ -119,7 +119,11 @@ def server_of(collector: Collector, started: Callable[[], Any] | None = None) ->
 
 
 def run(
-    settings: Settings, sock: socket.socket, *, log: Log | None = None, started: Callable[[], Any] | None = None
+    settings: Settings,
+    sock: socket.socket,
+    *,
+    log: Log | None = None,
+    started: Callable[[], Any] | None = None,
 ) -> None:
     """Serve in this process until it is told to stop; everything that was taken is written by then."""
     log = log or Log()

@@ -85,7 +85,8 @@ class Upload:
                 raise Refusal(409, f"round {number} is closed")
             if kind not in (JSON, LINES, ARROW):
                 raise Refusal(
-                    415, f"the Content-Type must be one of {', '.join(k.decode() for k in (JSON, LINES, ARROW))}"
+                    415,
+                    f"the Content-Type must be one of {', '.join(k.decode() for k in (JSON, LINES, ARROW))}",
                 )
             if collector.full:
                 raise Refusal(507, "the disk is nearly full: nothing is taken", retry_after=60)
@@ -124,8 +125,12 @@ class Upload:
         if kind == JSON and reports.rejected:
             raise Refusal(422, f"the report is not counted: {reports.rejected[0][1]}")
         if grant.source and (wait := collector.rates.take(grant.source, len(reports))):
-            raise Refusal(429, "this token sends too many reports: try again later", retry_after=int(wait) + 1)
-        receipt = await collector.writer.submit(view.number, grant.source, reports) if reports.ids else _NOTHING
+            raise Refusal(
+                429, "this token sends too many reports: try again later", retry_after=int(wait) + 1
+            )
+        receipt = (
+            await collector.writer.submit(view.number, grant.source, reports) if reports.ids else _NOTHING
+        )
         if receipt.refused:
             raise Refusal(409, f"round {view.number} is closed")
         if kind == JSON:

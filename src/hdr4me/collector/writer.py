@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hdr4me.collector.forms import Checked
+from hdr4me.collector.loads import Load
 from hdr4me.collector.log import Log
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.store import Arrival, Store, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.store import Store, StoreFull, StoreReadOnly, StoreUnavailable
 
 __all__ = ["Receipt", "Writer", "hour_now"]
 
@@ -142,35 +143,17 @@ class Writer:
         return group
 
     def _write(self, group: list[_Waiting]) -> list[Receipt]:
-        """Write a group, sorted by id and without twins, and share out what became of it. In the writer's thread."""
-        batch: list[Arrival] = []
-        owners: list[int] = []
-        for owner, waiting in enumerate(group):
-            reports = waiting.reports
-            round, hour, source, ids = waiting.round, waiting.hour, waiting.source, reports.ids
-            payloads = reports.payloads()
-            batch += [
-                Arrival(round, ids[at : at + 16], payload, hour, source)
-                for at, payload in zip(range(0, len(ids), 16), payloads, strict=True)
+        """Write a group in one transaction; the store sorts it by id and drops twins. In the writer's thread."""
+        outcomes = self.store.write_loads(
+            [
+                Load(waiting.round, waiting.hour, waiting.source, reports.ids, reports.data, reports.sizes)
+                for waiting in group
+                for reports in (waiting.reports,)
             ]
-            owners += [owner] * len(payloads)
-        order = sorted(range(len(batch)), key=batch.__getitem__)  # by round and id; arrival order is forgotten
-        kept: list[int] = []
-        before: tuple[int, bytes] | None = None
-        for i in order:
-            key = batch[i][:2]
-            if key != before:
-                kept.append(i)
-                before = key
-        stored, refused = [0] * len(group), [0] * len(group)
-        if kept:
-            written = self.store.write([batch[i] for i in kept])
-            for i, was_stored, was_refused in zip(kept, written.stored, written.refused, strict=True):
-                stored[owners[i]] += was_stored
-                refused[owners[i]] += was_refused
+        )
         return [
-            Receipt(s, len(waiting.reports) - s - r, r)
-            for s, r, waiting in zip(stored, refused, group, strict=True)
+            Receipt(stored, len(waiting.reports) - stored - refused, refused)
+            for (stored, refused), waiting in zip(outcomes, group, strict=True)
         ]
 
     def _failed(self, group: list[_Waiting], error: BaseException) -> None:
