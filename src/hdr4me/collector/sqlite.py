@@ -324,7 +324,7 @@ class SqliteStore(Tables):
                 self._rounds[block.round].place(block)
             for block in blocks:
                 live = self._rounds[block.round]
-                live.ids.add(block.ids)
+                live.ids.add_bytes(block.id_bytes)
                 live.running.add(block.rows(live.survey))
 
     def _read(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> list[Block]:
