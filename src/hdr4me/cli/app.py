@@ -42,6 +42,9 @@ COMMANDS = (
     "rounds",
     "audit",
     "serve",
+    "send",
+    "backup",
+    "restore",
     "reproduce",
     "bench",
 )

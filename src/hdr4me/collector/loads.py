@@ -68,7 +68,7 @@ class Prepared:
         ids = np.frombuffer(b"".join([load.ids for load in loads]), np.uint8).reshape(-1, ID_SIZE)
         words = ids.view(">u8").astype(np.uint64)
         high, low = words[:, 0], words[:, 1]
-        order = np.argsort(high, kind="stable")
+        order = np.argsort(high)
         first = high[order]
         twin = np.zeros(len(order), bool)
         if (first[1:] == first[:-1]).any():  # random ids have none; repeated and chosen ones have
