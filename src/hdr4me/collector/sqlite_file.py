@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +31,6 @@ _PRAGMAS = (
     "journal_size_limit = 67108864",
     "cache_size = -16384",
 )
-_LARGEST = (1 << 63) - 1
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -75,12 +74,12 @@ def insert_block(connection: sqlite3.Connection, block: Block) -> None:
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
     """Every whole block (of a round), and what is damaged to `on_damage`.
 
-    Where SQLite itself cannot read on, the range of numbers is halved until only the damage is left out.
+    Where SQLite cannot read on, the table is read again in parts that are halved until only the damage is left out.
+    The parts are counted from the beginning of the table, never searched for: a search would trust row numbers.
     """
-    seen: set[int] = set()
     before, connection.text_factory = connection.text_factory, _not_bytes
     try:
-        yield from _scan(connection, on_damage, round, (-_LARGEST, _LARGEST), seen)
+        yield from _Scan(connection, on_damage, round).run()
     finally:
         connection.text_factory = before
 
@@ -90,38 +89,59 @@ def _not_bytes(text: bytes) -> str:
     return text.decode("latin-1")
 
 
-def _scan(
-    connection: sqlite3.Connection,
-    on_damage: OnDamage,
-    round: int | None,
-    between: tuple[int, int],
-    seen: set[int],
-) -> Iterator[Block]:
-    low, high = between
-    where = "" if round is None else f" and round = {int(round)}"
-    sql = f"select rowid, {', '.join(COLUMNS)} from blocks where rowid between ? and ?{where} order by rowid"
-    try:
-        for rowid, *row in connection.execute(sql, (low, high)):
-            if rowid in seen:
-                continue
-            seen.add(rowid)
-            try:
-                block = read_block(row)
-                if block.number != rowid:
-                    raise FormatError("its number was changed")
-            except FormatError as error:
-                on_damage(Damage(rowid, row[1] if type(row[1]) is int else None, str(error)))
-                continue
-            yield block
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
-            raise
-        if low == high:
-            on_damage(Damage(low, None, "SQLite cannot read it"))
+class _Scan:
+    """One reading of the table of blocks."""
+
+    def __init__(self, connection: sqlite3.Connection, on_damage: OnDamage, round: int | None) -> None:
+        self._connection, self._on_damage, self._round = connection, on_damage, round
+        self._seen: set[int] = set()
+        self._faults: set[Damage] = set()
+
+    def run(self) -> Iterator[Block]:
+        where = "" if self._round is None else f"where round = {int(self._round)}"
+        if (yield from self._part(where)):
             return
-        middle = (low + high) // 2
-        yield from _scan(connection, on_damage, round, (low, middle), seen)
-        yield from _scan(connection, on_damage, round, (middle + 1, high), seen)
+        try:
+            (n,) = self._connection.execute("select count(*) from blocks").fetchone()
+        except sqlite3.DatabaseError:
+            self._fault(Damage(None, None, "SQLite cannot read its table of blocks"))
+            return
+        yield from self._halves(0, n)
+
+    def _halves(self, start: int, n: int) -> Iterator[Block]:
+        if not n or (yield from self._part("order by rowid limit ? offset ?", n, start)):
+            return
+        if n == 1:
+            self._fault(Damage(None, None, f"SQLite cannot read block number {start + 1} in the table"))
+            return
+        yield from self._halves(start, n // 2)
+        yield from self._halves(start + n // 2, n - n // 2)
+
+    def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
+        """Blocks that were not seen before; whether SQLite could read all of this part."""
+        sql = f"select rowid, {', '.join(COLUMNS)} from blocks {condition}"
+        try:
+            for rowid, *row in self._connection.execute(sql, values):
+                try:
+                    block = read_block(row)
+                    if block.number != rowid:
+                        raise FormatError("its number was changed")
+                except FormatError as error:
+                    self._fault(Damage(rowid, row[1] if type(row[1]) is int else None, str(error)))
+                    continue
+                if rowid not in self._seen and self._round in (None, block.round):
+                    self._seen.add(rowid)
+                    yield block
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            return False
+        return True
+
+    def _fault(self, damage: Damage) -> None:
+        if damage not in self._faults:
+            self._faults.add(damage)
+            self._on_damage(damage)
 
 
 def check_structure(connection: sqlite3.Connection, on_damage: OnDamage) -> None:
