@@ -86,7 +86,9 @@ def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read(
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("pragma page_size = 4096")
     migrate(0, SQLITE, connection.execute, "here")
-    blocks = [Block(number, 1, 5, 0, bytes([number % 251]) * 32, b"", b"\7" * 6) for number in (10, 200, 3000)]
+    blocks = [
+        Block(number, 1, 5, 0, bytes([number % 251]) * 32, b"", b"\7" * 6) for number in (10, 200, 3000)
+    ]
     for block in blocks:
         insert_block(connection, block)
     image = connection.serialize()
@@ -147,7 +149,11 @@ def test_ids_are_found_exactly(kind: str) -> None:
 
     def make() -> bytes:
         word = rng.randbytes(2)
-        made = {"same start": bytes(14) + word, "same end": word + b"\xff" * 14, "zeros": word[:1] + bytes(15)}
+        made = {
+            "same start": bytes(14) + word,
+            "same end": word + b"\xff" * 14,
+            "zeros": word[:1] + bytes(15),
+        }
         return made.get(kind) or rng.randbytes(16)
 
     ids, truth = IdSet(recent=50), set()

@@ -91,7 +91,9 @@ def send(
         summary |= {"duplicates": sent.duplicates, "rejected": sent.rejected}
         print_json({**summary, "account": None if account is None else account.rows()})
     else:
-        print_note(f"sent {sent.stored + sent.duplicates:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
+        print_note(
+            f"sent {sent.stored + sent.duplicates:,} reports: {sent.stored:,} new, {sent.duplicates:,} known"
+        )
     if sent.rejected:
         raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
 

@@ -1,7 +1,7 @@
 """Every stored report of a round with its id, as one Parquet file that is written while it is sent.
 
-The columns are `id` and `report`. Spark drops repeated ids of several exports (`dropDuplicates`), and the column
-`report` alone is a file of reports as `hdr4me tally` reads it.
+The columns are `report` and `id`. It is a file of reports, which `hdr4me tally` and Spark read; with the ids, repeated
+reports of several exports can be dropped (`dropDuplicates`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from hdr4me.collector.state import Collector
 from hdr4me.collector.store import Block, Store
-from hdr4me.reports.stream import stream_schema
+from hdr4me.reports.arrow import ID, ID_SIZE, schema_of
 from hdr4me.survey import Survey
 
 __all__ = ["parquet_parts", "write_parquet"]
@@ -58,7 +58,7 @@ class _Pieces:
 
 def write_parquet(store: Store, number: int, survey: Survey) -> Iterator[bytes]:
     """The pieces of the file, in order; memory holds one row group."""
-    schema, pieces = stream_schema(survey), _Pieces()
+    schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
     target: Any = pieces
     with pq.ParquetWriter(
         target,
@@ -81,9 +81,10 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Iterator[bytes]:
 
 
 def _batch(blocks: list[Block], schema: pa.Schema) -> pa.RecordBatch:
-    ids = [id for block in blocks for id in block.ids]
+    ids = b"".join([block.id_bytes for block in blocks])
+    column: Any = pa.Array.from_buffers(pa.binary(ID_SIZE), len(ids) // ID_SIZE, [None, pa.py_buffer(ids)])
     payloads = [payload for block in blocks for payload in block.payloads]
-    columns = [pa.array(ids, schema.field(0).type), pa.array(payloads, schema.field(1).type)]
+    columns = [pa.array(payloads, schema.field(0).type), column]
     return pa.record_batch(columns, schema=schema)
 
 

@@ -122,7 +122,9 @@ def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     of_survey = [round for round in rounds if round["survey"] == survey.fingerprint]
     if number is not None:
         if number not in [round["round"] for round in of_survey]:
-            raise InvalidInput(f"round {number} of this collector is not a round of survey {survey.fingerprint[:12]}")
+            raise InvalidInput(
+                f"round {number} of this collector is not a round of survey {survey.fingerprint[:12]}"
+            )
         return number
     found = [round["round"] for round in of_survey if round["state"] == "open"]
     if not found:

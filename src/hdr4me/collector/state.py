@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,14 +19,17 @@ from hdr4me.collector.forms import Forms
 from hdr4me.collector.limits import Rates
 from hdr4me.collector.log import Log
 from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.retention import seal_due
 from hdr4me.collector.store import Round, Store, StoreError
 from hdr4me.collector.writer import Writer
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 
 __all__ = ["Collector", "View"]
 
 T = TypeVar("T")
+_SEAL_EVERY = 600.0
+"""Seconds between two looks for rounds to seal."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Collector:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-parser")
         self._watch: asyncio.Task[None] | None = None
-        self._fresh = 0.0
+        self._next_seal = time.monotonic()
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -110,6 +114,25 @@ class Collector:
                 self.log.failure("unforeseen error", error)
             else:
                 self.ready = True
+            if time.monotonic() >= self._next_seal:
+                self._next_seal = time.monotonic() + _SEAL_EVERY
+                await self._seal()
+
+    async def _seal(self) -> None:
+        """Keep only the tallies of rounds whose grace period is over."""
+        try:
+            now = datetime.now(UTC)
+            kept = await self.read(
+                lambda: seal_due(self.store, now=now, grace_days=self.settings.retain_days)
+            )
+        except HDR4MEError as error:
+            self.log.failure("rounds were not sealed", error)
+            return
+        for number in kept.sealed:
+            self.answers.forget(number)
+            self.log.event("round sealed: only its tally is kept", round=number)
+        if kept.clock is not None:
+            self.log.event("the clock cannot be trusted: no round is sealed", said=kept.clock)
 
     def _renew(self) -> None:
         """Read what every request needs. In a thread."""

@@ -14,7 +14,7 @@ from hdr4me.collector.access import Grant
 from hdr4me.collector.forms import BAD_ID, Checked, id_of
 from hdr4me.collector.headers import SECURITY, cors_headers, header_of
 from hdr4me.collector.limits import inflate
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.refusals import Refusal, error_body
 from hdr4me.collector.state import Collector, View
 from hdr4me.collector.store import StoreError
 from hdr4me.collector.writer import Receipt
@@ -71,6 +71,9 @@ class Upload:
             refusal = Refusal(503, "the store does not answer: try again", retry_after=2)
             status, body = refusal.status, refusal.body
             headers += refusal.headers
+        except Exception as error:
+            self._collector.log.failure("unforeseen error in an upload", error)
+            status, body = 500, error_body("this is a mistake in hdr4me, please report it")
         headers.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

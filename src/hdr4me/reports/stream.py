@@ -17,7 +17,7 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
-from hdr4me.reports.arrow import COLUMN, as_batch, check_schema, schema_of
+from hdr4me.reports.arrow import COLUMN, ID, ID_SIZE, as_batch, check_schema, schema_of
 from hdr4me.reports.ipc import _MOST_METADATA, _RECORD_BATCH, Broken, _Table
 from hdr4me.reports.report import Reason
 from hdr4me.reports.wire import from_wire
@@ -25,7 +25,6 @@ from hdr4me.survey import Survey
 
 __all__ = ["ID", "ID_SIZE", "Stream", "dumps", "loads", "stream_schema"]
 
-ID, ID_SIZE = "id", 16
 _SCHEMA = 1
 _MARK = b"\xff\xff\xff\xff"
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Settings
 from hdr4me.collector.log import Log
+from hdr4me.collector.serve import bind, server_of
 from hdr4me.collector.state import Collector
 
 
@@ -82,7 +85,8 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
     """Run `work` against the application of a store, with an event loop of its own."""
 
     async def main() -> Any:
-        collector = Collector(store, Settings("memory", **settings), Log(_Nowhere()))
+        log: Any = Log(_Nowhere())
+        collector = Collector(store, Settings("memory", **settings), log)
         service = Service(collector, build_app(collector))
         await collector.start()
         try:
@@ -91,6 +95,25 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
             await collector.stop()
 
     return asyncio.run(main())
+
+
+@contextmanager
+def live(store: Any, **settings: Any) -> Iterator[tuple[str, Collector]]:
+    """A collector that listens on a free port, in a thread; its address, and itself."""
+    log: Any = Log(_Nowhere())
+    collector = Collector(store, Settings("memory", **settings), log)
+    sock = bind("127.0.0.1", 0)
+    started = threading.Event()
+    server = server_of(collector, started.set)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread.start()
+    try:
+        assert started.wait(30)
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}", collector
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 class _Nowhere:

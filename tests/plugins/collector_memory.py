@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from hdr4me.collector.blocks import block_of
 from hdr4me.collector.loads import Load, Outcome, write_one_by_one
 from hdr4me.collector.store import (
     Arrival,
@@ -98,11 +99,11 @@ class MemoryStore:
             return self.reports[round].pop(id, None) is not None
 
     def blocks(self, round: int, *, on_damage: object = None) -> Iterator[Block]:
-        found = sorted(self.reports[round].values(), key=lambda a: a.id)
-        if found:
-            yield Block(
-                1, round, found[0].hour, 0, tuple(a.id for a in found), tuple(a.payload for a in found)
-            )
+        groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
+        for arrival in list(self.reports[round].values()):
+            groups.setdefault((arrival.hour, arrival.source), []).append((arrival.id, arrival.payload))
+        for (hour, source), pairs in groups.items():
+            yield block_of(round, hour, source, pairs)
 
     def arrivals(self, round: int) -> list[Stored]:
         counted = Counter((a.hour, a.source) for a in self.reports[round].values())
