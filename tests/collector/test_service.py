@@ -260,7 +260,8 @@ def test_exactly_as_many_lines_as_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fail", "status"), [(StoreUnavailable("secret"), 503), (StoreFull("secret"), 507), (OSError("secret"), 503)]
+    ("fail", "status"),
+    [(StoreUnavailable("secret"), 503), (StoreFull("secret"), 507), (OSError("secret"), 503)],
 )
 def test_nothing_is_acknowledged_that_is_not_stored(fail: Exception, status: int) -> None:
     id, body = secrets.token_hex(16), a_report().to_json().encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,37 +82,33 @@ def serve(
         raise InvalidInput(f"--workers {workers} is not allowed: a whole number from 1")
     given = [_scope_and_token(text) for text in token or ()]
     with named_options(_NAMED):
-        settings = with_secrets(
-            Settings(
-                database=database,
-                min_reports=min_reports,
-                origins=tuple(origin or ()),
-                retain_days=retain,
-                open_upload=not any(scope == "upload" for scope, _ in given),
-                tolerance=tolerance,
-                limits=Limits(rate=rate),
-            )
+        settings = Settings(
+            database=database,
+            min_reports=min_reports,
+            origins=tuple(origin or ()),
+            retain_days=retain,
+            open_upload=not any(scope == "upload" for scope, _ in given),
+            tolerance=tolerance,
+            limits=Limits(rate=rate),
         )
         if workers > 1 and not settings.is_postgres:
             raise InvalidInput.of("workers", workers, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
-    sock = bind(host, port)
-    store = open_store(database)
-    try:
-        _prepare(store, document, given)
-    finally:
-        store.close()
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{sock.getsockname()[1]}"
+    with closing(bind(host, port)) as sock:
+        with closing(open_store(database)) as store:
+            _prepare(store, document, given)
+        settings = with_secrets(settings)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{sock.getsockname()[1]}"
 
-    def started() -> None:
-        print_note(f"collecting at {address}")
-        print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+        def started() -> None:
+            print_note(f"collecting at {address}")
+            print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
 
-    if workers > 1:
-        run_workers(settings, sock, workers, started=started)
-    else:
-        run(settings, sock, started=started)
+        if workers > 1:
+            run_workers(settings, sock, workers, started=started)
+        else:
+            run(settings, sock, started=started)
 
 
 def _scope_and_token(text: str) -> tuple[str, str]:

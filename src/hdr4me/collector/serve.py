@@ -187,4 +187,3 @@ def run_workers(
         for number, handler in before.items():
             signal.signal(number, handler)
         shutil.rmtree(settings.run_folder, ignore_errors=True)
-        sock.close()
