@@ -110,7 +110,7 @@ def loads(data: bytes, survey: Survey, most: int) -> Stream:
     """
     try:
         parts = _parts(data, survey, most)
-    except (Broken, ValueError, OverflowError, pa.ArrowException) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(f"not a whole Arrow stream: {reason}") from None
     ids, rows, reasons = (np.concatenate(column) for column in zip(*parts, strict=True))
