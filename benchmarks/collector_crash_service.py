@@ -70,7 +70,17 @@ class Serving:
     """`hdr4me serve` in a process group of its own."""
 
     def __init__(self, survey: Path, database: str, workers: int) -> None:
-        self._command = [sys.executable, "-m", "hdr4me", "serve", str(survey), "--database", database, "--port", "0"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "hdr4me",
+            "serve",
+            str(survey),
+            "--database",
+            database,
+            "--port",
+            "0",
+        ]
         self._command += ["--workers", str(workers)] if workers > 1 else []
         self.url = ""
 
@@ -123,7 +133,9 @@ def sender(url: str, survey: Survey, rows: Any, ledger: Ledger, stop: threading.
                 return
 
 
-def post(client: httpx.Client, ids: list[bytes], rows: Any, survey: Survey, ledger: Ledger, *, again: bool) -> None:
+def post(
+    client: httpx.Client, ids: list[bytes], rows: Any, survey: Survey, ledger: Ledger, *, again: bool
+) -> None:
     """Send some reports once; an answer acknowledges all of them."""
     if len(ids) == 1:
         headers = {"content-type": "application/json", "idempotency-key": ids[0].hex()}
@@ -137,54 +149,87 @@ def post(client: httpx.Client, ids: list[bytes], rows: Any, survey: Survey, ledg
             ledger.wrong.append(f"{answer.status_code}: {answer.text[:200]}")
         return
     found = answer.json()
-    if found["stored"] + found["duplicates"] != len(ids) or found["rejected"] or (found["duplicates"] and not again):
+    if (
+        found["stored"] + found["duplicates"] != len(ids)
+        or found["rejected"]
+        or (found["duplicates"] and not again)
+    ):
         ledger.wrong.append(f"{found} for {len(ids)} reports")
     with ledger.lock:
         ledger.acknowledged.update(ids)
 
 
 def campaign(
-    database: str, cycles: int, *, workers: int = 1, seed: int = 1, longest: float = 1.5, say: Callable[[str], Any] = print
+    database: str,
+    cycles: int,
+    *,
+    workers: int = 1,
+    seed: int = 1,
+    longest: float = 1.5,
+    serving: Callable[[Path, str, int], Any] = Serving,
+    say: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
-    """Kill the service `cycles` times, and count what is lost or there twice."""
+    """Kill the service `cycles` times, and count what is lost or there twice.
+
+    Parameters
+    ----------
+    database
+        A path or a URL of an empty store.
+    cycles, workers, seed
+        How often it is killed, how many processes it has, and the seed of the moments.
+    longest
+        Seconds of load before it is killed.
+    serving
+        How it is started.
+    say
+        Takes lines of progress.
+    """
     survey, draw = the_survey(), random.Random(seed)
     rows = np.concatenate(list(Local(threads=1).reports(np.zeros((500, 2)), survey)))
     ledger, sent_again = Ledger(), 0
     with tempfile.TemporaryDirectory() as folder:
         survey.save(Path(folder, "survey.json"))
-        serving = Serving(Path(folder, "survey.json"), database, workers)
+        service = serving(Path(folder, "survey.json"), database, workers)
         for cycle in range(cycles):
-            serving.start()
+            service.start()
             unsure = [id for id in ledger.reports if id not in ledger.acknowledged]
             sent_again += len(unsure)
-            with httpx.Client(base_url=serving.url, timeout=60) as client:
+            with httpx.Client(base_url=service.url, timeout=60) as client:
                 for at in range(0, len(unsure), 5000):
                     part = unsure[at : at + 5000]
                     payloads = np.frombuffer(b"".join(ledger.reports[id] for id in part), np.uint8)
                     post(client, part, payloads.reshape(len(part), -1), survey, ledger, again=True)
             stop = threading.Event()
             threads = [
-                threading.Thread(target=sender, args=(serving.url, survey, rows, ledger, stop, batch))
+                threading.Thread(target=sender, args=(service.url, survey, rows, ledger, stop, batch))
                 for batch in (1, 1, 1, 1, 300)
             ]
             for thread in threads:
                 thread.start()
             time.sleep(draw.uniform(0.02, longest))
-            serving.kill()
+            service.kill()
             stop.set()
             for thread in threads:
                 thread.join()
             if cycle % 10 == 9:
-                say(f"cycle {cycle + 1}: {len(ledger.acknowledged):,} acknowledged, {sent_again:,} sent again")
+                say(
+                    f"cycle {cycle + 1}: {len(ledger.acknowledged):,} acknowledged, {sent_again:,} sent again"
+                )
     store = open_store(database)
     try:
-        there = [(id, payload) for block in store.blocks(1) for id, payload in zip(block.ids, block.payloads, strict=True)]
+        there = [
+            (id, payload)
+            for block in store.blocks(1)
+            for id, payload in zip(block.ids, block.payloads, strict=True)
+        ]
         tally = store.tally(1)
     finally:
         store.close()
     ids = [id for id, _ in there]
     expected = Tally(survey).add_block(
-        np.frombuffer(b"".join(ledger.reports[id] for id in sorted(set(ids))), np.uint8).reshape(-1, survey.report_size)
+        np.frombuffer(b"".join(ledger.reports[id] for id in sorted(set(ids))), np.uint8).reshape(
+            -1, survey.report_size
+        )
     )
     return {
         "cycles": cycles,

@@ -51,7 +51,13 @@ SLOWEST = 5.0
 def surveys() -> list[Survey]:
     """One with reports of one size, one with reports of several sizes and two answers."""
     plain = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes", "never"])])
-    mixed = Schema([Numeric("age", 0, 120), Categorical("city", [f"c{i}" for i in range(900)]), Categorical("s", list("abcdef"))])
+    mixed = Schema(
+        [
+            Numeric("age", 0, 120),
+            Categorical("city", [f"c{i}" for i in range(900)]),
+            Categorical("s", list("abcdef")),
+        ]
+    )
     return [
         Survey(plain, epsilon=2.0, mechanism="duchi"),
         Survey(mixed, epsilon=2.0, mechanism="duchi", n_sampled=2),
@@ -85,7 +91,9 @@ class Requests:
             lines = [report.to_json().encode() for report in reports]
             rows = np.frombuffer(b"".join(pack(r.answers, survey) for r in reports), np.uint8).reshape(40, -1)
             ids = np.frombuffer(secrets.token_bytes(640), np.uint8).reshape(40, 16)
-            batch = b"\n".join(b'{"id":"%s","report":%s}' % (secrets.token_hex(16).encode(), line) for line in lines[:5])
+            batch = b"\n".join(
+                b'{"id":"%s","report":%s}' % (secrets.token_hex(16).encode(), line) for line in lines[:5]
+            )
             self.bodies[number, KINDS[0]] = lines
             self.bodies[number, KINDS[1]] = [batch]
             self.bodies[number, KINDS[2]] = [dumps(ids[:n], rows[:n], survey) for n in (1, 7, 40)]
@@ -113,7 +121,9 @@ class Requests:
                     out[at:at] = out[start : start + choose.randrange(200)]
                 case 6 if out:
                     at -= at % 4
-                    out[at : at + 4] = choose.choice((0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, len(out))).to_bytes(4, "little")
+                    out[at : at + 4] = choose.choice(
+                        (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, len(out))
+                    ).to_bytes(4, "little")
                 case _:
                     piece = choose.choice(PIECES)
                     out[at : at + len(piece)] = piece
@@ -133,7 +143,16 @@ class Requests:
             headers["content-encoding"] = "gzip"
         method, path = "POST", f"/v1/rounds/{number}/reports"
         if choose.random() < 0.1:
-            name = choose.choice(("content-type", "content-encoding", "idempotency-key", "content-length", "authorization", "origin"))
+            name = choose.choice(
+                (
+                    "content-type",
+                    "content-encoding",
+                    "idempotency-key",
+                    "content-length",
+                    "authorization",
+                    "origin",
+                )
+            )
             headers[name] = self.mutated(headers.get(name, "Bearer token").encode()).decode("latin-1")[:300]
         if choose.random() < 0.06:
             path = self.mutated(choose.choice(PATHS).encode()).decode("latin-1")[:500]
@@ -201,14 +220,21 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
                 found.faults.append(f"{type(error).__name__}: {method} {path} {headers}")
             else:
                 head = method == "HEAD"
-                found.add(answer.status, b"" if head else answer.body, time.perf_counter() - began, f"{method} {path} {body[:99]!r}")
+                found.add(
+                    answer.status,
+                    b"" if head else answer.body,
+                    time.perf_counter() - began,
+                    f"{method} {path} {body[:99]!r}",
+                )
 
         for start in range(0, n, together):
             await asyncio.gather(*(one() for _ in range(min(together, n - start))))
             if start % (together * max(1, n // together // 40)) == 0:
                 sizes.append(memory())
         if collector.body_bytes or collector.writer.waiting:
-            found.faults.append(f"left over: {collector.body_bytes} bytes, {collector.writer.waiting} reports")
+            found.faults.append(
+                f"left over: {collector.body_bytes} bytes, {collector.writer.waiting} reports"
+            )
         await collector.stop()
 
     asyncio.run(main())
