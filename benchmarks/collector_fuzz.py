@@ -27,17 +27,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "plugins"))
 
-from collector_memory import MemoryStore  # noqa: E402
-from collector_service import Service, live  # noqa: E402
+from collector_memory import MemoryStore
+from collector_service import Service, live
 
-from hdr4me.client import Client  # noqa: E402
-from hdr4me.collector.app import build_app  # noqa: E402
-from hdr4me.collector.config import Settings  # noqa: E402
-from hdr4me.collector.log import Log  # noqa: E402
-from hdr4me.collector.state import Collector  # noqa: E402
-from hdr4me.reports.report import pack  # noqa: E402
-from hdr4me.reports.stream import dumps  # noqa: E402
-from hdr4me.survey import Categorical, Numeric, Schema, Survey  # noqa: E402
+from hdr4me.client import Client
+from hdr4me.collector.app import build_app
+from hdr4me.collector.config import Settings
+from hdr4me.collector.log import Log
+from hdr4me.collector.state import Collector
+from hdr4me.reports.report import pack
+from hdr4me.reports.stream import dumps
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 KINDS = ("application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream")
 PIECES = (

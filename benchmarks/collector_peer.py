@@ -30,7 +30,7 @@ database.execute("pragma synchronous = full")
 database.execute("create table if not exists reports (id blob primary key, report text) without rowid")
 
 
-@app.post("/v1/rounds/1/reports")  # type: ignore[misc, unused-ignore]
+@app.post("/v1/rounds/1/reports")  # type: ignore[untyped-decorator, unused-ignore]
 async def one(report: Report, idempotency_key: str = Header()) -> dict[str, int]:
     """Store one report."""
     database.execute("begin immediate")
@@ -42,7 +42,7 @@ async def one(report: Report, idempotency_key: str = Header()) -> dict[str, int]
     return {"stored": stored, "duplicates": 1 - stored}
 
 
-@app.post("/v1/rounds/1/lines")  # type: ignore[misc, unused-ignore]
+@app.post("/v1/rounds/1/lines")  # type: ignore[untyped-decorator, unused-ignore]
 async def lines(request: Request) -> dict[str, int]:
     """Store a batch."""
     rows = []

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from collector_crash_service import campaign, the_survey
 
+from collector_crash_service import campaign, the_survey
 from hdr4me.collector import open_store
 from hdr4me.collector.config import Settings
 from hdr4me.collector.serve import bind, run

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hdr4me.cli.extra import needs_collector
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, progress
 from hdr4me.cli.paths import check_twice
 from hdr4me.cli.perturb import DELIMITER, ENCODING, _refuse
-from hdr4me.errors import InvalidInput, MissingDependency
+from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.collector.sending import Spool
@@ -56,11 +57,9 @@ def send(
 
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
-    try:
+    with needs_collector():
         from hdr4me.collector.sending import NotTaken, Spool
         from hdr4me.collector.sending import send as send_spool
-    except ModuleNotFoundError as error:
-        raise MissingDependency(f"{error.name} is not installed: pip install 'hdr4me[collector]'") from None
     from hdr4me.survey import Survey
 
     if not to:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hdr4me.cli.extra import needs_collector
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_note
-from hdr4me.errors import InvalidInput, MissingDependency
+from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hdr4me.collector.config import Settings
     from hdr4me.collector.store import Store
     from hdr4me.survey import Survey
 
@@ -67,13 +72,10 @@ def serve(
 
     Example: hdr4me serve survey.json --database collector.db --min-reports 1000
     """
-    try:
-        from hdr4me.collector import open_store
+    with needs_collector():
+        import_module("hdr4me.collector.serve")
         from hdr4me.collector.config import Settings
         from hdr4me.collector.limits import Limits
-        from hdr4me.collector.serve import bind, run, run_workers, with_secrets
-    except ModuleNotFoundError as error:
-        raise MissingDependency(f"{error.name} is not installed: pip install 'hdr4me[collector]'") from None
     from hdr4me.survey import Survey
 
     if not 0 <= port <= 65535:
@@ -94,15 +96,53 @@ def serve(
         if workers > 1 and not settings.is_postgres:
             raise InvalidInput.of("workers", workers, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
+    start(settings, document, given, host=host, port=port, workers=workers)
+
+
+def start(
+    settings: Settings,
+    document: Survey | None,
+    tokens: list[tuple[str, str]],
+    *,
+    host: str,
+    port: int,
+    workers: int = 1,
+    page: str = "",
+    prepare: Callable[[Store, int], object] | None = None,
+) -> None:
+    """Prepare the store, then serve until told to stop.
+
+    Parameters
+    ----------
+    settings
+        What the service is told.
+    document
+        The survey of which a round is opened unless one is open.
+    tokens
+        Scopes and tokens that are allowed.
+    host, port, workers
+        Where it listens, and in how many processes.
+    page
+        A page that is named beside the dashboard.
+    prepare
+        Called with the store and the number of a round that was opened now.
+    """
+    from hdr4me.collector import open_store
+    from hdr4me.collector.serve import bind, run, run_workers, with_secrets
+
     with closing(bind(host, port)) as sock:
-        with closing(open_store(database)) as store:
-            _prepare(store, document, given)
+        with closing(open_store(settings.database)) as store:
+            opened = _prepare(store, document, tokens)
+            if opened is not None and prepare is not None:
+                prepare(store, opened)
         settings = with_secrets(settings)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{sock.getsockname()[1]}"
 
         def started() -> None:
             print_note(f"collecting at {address}")
+            if page:
+                print_note(f"answer yourself: {address}{page}")
             print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
 
         if workers > 1:
@@ -120,18 +160,19 @@ def _scope_and_token(text: str) -> tuple[str, str]:
     return scope, token
 
 
-def _prepare(store: Store, document: Survey | None, given: list[tuple[str, str]]) -> None:
-    """Open a round of the survey unless one is open, and remember tokens."""
+def _prepare(store: Store, document: Survey | None, given: list[tuple[str, str]]) -> int | None:
+    """Open a round of the survey unless one is open, and remember tokens; the number of the opened round."""
     from datetime import UTC, datetime
 
     from hdr4me.collector.access import digest, new_token
 
-    rounds = store.rounds()
+    rounds, opened = store.rounds(), None
     if document is not None and not any(
         round.state == "open" and round.fingerprint == document.fingerprint for round in rounds
     ):
         round = store.open_round(document, now=datetime.now(UTC))
-        print_note(f"opened round {round.number} of survey {document.fingerprint[:12]}")
+        opened = round.number
+        print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
     if document is None and not rounds:
         raise InvalidInput("the database has no round: give a survey's document")
     known = {token.sha256 for token in store.tokens()}
@@ -142,3 +183,4 @@ def _prepare(store: Store, document: Survey | None, given: list[tuple[str, str]]
         if digest(token) not in known:
             store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
             known.add(digest(token))
+    return opened

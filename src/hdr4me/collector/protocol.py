@@ -45,7 +45,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._stuck: float | None = None
         self._told = False
 
-    def connection_made(self, transport: Any) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             transport.write(_TOO_MANY)
