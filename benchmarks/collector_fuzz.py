@@ -41,7 +41,7 @@ from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 KINDS = ("application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream")
 PIECES = (
-    b"null", b"-1", b"1e999", b"1e309", b"NaN", b"[]", b"{}", b"[[", b'"', b"\\u0000", b"\xff\xfe", b"\xed\xa0\x80", b"0" * 40,
+    b"null", b"-1", b"1e999", b"NaN", b"[]", b"{}", b"[[", b'"', b"\\u0000", b"\xff\xfe", b"\xed\xa0\x80", b"0" * 40,
     b"9" * 400, b"true", b'"answers":', b'"survey":', b"\n", b"\r\n", b"\x00" * 8, b"\xff" * 8, b"\xff\xff\xff\x7f",
     b"[" * 3000, b'{"a":' * 800, b"\xff\xff\xff\xff\x00\x00\x00\x00", b"}", b"]", b",", b"-0", b"1.0", b"0x1",
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Load on the collector, beside FastAPI with SQLite that commits for each request; ratios in one run.
 
-    python benchmarks/collector_load.py --peer /tmp/fastapi-venv/bin/python --output benchmarks/results/collector_load.json
+    python -m venv /tmp/fastapi && /tmp/fastapi/bin/pip install fastapi uvicorn uvloop httptools
+    python benchmarks/collector_load.py --peer /tmp/fastapi/bin/python --output benchmarks/results/collector_load.json
 
 Both servers run on this machine, one after the other in alternation, with the same generator of load: a process with
 64 connections that each send the next request when the answer is there. Every answer is checked.
@@ -11,9 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +170,8 @@ def load(
 def request(path: str, kind: str, body: bytes, id: str | None = None) -> bytes:
     """The bytes of a POST."""
     key = f"Idempotency-Key: {id}\r\n" if id else ""
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{key}\r\n"
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n{key}\r\n".encode() + body
 
 
 def rows_of(survey: hd.Survey, n: int) -> Any:
@@ -231,54 +231,146 @@ def arrow_batches(survey: hd.Survey, rows: Any, n: int) -> list[bytes]:
     return out
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", default="/tmp/fastapi-venv/bin/python", help="the Python with FastAPI")
-    parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", default="single,lines,arrow")
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="hdr4me-load-"))
-    survey = demo_survey()
-    survey.save(folder / "survey.json")
-    rows = rows_of(survey, 20_000)
-    peer = str(Path(__file__).with_name("collector_peer.py"))
-    found: dict[str, list[dict[str, float]]] = {}
+@dataclass(frozen=True)
+class Found:
+    """One measurement."""
 
-    def measure(name: str, port: int, source: Iterator[bytes], connections: int) -> None:
-        times, stored, took = load(port, source, connections, arguments.seconds)
-        result = {
-            "reports_per_second": round(stored / took),
-            "requests": len(times),
-            "p50_ms": round(1e3 * float(np.percentile(times, 50)), 2),
-            "p99_ms": round(1e3 * float(np.percentile(times, 99)), 2),
-        }
-        found.setdefault(name, []).append(result)
-        print(name, result, flush=True)
+    reports_per_second: float
+    requests: int
+    p50_ms: float
+    p99_ms: float
+    bytes_written_per_report: float
 
-    for turn in range(arguments.rounds):
+
+def written(pid: int) -> int:
+    """Bytes that a process has sent to the disk."""
+    text = Path(f"/proc/{pid}/io").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("write_bytes")))
+
+
+def peak_memory(pid: int) -> float:
+    """The most megabytes that a process has held."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("VmHWM"))) / 1e3
+
+
+def measured(pid: int, port: int, source: Iterator[bytes], connections: int, seconds: float) -> Found:
+    """Load a server for some seconds."""
+    before = written(pid)
+    times, stored, took = load(port, source, connections, seconds)
+    p50, p99 = (round(1e3 * float(np.percentile(times, q)), 2) for q in (50, 99))
+    per_report = (written(pid) - before) / max(stored, 1)
+    return Found(round(stored / took), len(times), p50, p99, round(per_report, 1))
+
+
+def sources(survey: hd.Survey, rows: Any, peer: bool) -> dict[str, Callable[[], Iterator[bytes]]]:
+    """The three forms, as requests that are made when they are asked for."""
+    path = "/v1/rounds/1/lines" if peer else "/v1/rounds/1/reports"
+    n = 60 if peer else 300
+    found: dict[str, Callable[[], Iterator[bytes]]] = {
+        "single": lambda: singles(survey, rows),
+        "ndjson": lambda: iter(line_batches(survey, rows, n, path)),
+    }
+    if not peer:
+        found["arrow"] = lambda: iter(arrow_batches(survey, rows, 1500))
+    return found
+
+
+CONNECTIONS = {"single": 64, "ndjson": 16, "arrow": 16}
+
+
+def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) -> dict[str, Any]:
+    """Both servers in turns; medians over the turns."""
+    found: dict[str, list[Found]] = {}
+    memory = 0.0
+    for turn in range(given.turns):
         for which in ("peer", "ours"):
             port = free_port()
             database = str(folder / f"{which}-{turn}.db")
-            command = (
-                [arguments.peer, peer, database, str(port)]
-                if which == "peer"
-                else ours(folder / "survey.json", database, port)
-            )
-            with running(command, port):
-                for name in arguments.only.split(","):
-                    if name == "single":
-                        measure(f"{which} single", port, singles(survey, rows), 64)
-                    elif name == "lines":
-                        path = "/v1/rounds/1/lines" if which == "peer" else "/v1/rounds/1/reports"
-                        batches = line_batches(survey, rows, 60 if which == "peer" else 200, path)
-                        measure(f"{which} lines", port, iter(batches), 4)
-                    elif name == "arrow" and which == "ours":
-                        measure("ours arrow", port, iter(arrow_batches(survey, rows, 1000)), 4)
-    shutil.rmtree(folder)
+            peer = [given.peer, str(Path(__file__).with_name("collector_peer.py")), database, str(port)]
+            command = peer if which == "peer" else ours(folder / "survey.json", database, port)
+            with running(command, port) as process:
+                for name, source in sources(survey, rows, which == "peer").items():
+                    result = measured(process.pid, port, source(), CONNECTIONS[name], given.seconds)
+                    found.setdefault(f"{which} {name}", []).append(result)
+                    print(turn, which, name, result, flush=True)
+                if which == "ours":
+                    memory = max(memory, peak_memory(process.pid))
+
+    def median(name: str, field: str) -> float:
+        return float(np.median([getattr(result, field) for result in found[name]]))
+
+    def ratio(one: str, other: str, field: str = "reports_per_second") -> float:
+        return round(median(one, field) / median(other, field), 2)
+
+    return {
+        "single": ratio("ours single", "peer single"),
+        "single_p99": ratio("ours single", "peer single", "p99_ms"),
+        "ndjson": ratio("ours ndjson", "peer ndjson"),
+        "arrow_to_ndjson_of_the_peer": ratio("ours arrow", "peer ndjson"),
+        "arrow_to_single_of_the_peer": ratio("ours arrow", "peer single"),
+        "peak_megabytes": round(memory, 1),
+        "measurements": {name: [asdict(result) for result in results] for name, results in found.items()},
+    }
+
+
+def grow(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) -> dict[str, Any]:
+    """The rate when few reports are stored, and when many are."""
+    port, database = free_port(), str(folder / "large.db")
+    found: dict[str, Any] = {}
+    with running(ours(folder / "survey.json", database, port), port) as process:
+        total = 0
+        for goal in (100_000, given.large):
+            while total < goal:
+                n = min(100, (goal - total) // FIXED)
+                _, stored, _ = load(port, iter(arrow_batches(survey, rows, max(n, 1))), 4, 600.0)
+                total += stored
+            for name in ("single", "arrow"):
+                source = sources(survey, rows, False)[name]()
+                result = measured(process.pid, port, source, CONNECTIONS[name], given.seconds / 2)
+                found[f"{name} at {goal:,}"] = asdict(result)
+                total += int(result.reports_per_second * given.seconds / 2)
+                print(name, "at", f"{goal:,}", result, flush=True)
+        found["peak_megabytes"] = round(peak_memory(process.pid), 1)
+    few, many = "100,000", f"{given.large:,}"
+    for name in ("single", "arrow"):
+        rates = [found[f"{name} at {goal}"]["reports_per_second"] for goal in (many, few)]
+        found[f"{name} kept"] = round(rates[0] / rates[1], 2)
+    began = time.perf_counter()
+    from hdr4me.collector import open_store
+
+    store = open_store(database)
+    found["reports"] = store.round(1).stored
+    store.close()
+    found["seconds_to_open"] = round(time.perf_counter() - began, 1)
+    found["bytes_of_the_file_per_report"] = round(Path(database).stat().st_size / found["reports"], 1)
+    return found
+
+
+def main() -> None:
+    """Measure, say, and write down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", default="/tmp/fastapi-venv/bin/python", help="a Python with FastAPI")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--large", type=int, default=5_000_000, help="how many are many")
+    parser.add_argument("--only", default="compare,grow")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    survey = demo_survey()
+    rows = rows_of(survey, 20_000)
+    line = len(lines_of(survey, rows[:1])[0])
+    found: dict[str, Any] = {"bytes": {"report_and_id": survey.report_size + 16, "json_and_id": line + 32}}
+    with tempfile.TemporaryDirectory(prefix="hdr4me-load-") as name:
+        folder = Path(name)
+        survey.save(folder / "survey.json")
+        for part in given.only.split(","):
+            found[part] = {"compare": compare, "grow": grow}[part](folder, survey, rows, given)
+    text = json.dumps(found, indent=2)
+    print(text)
+    if given.output is not None:
+        given.output.write_text(text + "\n")
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
     main()

@@ -20,6 +20,7 @@ from hdr4me.collector.store import (
     Quarantine,
     Rejection,
     Round,
+    Scope,
     Stored,
     Token,
     UnknownRound,
@@ -138,7 +139,7 @@ class MemoryStore:
     def quarantines(self, round: int) -> list[Quarantine]:
         return list(self._quarantines.get(round, []))
 
-    def add_token(self, sha256: bytes, scope: str, label: str = "") -> Token:
+    def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
         token = Token(len(self._tokens) + 1, sha256, scope, label)
         self._tokens.append(token)
         return token

@@ -85,7 +85,7 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
     """Run `work` against the application of a store, with an event loop of its own."""
 
     async def main() -> Any:
-        log: Any = Log(_Nowhere())
+        log = _quiet()
         collector = Collector(store, Settings("memory", **settings), log)
         service = Service(collector, build_app(collector))
         await collector.start()
@@ -100,7 +100,7 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
 @contextmanager
 def live(store: Any, **settings: Any) -> Iterator[tuple[str, Collector]]:
     """A collector that listens on a free port, in a thread; its address, and itself."""
-    log: Any = Log(_Nowhere())
+    log = _quiet()
     collector = Collector(store, Settings("memory", **settings), log)
     sock = bind("127.0.0.1", 0)
     started = threading.Event()
@@ -114,6 +114,11 @@ def live(store: Any, **settings: Any) -> Iterator[tuple[str, Collector]]:
         server.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
+
+
+def _quiet() -> Log:
+    file: Any = _Nowhere()
+    return Log(file)
 
 
 class _Nowhere:

@@ -121,9 +121,7 @@ class Forms:
 
     def one(self, body: bytes, id: bytes) -> Checked:
         """One report as JSON; a refusal if it is none."""
-        found = self._canonical(body)
-        if found is None:
-            found = understand(body, self.survey)
+        found: Report | Reason | None = self._canonical(body) or understand(body, self.survey)
         if isinstance(found, Report):
             return Checked(id, pack(found.answers, self.survey, padded=False), None)
         reason = Reason.MALFORMED if found is None else found

@@ -28,8 +28,8 @@ class _Counts:
         for round in store.rounds():
             stored.add_metric([str(round.number), round.state], round.stored)
             reasons: dict[str, int] = {}
-            for reason, _, count in store.rejections(round.number):
-                reasons[reason] = reasons.get(reason, 0) + count
+            for rejection in store.rejections(round.number):
+                reasons[rejection.reason] = reasons.get(rejection.reason, 0) + rejection.count
             for reason, count in sorted(reasons.items()):
                 rejected.add_metric([str(round.number), reason], count)
         yield stored
@@ -46,17 +46,17 @@ class _Counts:
             gauge = GaugeMetricFamily(name, text, labels=["worker"])
             gauge.add_metric(worker, value)
             yield gauge
-        for name, text, count in (
+        for name, text, total in (
             ("hdr4me_commits", "Transactions written by this worker", float(writer.commits)),
             ("hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),
         ):
             counter = CounterMetricFamily(name, text, labels=["worker"])
-            counter.add_metric(worker, count)
+            counter.add_metric(worker, total)
             yield counter
 
 
 def exposition(collector: Collector) -> bytes:
     """The metrics as text; called in a thread."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Counts(collector))  # type: ignore[arg-type]
+    registry.register(_Counts(collector))
     return generate_latest(registry)

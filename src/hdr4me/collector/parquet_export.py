@@ -7,7 +7,7 @@ reports of several exports can be dropped (`dropDuplicates`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from typing import Any
 
 import pyarrow as pa
@@ -56,7 +56,7 @@ class _Pieces:
         return False
 
 
-def write_parquet(store: Store, number: int, survey: Survey) -> Iterator[bytes]:
+def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes, None, None]:
     """The pieces of the file, in order; memory holds one row group."""
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
     target: Any = pieces

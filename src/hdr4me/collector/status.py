@@ -44,8 +44,8 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "by_hour": sorted(by_hour.items()),
         "by_source": sorted(by_source.items()),
         "rejected": [
-            {"reason": reason, "hour": hour, "count": count}
-            for reason, hour, count in store.rejections(number)
+            {"reason": rejection.reason, "hour": rejection.hour, "count": rejection.count}
+            for rejection in store.rejections(number)
         ],
         "plan": _plan(tally, settings.tolerance),
         "harm": _harm(survey),

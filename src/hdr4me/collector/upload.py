@@ -68,9 +68,8 @@ class Upload:
             return
         except StoreError as error:
             self._collector.log.failure("the store failed", error)
-            refusal = Refusal(503, "the store does not answer: try again", retry_after=2)
-            status, body = refusal.status, refusal.body
-            headers += refusal.headers
+            status, body = 503, error_body("the store does not answer: try again")
+            headers.append((b"retry-after", b"2"))
         except Exception as error:
             self._collector.log.failure("unforeseen error in an upload", error)
             status, body = 500, error_body("this is a mistake in hdr4me, please report it")

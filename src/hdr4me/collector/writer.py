@@ -136,7 +136,8 @@ class Writer:
 
     def _take(self) -> list[_Waiting]:
         """All that waits, up to the most for one transaction."""
-        group, n = [], 0
+        group: list[_Waiting] = []
+        n = 0
         while self._queue and (not group or n + len(self._queue[0].reports) <= MOST_AT_ONCE):
             group.append(self._queue.popleft())
             n += len(group[-1].reports)

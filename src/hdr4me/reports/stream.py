@@ -219,4 +219,4 @@ def _missing(bits: Bytes, n_nulls: int, n: int) -> NDArray[np.bool_]:
         return np.zeros(n, bool)
     if len(bits) < -(-n // 8):
         raise Broken("a batch is shorter than its rows")
-    return np.unpackbits(bits, count=n, bitorder="little") == 0
+    return np.asarray(np.unpackbits(bits, count=n, bitorder="little") == 0)
