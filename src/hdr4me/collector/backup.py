@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -77,7 +77,7 @@ def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -
             raise Damaged(_name(where), damage)
         header["sha256"] = _sha256(body)
         with temporary.open("wb") as file, body.open("rb") as source:
-            file.write(json.dumps(header, sort_keys=True).encode() + b"\n")
+            file.write(_line(header))
             shutil.copyfileobj(source, file, 1 << 20)
     if Path(target).is_file():
         verify(target)  # what is on the disk, not what was meant to be
@@ -129,11 +129,11 @@ def _copy_postgres(url: str, body: Path, despite_damage: bool) -> None:
     from hdr4me.collector.postgres_link import Link
 
     link = Link(url)
-    link.prepare()
     damage: list[Damage] = []
-    with link.reading() as connection:
-        into_sqlite(body, from_postgres(connection), blocks_in_postgres(connection, damage.append))
-    link.close()
+    with closing(link):
+        link.prepare()
+        with link.reading() as connection:
+            into_sqlite(body, from_postgres(connection), blocks_in_postgres(connection, damage.append))
     if damage and not despite_damage:
         raise Damaged(link.name, damage)
 
@@ -171,13 +171,17 @@ def _extract(path: Path, body: Path) -> Contents:
         if whole and isinstance(error, HDR4MEError):
             raise
         raise Damaged(str(path), [Damage(None, None, f"its SQLite part cannot be read ({error})")]) from error
-    if not damage and not whole:
-        names = [name for name in found["tables"] if found["tables"][name] != header["tables"].get(name)]
+    names = [name for name in found["tables"] if found["tables"][name] != header["tables"].get(name)]
+    if not damage and (not whole or names or len(header["tables"]) != len(found["tables"])):
         text = f"the contents of {', '.join(names)} were changed" if names else "its SHA-256 does not match"
         damage = [Damage(None, None, text)]
     if damage:
         raise Damaged(str(path), damage)
     return contents
+
+
+def _line(header: dict[str, Any]) -> bytes:
+    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
@@ -194,6 +198,8 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
         )
     if set(header) != {"format", "version", "tables", "sha256"} or not isinstance(header["tables"], dict):
         raise FormatError(f"{path} is not a backup, or damaged: fields are missing or unknown")
+    if _line(header) != line:
+        raise FormatError(f"{path} is damaged: its first line was changed")
     return header
 
 
@@ -284,8 +290,6 @@ def _fill_postgres(url: str, body: Path) -> None:
     from hdr4me.collector.postgres_link import Connection, Link
 
     link = Link(url)
-    link.prepare()
-    source = connect(body, readonly=True)
 
     def work(connection: Connection) -> None:
         connection.execute("lock table rounds in access exclusive mode")
@@ -293,8 +297,6 @@ def _fill_postgres(url: str, body: Path) -> None:
             raise InvalidInput(f"{link.name} has rounds already: restore into an empty database")
         into_postgres(connection, rows_in(source), scan(source, lambda damage: None))
 
-    try:
+    with closing(link), closing(connect(body, readonly=True)) as source:
+        link.prepare()
         link.run(work)
-    finally:
-        source.close()
-        link.close()

@@ -73,7 +73,11 @@ class PostgresStore(Tables):
         self._lock = threading.Lock()
         self._surveys: dict[str, Survey] = {}
         self._damage: list[Damage] = []
-        self.schema_version = self._link.prepare()
+        try:
+            self.schema_version = self._link.prepare()
+        except BaseException:
+            self._link.close()
+            raise
 
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         def work(connection: Connection) -> list[tuple[Any, ...]]:

@@ -154,14 +154,18 @@ class Link:
 
     def _connect(self) -> Connection:
         connection = psycopg.connect(self._url, connect_timeout=5, application_name="hdr4me")
-        connection.adapters.register_dumper(Ids, _IdsDumper)
-        with connection.transaction():
+        try:
+            connection.adapters.register_dumper(Ids, _IdsDumper)
             connection.execute("set search_path to hdr4me")
             # A commit is on the disk before it returns, whatever the database's default is.
             connection.execute(
                 "select set_config('synchronous_commit', 'on', false) "
                 "where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
             )
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager
