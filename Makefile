@@ -3,10 +3,13 @@ PYTHON ?= python3
 PIP = PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet
 BIN = .venv/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo serve test check format bench clean
 
 demo: .venv/base
 	$(BIN)/hdr4me demo --output demo
+
+serve: .venv/collector
+	$(BIN)/hdr4me demo --serve --output demo
 
 test: .venv/dev
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
@@ -27,6 +30,10 @@ bench: .venv/dev
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) -e .
+	touch $@
+
+.venv/collector: .venv/base
+	$(PIP) -e '.[collector]'
 	touch $@
 
 .venv/dev: .venv/base

@@ -43,6 +43,10 @@ COMMANDS = (
     "rounds",
     "audit",
     "explain",
+    "serve",
+    "send",
+    "backup",
+    "restore",
     "reproduce",
     "bench",
 )

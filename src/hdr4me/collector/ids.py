@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 __all__ = ["IdSet"]
 
 _RECENT = 1 << 16
+_MANY = 16 * 512
+"""Bytes of ids from which arrays are quicker than sets."""
 
 Words = NDArray[np.uint64]
 Tier = tuple[Words, Words]
@@ -47,24 +49,46 @@ class IdSet:
                 found |= _in_tier(tier, high, low)
         return found
 
+    def find_bytes(self, ids: bytes) -> NDArray[np.bool_]:
+        """The same for ids end to end."""
+        if len(ids) < _MANY:
+            return self.find(_split(ids))
+        if self._recent:  # one search in an array is quicker than many in a set
+            self._settle()
+        found = np.zeros(len(ids) // 16, bool)
+        high, low = _words(ids)
+        for tier in self._tiers:
+            found |= _in_tier(tier, high, low)
+        return found
+
     def add(self, ids: Sequence[bytes]) -> None:
         """Put in ids that are not in the set."""
         self._recent.update(ids)
         if len(self._recent) >= self._most_recent:
-            tier = _sorted(*_words(b"".join(self._recent)))
-            self._recent = set()
-            self._push(tier)
+            self._settle()
 
     def add_bytes(self, ids: bytes) -> None:
-        """Put in many ids, end to end, that are not in the set."""
-        if ids:
+        """The same for ids end to end."""
+        if len(ids) < _MANY:
+            self.add(_split(ids))
+        else:
             self._push(_sorted(*_words(ids)))
+
+    def _settle(self) -> None:
+        """The latest ids become an array."""
+        tier = _sorted(*_words(b"".join(self._recent)))
+        self._recent = set()
+        self._push(tier)
 
     def _push(self, tier: Tier) -> None:
         while self._tiers and len(self._tiers[-1][0]) <= 2 * len(tier[0]):
             other = self._tiers.pop()
             tier = _sorted(*(np.concatenate(pair) for pair in zip(other, tier, strict=True)))
         self._tiers.append(tier)
+
+
+def _split(ids: bytes) -> list[bytes]:
+    return [ids[at : at + 16] for at in range(0, len(ids), 16)]
 
 
 def _words(ids: bytes) -> Tier:

@@ -15,6 +15,7 @@ from typing import Any
 from hdr4me.collector.arrivals import blocks_of, check_payloads, sort_out
 from hdr4me.collector.blocks import COLUMNS, Block, joined, read_block, without_id
 from hdr4me.collector.counting import Running, count, minus
+from hdr4me.collector.loads import Load, Outcome, write_one_by_one
 from hdr4me.collector.postgres_link import Connection, Ids, Link
 from hdr4me.collector.rounds import check_seal, closing_day, day_of, sealed_kind
 from hdr4me.collector.store import (
@@ -205,6 +206,10 @@ class PostgresStore(Tables):
         if not batch:
             return Written((), ())
         return self._link.run(work)
+
+    def write_loads(self, loads: Sequence[Load]) -> list[Outcome]:
+        """Store the reports of several requests; when `write_loads` returns, they are on the database's disk."""
+        return write_one_by_one(self.write, loads)
 
     def _open_surveys(self, connection: Connection, numbers: Sequence[int]) -> dict[int, Survey]:
         """The surveys of those rounds that are open, and stay open until this transaction ends."""

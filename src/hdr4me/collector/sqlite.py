@@ -17,10 +17,13 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hdr4me.client.lock import locked
 from hdr4me.collector.arrivals import blocks_of, check_payloads, sort_out
 from hdr4me.collector.blocks import Block, joined, read_block, without_id
 from hdr4me.collector.counting import count, minus
+from hdr4me.collector.loads import Load, Outcome, prepare
 from hdr4me.collector.migrations import SQLITE, migrate
 from hdr4me.collector.rounds import check_seal, closing_day, day_of, sealed_kind
 from hdr4me.collector.sqlite_file import APPLICATION, check_structure, connect, insert_block, scan, told
@@ -270,6 +273,31 @@ class SqliteStore(Tables):
                 stored[place] = True
             return Written(tuple(stored), tuple(refused))
 
+    def write_loads(self, loads: Sequence[Load]) -> list[Outcome]:
+        """Store the reports of several requests; when `write_loads` returns, they are on the disk."""
+        rounds = prepare(loads)
+        stored, refused = np.zeros((2, len(loads)), np.int64)
+        with self._lock:
+            self._ready()
+            blocks: list[Block] = []
+            for prepared in rounds:
+                live = self._rounds.get(prepared.round)
+                if live is None:
+                    raise UnknownRound(f"round = {prepared.round!r} is not allowed: there is no such round")
+                if live.state != "open":
+                    for place in np.unique(prepared.owners).tolist():
+                        refused[place] = len(loads[place])
+                    continue
+                new = ~live.ids.find_bytes(prepared.ids)
+                blocks += prepared.blocks(new)
+                stored += np.bincount(prepared.owners[new], minlength=len(loads))
+            check_payloads(
+                blocks, {prepared.round: self._rounds[prepared.round].survey for prepared in rounds}
+            )
+            if blocks:
+                self._insert(blocks)
+        return [Outcome(*pair) for pair in zip(stored.tolist(), refused.tolist(), strict=True)]
+
     def _insert(self, blocks: Sequence[Block]) -> None:
         """New blocks, merged with small ones where there are many, in one transaction."""
         gone: list[Block] = []
@@ -296,7 +324,7 @@ class SqliteStore(Tables):
                 self._rounds[block.round].place(block)
             for block in blocks:
                 live = self._rounds[block.round]
-                live.ids.add(block.ids)
+                live.ids.add_bytes(block.id_bytes)
                 live.running.add(block.rows(live.survey))
 
     def _read(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> list[Block]:

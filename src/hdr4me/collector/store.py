@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from hdr4me.collector.blocks import ID_SIZE, Block
 from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
+
+if TYPE_CHECKING:
+    from hdr4me.collector.loads import Load, Outcome
 
 __all__ = [
     "ID_SIZE",
@@ -279,6 +282,9 @@ class Store(Protocol):
     # reports
     def write(self, batch: Sequence[Arrival]) -> Written:
         """Store a batch; when `write` returns, the batch is on the disk."""
+
+    def write_loads(self, loads: Sequence[Load]) -> list[Outcome]:
+        """The same for the reports of several requests in columns, which is how the service writes."""
 
     def delete(self, round: int, id: bytes) -> bool:
         """Delete a report, exactly: no tally holds it any more. False if it is not stored.
