@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.finite_field import PRODUCTS_OF_4
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
@@ -132,6 +133,8 @@ def _classes(
         return [1 - _heavier(found, first, second) for found in outputs], _three(channel)
     if isinstance(channel, HeavySet) and isinstance(channel.family, Projective):
         return [1 - _on_planes(channel.family, found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Agreement):
+        return [1 - _nearer(channel.family, found, first, second) for found in outputs], _three(channel)
     if isinstance(channel, HeavySet) and isinstance(channel.family, PrivSet):
         sets = [channel.family.members(x) for x in (first, second)]
         return [1 - _shared(found, *sets) for found in outputs], _three(channel)
@@ -159,6 +162,16 @@ def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, secon
     inputs = coordinates(np.array([first, second]), q, t)
     heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
     return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])[where]
+
+
+def _nearer(family: Agreement, outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """1 where a block agrees with the first one in enough places and not with the second, −1 the other way, else 0."""
+    heavy = []
+    for x in (first, second):
+        differ = outputs ^ np.array(family.split(x), np.uint64).view(np.int64)
+        n_places = np.bitwise_count(differ.view(np.uint64)).sum(axis=1)
+        heavy.append(n_places <= family.size - family.agreeing)
+    return np.asarray(heavy[0].astype(np.int64) - heavy[1])
 
 
 def _shared(outputs: NDArray[np.int64], first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.int64]:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.finite_field import PRODUCTS_OF_4
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.kernels.exact.agreement import MOST, differ, flip, ways
 from hdr4me.kernels.exact.member import with_member
 from hdr4me.kernels.exact.projective import points
 from hdr4me.registry import Registry
@@ -145,6 +147,44 @@ def _below_steps(ends: tuple[int, ...], draws: SecureDraws, n: int) -> Numbers:
     return np.asarray(found)
 
 
+@lru_cache(maxsize=16)
+def _places(size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """How many blocks differ in at most 0, 1, … size − 1 places, and the binomials of the kernel."""
+    return np.array(Agreement(size, size).ends[:-1], np.uint64), ways()
+
+
+def _agreement(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `Agreement.draw`; inputs and outputs are the fields [n, fields] as bit patterns."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Agreement)
+    blocks = inputs.reshape(len(inputs), len(family.fields)).copy()
+    heavy = draws.words(len(inputs)) < channel.weight
+    if family.size > MOST:
+        _flip_many(family, blocks, heavy, draws)
+        return blocks
+    inside, rest = np.uint64(family.n_heavy), np.uint64(family.n_outputs - family.n_heavy)
+    numbers = draws.below_each(np.where(heavy, inside, rest)) + np.where(heavy, np.uint64(0), inside)
+    ends, binomials = _places(family.size)
+    differ(numbers, ends, family.size, binomials, blocks[:, 0].view(np.uint64))
+    return blocks
+
+
+def _flip_many(
+    family: Agreement, blocks: Numbers, heavy: NDArray[np.bool_], draws: SecureDraws
+) -> None:
+    """Flip places of blocks of more than 64 signs: users with as many of them are served together."""
+    most = family.size - family.agreeing
+    inside = family.ends[: most + 1]
+    outside = tuple(end - family.n_heavy for end in family.ends[most + 1 :])
+    n = len(blocks)
+    t = np.where(heavy, _below_steps(inside, draws, n), most + 1 + _below_steps(outside, draws, n))
+    ends = np.cumsum(family.widths)
+    for count in np.unique(t[t > 0]).tolist():
+        users = np.flatnonzero(t == count)
+        flip(users, draws.subsets(users.size, family.size, count), ends, blocks.view(np.uint64))
+
+
 SAMPLERS: Registry[Sampler] = Registry(
     "channel",
     "samplers",
@@ -154,5 +194,6 @@ SAMPLERS: Registry[Sampler] = Registry(
         f"{HeavySet.kind}/{Subset.name}": _subset,
         f"{HeavySet.kind}/{Projective.name}": _projective,
         f"{HeavySet.kind}/{PrivSet.name}": _privset,
+        f"{HeavySet.kind}/{Agreement.name}": _agreement,
     },
 )

@@ -44,6 +44,7 @@ class Source:
         unknown: Sequence[int] = (),
         states: Sequence[NDArray[np.uint8] | None] = (),
         selections: Mapping[int, tuple[int, int, int]] = MappingProxyType({}),
+        vectors: Mapping[int, NDArray[np.float64]] = MappingProxyType({}),
     ) -> None:
         self.columns = columns
         self.n = n
@@ -51,6 +52,7 @@ class Source:
         self.unknown = unknown
         self.states = states
         self.selections = selections
+        self.vectors = vectors
 
 
 def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:

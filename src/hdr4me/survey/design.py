@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hdr4me.channels import Channel, Table, Take
+from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
@@ -26,6 +27,7 @@ def design(
     categorical: str,
     *,
     pairs: Sequence[tuple[str, str]] = (),
+    blocks: Sequence[Sequence[str]] = (),
     weights: Mapping[str, int] | None = None,
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
@@ -42,21 +44,26 @@ def design(
         One of `CATEGORICAL`.
     pairs
         Names of numeric dimensions that are asked together.
+    blocks
+        Names of numeric dimensions that are asked together as signs.
     weights
         How often a question is drawn, by the name of its first dimension.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
-    partner = _partners(schema, pairs)
+    together = _together(schema, pairs, blocks)
+    first = {own[0]: own for own in together}
+    later = {j for own in together for j in own[1:]}
     weights = dict(weights or {})
     made: dict[tuple[Any, ...], Channel] = {}
     questions: list[Question] = []
-    seconds = set(partner.values())
+    n_pairs = len(pairs)
+    signs = {own[0] for own in together[n_pairs:]}
     for j, dimension in enumerate(schema):
-        if j in seconds:
+        if j in later:
             continue
-        dimensions = (j, partner[j]) if j in partner else (j,)
-        key = _key(dimension, len(dimensions), epsilon, categorical)
+        dimensions = first.get(j, (j,))
+        key = ("block", len(dimensions)) if j in signs else _key(dimension, len(dimensions), epsilon, categorical)
         if key not in made:
             made[key] = _channel(key, epsilon, mechanism)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
@@ -76,20 +83,23 @@ def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
     return PURPOSES[purpose]
 
 
-def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int]:
-    """The second dimension of each pair by its first, in the schema's order."""
-    found: dict[int, int] = {}
+def _together(
+    schema: Schema, pairs: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
+) -> list[tuple[int, ...]]:
+    """The dimensions of each pair and of each block, in the schema's order."""
+    found: list[tuple[int, ...]] = []
     used: set[int] = set()
-    for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InvalidInput.of("pairs", pair, "two names of numeric dimensions")
-        first, second = sorted(schema.index(name) for name in pair)
-        if first == second or {first, second} & used:
-            raise InvalidInput.of("pairs", pair, "dimensions that are in no other pair")
-        if any(schema.dimensions[j].reads != "number" for j in (first, second)):
-            raise InvalidInput.of("pairs", pair, "numbers that are not optional")
-        used |= {first, second}
-        found[first] = second
+    for what, names in [*(("pairs", pair) for pair in pairs), *(("blocks", block) for block in blocks)]:
+        least, most, words = (2, 2, "two names") if what == "pairs" else (2, MAX_SIZE, f"2 to {MAX_SIZE} names")
+        if isinstance(names, str) or not least <= len(names) <= most:
+            raise InvalidInput.of(what, names, f"{words} of numeric dimensions")
+        own = tuple(sorted(schema.index(name) for name in names))
+        if len(set(own)) < len(own) or used & set(own):
+            raise InvalidInput.of(what, names, f"dimensions that are in no other {what[:-1]}")
+        if any(schema.dimensions[j].reads != "number" for j in own):
+            raise InvalidInput.of(what, names, "numbers that are not optional")
+        used |= set(own)
+        found.append(own)
     return found
 
 
@@ -113,6 +123,10 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
             from hdr4me.mechanisms.joint import number_pair, optional_number
 
             return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+        case ("block", size):
+            from hdr4me.mechanisms.agreement import agreement_channel
+
+            return agreement_channel(float(epsilon), size)
         case ("selection", v, most):
             from hdr4me.mechanisms.selection import selection_channel
 

@@ -46,6 +46,9 @@ class Survey:
         A name for people; the budget of a renamed survey is the same (`series`).
     pairs
         Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
+    blocks
+        Blocks of 2 to 1,024 numeric dimensions, by name, that are rounded to signs and asked together (agreement
+        blocks): for large budgets and values far from the middle of their range.
     weights
         How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
         1 where none is given. Only for `n_sampled` = 1.
@@ -81,6 +84,7 @@ class Survey:
         name: str = "",
         *,
         pairs: Sequence[tuple[str, str]] = (),
+        blocks: Sequence[Sequence[str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
     ) -> None:
@@ -89,7 +93,9 @@ class Survey:
         check_budget(schema, epsilon, n_sampled)
         per_answer = split_budget(float(epsilon), int(n_sampled))
         mechanism = mechanism_for(purpose, mechanism)
-        questions = design(schema, per_answer, mechanism, categorical, pairs=pairs, weights=weights or {})
+        questions = design(
+            schema, per_answer, mechanism, categorical, pairs=pairs, blocks=blocks, weights=weights or {}
+        )
         self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
 
     @classmethod
