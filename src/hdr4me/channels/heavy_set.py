@@ -113,6 +113,7 @@ FAMILIES: Registry[type[Family]] = Registry(
         "projective": "hdr4me.channels.projective:Projective",
         "privset": "hdr4me.channels.privset:PrivSet",
         "agreement": "hdr4me.channels.agreement:Agreement",
+        "codebook": "hdr4me.channels.codebook:Codebook",
     },
 )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.codebook import Codebook
 from hdr4me.engines.plan import placing
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.kernels.exact.agreement import signs
@@ -27,7 +29,7 @@ _CHUNK = 1 << 12
 
 def is_wide(channel: Channel) -> bool:
     """Whether the channel's inputs are made here."""
-    return isinstance(channel, HeavySet) and isinstance(channel.family, Agreement)
+    return isinstance(channel, HeavySet) and isinstance(channel.family, Agreement | Codebook)
 
 
 @lru_cache(maxsize=16)
@@ -37,7 +39,7 @@ def _ranges(survey: Survey) -> NDArray[np.float64]:
 
 def wide_inputs(
     columns: Columns, vectors: Vectors, survey: Survey, q: int, users: NDArray[np.int64], draws: SecureDraws
-) -> NDArray[np.int64]:
+) -> NDArray[Any]:
     """What the sampler of question q takes of these users.
 
     Parameters
@@ -55,12 +57,14 @@ def wide_inputs(
 
     Returns
     -------
-    array [users, fields]
-        The signs of a block, as bit patterns.
+    array
+        The signs of a block [users, fields] as bit patterns, or vectors [users, length].
     """
     question = survey.questions[q]
     channel = question.channel
     assert isinstance(channel, HeavySet)
+    if isinstance(channel.family, Codebook):
+        return vectors[question.dimensions[0]][users]
     assert isinstance(channel.family, Agreement)
     ranges = _ranges(survey)
     found = np.empty((len(users), len(channel.fields)), np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
+from hdr4me.planner.blocks import BLOCKS, block_variances
 from hdr4me.planner.reports import Effort, entry_variances, noise, worst_noise
 from hdr4me.planner.workload import Group, Workload
 
@@ -96,6 +97,11 @@ def classes(
     budgets = [epsilon / m for m in sampled]
     columns = []
     for group in workload.groups:
+        if mechanism_name == BLOCKS:
+            columns.append(
+                block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)
+            )
+            continue
         part = _entries if group.size else _numbers
         columns.append(
             part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)

@@ -12,6 +12,7 @@ from hdr4me.channels import Channel, Table
 from hdr4me.statistics.blocks import block_mean, is_block
 from hdr4me.statistics.calibrate import sample_covariance, value_moments
 from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.vectors import is_codebook, mean_vector
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
 
@@ -29,6 +30,8 @@ class Mean(Statistic):
     by_default = True
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        if is_codebook(channel):
+            return dimension.reads == "vector"
         if dimension.reads not in ("number", "optional"):
             return False
         return isinstance(channel, Table) or is_block(channel)
@@ -39,6 +42,9 @@ class Mean(Statistic):
             alike.setdefault(id(_channel(counted, j)), []).append(j)
         found: dict[int, Part] = {}
         for group in alike.values():
+            if is_codebook(_channel(counted, group[0])):
+                found |= {j: mean_vector(counted, j) for j in group}
+                continue
             if is_block(_channel(counted, group[0])):
                 found |= {j: block_mean(counted, j) for j in group}
                 continue

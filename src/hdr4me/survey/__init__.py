@@ -7,5 +7,6 @@ from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
+from hdr4me.survey.vector import Vector
 
-__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Selection", "Survey"]
+__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Selection", "Survey", "Vector"]

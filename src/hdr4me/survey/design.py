@@ -12,6 +12,7 @@ from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
+from hdr4me.survey.vector import Vector
 
 __all__ = ["CATEGORICAL", "PURPOSES", "design", "mechanism_for"]
 
@@ -105,6 +106,8 @@ def _together(
 
 def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
     """What decides on the channel."""
+    if isinstance(dimension, Vector):
+        return ("vector", dimension.length)
     if isinstance(dimension, Selection):
         return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":
@@ -127,6 +130,10 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
             from hdr4me.mechanisms.agreement import agreement_channel
 
             return agreement_channel(float(epsilon), size)
+        case ("vector", length):
+            from hdr4me.mechanisms.codebook import codebook_channel
+
+            return codebook_channel(float(epsilon), length)
         case ("selection", v, most):
             from hdr4me.mechanisms.selection import selection_channel
 

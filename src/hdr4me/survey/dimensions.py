@@ -34,6 +34,7 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         Numeric.kind: Numeric,
         Categorical.kind: Categorical,
         "selection": "hdr4me.survey.selection:Selection",
+        "vector": "hdr4me.survey.vector:Vector",
     },
 )
 
