@@ -139,7 +139,16 @@ def record(survey: Survey, rng: random.Random) -> dict[str, Any]:
         if dimension.reads in ("number", "optional"):
             low, high = dimension.bounds
             middle = rng.uniform(low, high)
-            plain = [middle, repr(middle), low, high, low - 1, high + 1, round(middle), _half(survey, dimension, rng)]
+            plain = [
+                middle,
+                repr(middle),
+                low,
+                high,
+                low - 1,
+                high + 1,
+                round(middle),
+                _half(survey, dimension, rng),
+            ]
             value = rng.choice(NUMBERS if strange else plain)
         elif dimension.reads == "category":
             value = rng.choice(LABELS) if strange else rng.choice(dimension.categories)
@@ -174,7 +183,9 @@ def edge_words(survey: Survey, rng: random.Random) -> str | None:
 
 def plain(value: Any) -> Any:
     """The value as JSON can hold it."""
-    if isinstance(value, float) and (not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)):
+    if isinstance(value, float) and (
+        not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)
+    ):
         return {"number": repr(value)}
     return value
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Selection as Selection
     from hdr4me.survey import Survey as Survey
+    from hdr4me.survey import Vector as Vector
     from hdr4me.tally import PairCounts as PairCounts
     from hdr4me.tally import Tally as Tally
 
@@ -85,6 +86,7 @@ _HOMES = {
     "Survey": "survey",
     "Table": "channels",
     "Tally": "tally",
+    "Vector": "survey",
     "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
@@ -131,6 +133,7 @@ __all__ = [
     "Survey",
     "Table",
     "Tally",
+    "Vector",
     "amplification",
     "ask",
     "audit",

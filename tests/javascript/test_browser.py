@@ -84,7 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'")
+        self.send_header(
+            "Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'"
+        )
         self.end_headers()
         self.wfile.write(body)
 
@@ -179,9 +181,15 @@ def test_a_busy_collector_gets_the_same_report_again(context: Any, collector: Co
     assert {key: json.loads(text) for key, text in collector.reports.items()} == {sent["id"]: sent["report"]}
 
 
-def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(context: Any, collector: Collector) -> None:
+def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(
+    context: Any, collector: Collector
+) -> None:
     reports = {
-        json.dumps(tab(context, collector, "?permanent").evaluate("client.answer({ age: 31, mood: 'low' })")["report"])
+        json.dumps(
+            tab(context, collector, "?permanent").evaluate("client.answer({ age: 31, mood: 'low' })")[
+                "report"
+            ]
+        )
         for _ in range(3)
     }
     assert len(reports) == 1

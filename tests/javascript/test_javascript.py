@@ -171,7 +171,9 @@ def tampered() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     base = mixed()
     kinds = {channel["kind"]: k for k, channel in enumerate(base["channels"])}
-    optional = next(k for k, c in enumerate(base["channels"]) if c.get("takes", [{}])[0].get("reads") == "optional")
+    optional = next(
+        k for k, c in enumerate(base["channels"]) if c.get("takes", [{}])[0].get("reads") == "optional"
+    )
     families = {c["family"]["name"]: k for k, c in enumerate(base["channels"]) if c["kind"] == "heavy_set"}
 
     def add(name: str, *path: Any, value: Any = None, by: int = 0) -> None:
@@ -231,7 +233,10 @@ def tampered() -> dict[str, dict[str, Any]]:
 @needs_node
 def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
     documents = tampered()
-    good = [mixed(), *(json.loads(path.read_text("utf-8")) for path in HERE.parent.glob("golden/*.survey.json"))]
+    good = [
+        mixed(),
+        *(json.loads(path.read_text("utf-8")) for path in HERE.parent.glob("golden/*.survey.json")),
+    ]
     taken = javascript_takes([*good, *documents.values()], tmp_path)
     assert all(taken[: len(good)])
     assert [name for name, yes in zip(documents, taken[len(good) :], strict=True) if yes] == []
@@ -298,7 +303,9 @@ def mutate(document: Any, rng: random.Random) -> None:
     """Change one number or text somewhere."""
     place: Any = document
     while True:
-        keys = [key for key in (place if isinstance(place, dict) else range(len(place))) if key != "fingerprint"]
+        keys = [
+            key for key in (place if isinstance(place, dict) else range(len(place))) if key != "fingerprint"
+        ]
         key = rng.choice(keys)
         if isinstance(place[key], dict | list) and place[key]:
             place = place[key]

@@ -25,6 +25,8 @@ from hdr4me.survey.dimensions import FRACTION_BITS
 __all__ = ["PermanentClient", "decide"]
 
 Answers = tuple[tuple[int, ...], ...]
+MOST_ROWS = 65536
+"""A mark is computed for every row at each report."""
 
 
 class PermanentClient:
@@ -59,6 +61,11 @@ class PermanentClient:
             raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
             raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
+        if any(channel.n_inputs > MOST_ROWS for channel in survey.channels):
+            raise InvalidInput(
+                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for blocks of "
+                "more than 16 numbers"
+            )
         self.survey = survey
         self.ledger = ledger
 

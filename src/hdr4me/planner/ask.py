@@ -11,6 +11,7 @@ import numpy as np
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import names, registered
 from hdr4me.planner.beliefs import scaled_tolerances, workload_of
+from hdr4me.planner.blocks import BLOCKS, blocks_fit
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
     MAX_DIMS,
@@ -71,8 +72,8 @@ def plan(
     n_categories
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name, for categories "auto", "grr", "subset",
-        "projective", "oue", "histogram".
+        Only these candidates: for numbers any registered name or "agreement" (blocks), for categories "auto", "grr",
+        "subset", "projective", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
@@ -121,6 +122,10 @@ def plan(
     worst = isinstance(prior, str) and prior == "worst"
     if hasattr(prior, "priors"):
         prior = prior.priors()
+    if schema is not None and any(dimension.reads == "vector" for dimension in schema.dimensions):
+        raise InvalidInput(
+            "a plan is for numbers and categories: the error of a vector is hdr4me.mechanisms.codebook.total_error"
+        )
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
     setting = Setting(
         workload_of(
@@ -128,7 +133,7 @@ def plan(
         ),
         MAX_USERS if n_users is None else int(n_users),
         MAX_EPSILON if epsilon is None else float(epsilon),
-        _mechanisms(mechanisms),
+        _mechanisms(mechanisms, blocks_fit(schema, 2 if n_dims is None else n_dims, n_categories)),
         _methods(categorical),
         worst,
         jointly,
@@ -186,17 +191,23 @@ def _a_little_more(setting: Setting, solved: str) -> Setting:
     return setting.of_dims(max(1, setting.workload.n_dims - max(1, setting.workload.n_dims // 500)))
 
 
-def _mechanisms(given: Sequence[str] | None) -> tuple[str, ...]:
+def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
     if given is None:
-        return names(planned=True)
+        return (*names(planned=True), *((BLOCKS,) if blocks else ()))
     listed = [given] if isinstance(given, str) else list(given)
+    if BLOCKS in listed and not blocks:
+        raise InvalidInput.of(
+            "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
+        )
     for name in listed:
+        if name == BLOCKS:
+            continue
         try:
             registered(name)
         except InvalidInput as refusal:
-            raise InvalidInput.of("mechanisms", name, refusal.allowed) from None
+            raise InvalidInput.of("mechanisms", name, f"{refusal.allowed}, {BLOCKS}") from None
     if not listed:
-        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join(names())}")
+        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join((*names(), BLOCKS))}")
     return tuple(listed)
 
 

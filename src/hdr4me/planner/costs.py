@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
+from hdr4me.planner.blocks import BLOCKS, block_variances
 from hdr4me.planner.reports import (
     Effort,
     choice_variances,
@@ -111,9 +112,13 @@ def classes(
     for k, group in enumerate(workload.groups):
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif mechanism_name == BLOCKS:
+            made = [block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)]
         else:
             part = _entries if group.size else _numbers
-            made = [part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)]
+            made = [
+                part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
+            ]
         columns += made
         counts += [float(group.count * max(group.size, 1)), float(group.count)][: len(made)]
         numbers += [k] * len(made)
@@ -157,7 +162,9 @@ def _entries(
     return np.asarray(sampled_variance(each, f * (1 - f), n_users, inverse[:, None]).max(axis=1))
 
 
-def _choices(group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool) -> list[Floats]:
+def _choices(
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+) -> list[Floats]:
     """The variance of a share, and of the mean number of choices over the most."""
     v, s = group.size, group.choices
     pairs = np.array([choice_variances(e, v, s) for e in budgets])

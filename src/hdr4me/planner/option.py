@@ -13,6 +13,7 @@ from hdr4me.framework.deviation import Deviation
 from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
+from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
@@ -113,6 +114,9 @@ class Option:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
+        if self.mechanism == BLOCKS:
+            blocks = block_names(schema.names, self.n_sampled)
+            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
         return Survey(
             schema,
             epsilon=self.epsilon,
@@ -221,9 +225,13 @@ def make_option(
         classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
         for w in (worst, True)
     )
-    promise = _Promise(assumed, n_users, n_sampled / workload.n_dims, None)
-    size = largest_error(base, epsilon / n_sampled) if promise.few and workload.numeric else None
-    bound = _Promise(largest, n_users, n_sampled / workload.n_dims, size)
+    blocks = mechanism == BLOCKS
+    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / workload.n_dims
+    promise = _Promise(assumed, n_users, share, None)
+    size = None
+    if promise.few and workload.numeric:
+        size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
+    bound = _Promise(largest, n_users, share, size)
     joint = promise.joint(probability)
     ξ = joint if tolerance is None else tolerance
     each, together = promise.within(ξ)
@@ -245,8 +253,8 @@ def make_option(
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=epsilon / n_sampled,
-        reports_per_dimension=n_users * n_sampled / workload.n_dims,
+        epsilon_per_value=epsilon if blocks else epsilon / n_sampled,
+        reports_per_dimension=n_users * share,
         few=promise.few,
         categorical=method,
         all_zeros_mse=without.zeros,

@@ -12,6 +12,7 @@ import numpy as np
 
 from hdr4me.errors import NotReachable
 from hdr4me.planner.beliefs import half_range
+from hdr4me.planner.blocks import BLOCKS, possible
 from hdr4me.planner.option import Option, make_option
 from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
 from hdr4me.planner.winners import Winner, winners
@@ -192,6 +193,7 @@ def rank(
         option(name, method, m, tolerance)
         for (name, method), at in best.items()
         for m in ([at] if mixed and method != "auto" else sorted({1, max(1, at - 1), at, min(d, at + 1), d}))
+        if name != BLOCKS or possible(m, d)
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))

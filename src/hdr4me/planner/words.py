@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hdr4me.planner.blocks import BLOCKS
+
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
     from hdr4me.planner.plan import Plan
@@ -149,6 +151,8 @@ def _choices(option: Option) -> str:
 
 def _by(option: Option) -> str:
     both = option.categorical and option.workload.numeric
+    if option.mechanism == BLOCKS:
+        return f"{BLOCKS} blocks (signs, asked together)"
     words = f"{option.mechanism} and {option.categorical}" if both else option.mechanism
     return f"{words} and privset" if option.workload.selections and words != "privset" else words
 

@@ -66,5 +66,5 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     batches: Iterable[pa.RecordBatch] = record_batches(records, survey)
     for batch in batches:
         source = from_batch(batch, survey)
-        tally.add_block(perturb_with(source.columns, survey, source.n, SeededDraws(rng)))
+        tally.add_block(perturb_with(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))
     return tally

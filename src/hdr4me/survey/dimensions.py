@@ -35,6 +35,7 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         Categorical.kind: Categorical,
         "selection": "hdr4me.survey.selection:Selection",
         "product": "hdr4me.survey.product:Product",
+        "vector": "hdr4me.survey.vector:Vector",
     },
 )
 

@@ -48,6 +48,9 @@ class Survey:
         A name for people; the budget of a renamed survey is the same (`series`).
     pairs
         Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
+    blocks
+        Blocks of 2 to 1,024 numeric dimensions, by name, that are rounded to signs and asked together (agreement
+        blocks): for large budgets and values far from the middle of their range.
     weights
         How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
         1 where none is given. Only for `n_sampled` = 1.
@@ -86,6 +89,7 @@ class Survey:
         name: str = "",
         *,
         pairs: Sequence[tuple[str, str]] = (),
+        blocks: Sequence[Sequence[str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
         lasting: float | None = None,
@@ -102,6 +106,7 @@ class Survey:
             mechanism,
             categorical,
             pairs=pairs,
+            blocks=blocks,
             weights=weights or {},
             lasting=None if lasting is None else split_budget(float(lasting), int(n_sampled)),
         )
