@@ -65,7 +65,7 @@ class Finding:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """All tables of a survey, and the whole report: the m dimensions that leak most, together."""
 
@@ -73,6 +73,41 @@ class Audit:
     n_sampled: int
     findings: tuple[Finding, ...]
     loss: Fraction
+
+    def __repr__(self) -> str:
+        verdict = "passes" if self.passed else "FAILS"
+        return (
+            f"<Audit {verdict}: epsilon {self.epsilon_proven:.6g} proven of {self.epsilon_declared:g} declared, "
+            f"{len(self.findings)} channel(s)>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        columns = (
+            "channel",
+            "kind",
+            "dimensions",
+            "worst ratio",
+            "ε proven",
+            "declared",
+            "attack finds ≥",
+            "verdict",
+        )
+        rows = [
+            (
+                f.mechanism,
+                f.kind,
+                f.n_dims,
+                str(f.loss),
+                f.epsilon_proven,
+                f.epsilon_declared,
+                f.epsilon_attacked,
+                "passes" if f.passed else "FAILS",
+            )
+            for f in self.findings
+        ]
+        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows)
 
     @property
     def epsilon_proven(self) -> float:

@@ -144,6 +144,12 @@ class Channel(ABC):
     def from_dict(cls, document: Mapping[str, Any]) -> Channel:
         """Read what `to_dict` wrote, and prove it again."""
 
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.mechanism!r}: epsilon = {self.epsilon:g}, {self.n_inputs:,} inputs, "
+            f"{self.n_counters:,} counters, {self.wire_size} byte(s) an answer>"
+        )
+
     # -- what follows from that ----------------------------------------------------------------------------------
 
     def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:

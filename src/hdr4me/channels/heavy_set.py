@@ -118,7 +118,7 @@ FAMILIES: Registry[type[Family]] = Registry(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeavySet(Channel):
     """A family and the weight W of its heavy outputs.
 

@@ -51,7 +51,7 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
     return Recalibration(next(text for least, text in words if gain >= least), gain, harms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework foretells.
 
@@ -87,6 +87,12 @@ class Option:
     recalibration: Recalibration
     workload: Workload
     schema: Any = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within ±{self.tolerance_each:.3g} "
+            f"with {100 * self.probability:g} % probability>"
+        )
 
     @property
     def beats_baseline(self) -> bool:

@@ -21,7 +21,7 @@ from hdr4me.planner.words import not_reachable, number, percent, summary
 __all__ = ["Plan", "rank"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
     """The options, best first; `solved` names what was solved for, `asked` is the tolerance given.
 
@@ -49,6 +49,35 @@ class Plan(Sequence[Option]):
 
     def __iter__(self) -> Iterator[Option]:
         return iter(self.options)
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self)} options: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        columns = (
+            "mechanism",
+            "m",
+            "MSE",
+            f"within ±{self.best.tolerance:.3g}: each",
+            "all",
+            "each ±",
+            "all ±",
+        )
+        rows = [
+            (
+                f"{o.mechanism} + {o.categorical}" if o.categorical and o.workload.numeric else o.mechanism,
+                o.n_sampled,
+                o.mse,
+                o.probability_within,
+                o.joint_probability_within,
+                o.tolerance_each,
+                o.tolerance_joint,
+            )
+            for o in self.mechanisms
+        ]
+        return html.paragraph(self.summary) + html.table(columns, rows)
 
     @property
     def best(self) -> Option:

@@ -24,6 +24,9 @@ from hdr4me.survey.schema import Schema
 
 __all__ = ["Survey"]
 
+_SHOWN = 20
+"""A notebook shows so many questions."""
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Survey:
@@ -158,6 +161,25 @@ class Survey:
             f"<Survey {self.fingerprint[:12]}: {len(self.schema)} dimensions, epsilon = {self.epsilon}, "
             f"{self.n_sampled} of {len(self.questions)} questions answered by each user, by {mechanisms}>"
         )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        rows = [
+            (
+                ", ".join(self.schema.names[j] for j in question.dimensions),
+                question.channel.mechanism,
+                question.channel.kind,
+                question.channel.n_inputs,
+                question.channel.epsilon,
+                str(question.channel.loss),
+            )
+            for question in self.questions[:_SHOWN]
+        ]
+        rest = len(self.questions) - len(rows)
+        more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
+        columns = ("question", "mechanism", "channel", "inputs", "ε of an answer", "largest ratio, proven")
+        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows) + more
 
     # -- what follows from the questions -------------------------------------------------------------------------
 
