@@ -127,10 +127,12 @@ def test_who_does_not_take_part_sends_nothing(page: Any, collector: str) -> None
     assert stored(collector) == before
 
 
-def test_by_keyboard_with_names_for_every_control_and_no_sideways_scrolling(page: Any, collector: str) -> None:
+def test_by_keyboard_with_names_for_every_control_and_no_sideways_scrolling(
+    page: Any, collector: str
+) -> None:
     before = stored(collector)
     unnamed = """[...document.querySelectorAll("input, select, button")].filter((control) =>
-        !control.labels?.length && !control.textContent.trim() && control.getAttribute("aria-hidden") != "true").length"""
+        !control.labels?.length && !control.textContent.trim() && !control.ariaHidden).length"""
     assert page.evaluate(unnamed) == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_label("age").focus()

@@ -28,7 +28,8 @@ SCRIPT = b"""
 import { Client } from "/client/hdr4me.js";
 const survey = await (await fetch("/survey.json")).text();
 const options = Object.fromEntries(new URLSearchParams(location.search));
-globalThis.client = await Client.open(survey, { round: 1, reports: Number(options.reports ?? 1), permanent: "permanent" in options });
+const reports = Number(options.reports ?? 1);
+globalThis.client = await Client.open(survey, { round: 1, reports, permanent: "permanent" in options });
 globalThis.attempt = async (times) => {
   const tries = Array.from({ length: times }, (_, i) => client.answer({ age: i, mood: "good" }));
   return (await Promise.allSettled(tries)).filter((one) => one.status == "fulfilled").length;
@@ -74,7 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.requests += 1
             if self.server.failures:
                 self.server.failures -= 1
-                return self._answer(503, b"{}", "application/json")
+                self._answer(503, b"{}", "application/json")
+                return
             assert self.headers["Content-Type"] == "application/json"
             assert self.headers["Cookie"] is None
             self.server.reports.setdefault(self.headers["Idempotency-Key"], body.decode())
@@ -84,7 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'")
+        self.send_header(
+            "Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'"
+        )
         self.end_headers()
         self.wfile.write(body)
 
@@ -146,7 +150,8 @@ def test_two_tabs_share_one_ledger(context: Any, collector: Collector) -> None:
     found = [page.evaluate("tries") for page in tabs]
     assert sum(found) == 10
     assert tabs[1].evaluate("client.flush().then(() => client.status())")["waiting"] == 0
-    assert len(collector.reports) == 10 and all_valid(collector)
+    assert len(collector.reports) == 10
+    assert all_valid(collector)
     assert tab(context, collector, "?reports=10").evaluate("attempt(5)") == 0  # and after a reload none
 
 
@@ -154,10 +159,12 @@ def test_offline_then_online_delivers_each_once(context: Any, collector: Collect
     page = tab(context, collector, "?reports=5")
     context.set_offline(True)
     assert page.evaluate("attempt(5)") == 5
-    assert page.evaluate("client.status()")["waiting"] == 5 and collector.requests == 0
+    assert page.evaluate("client.status()")["waiting"] == 5
+    assert collector.requests == 0
     context.set_offline(False)
     until(page, "client.status().then(({ waiting, sent }) => waiting == 0 && sent.length == 5)")
-    assert len(collector.reports) == 5 and collector.requests == 5 and all_valid(collector)
+    assert len(collector.reports) == collector.requests == 5
+    assert all_valid(collector)
 
 
 def test_a_closed_tab_leaves_its_queue_to_the_next(context: Any, collector: Collector) -> None:
@@ -167,7 +174,8 @@ def test_a_closed_tab_leaves_its_queue_to_the_next(context: Any, collector: Coll
     page.close()
     context.set_offline(False)
     assert tab(context, collector).evaluate("client.flush()")["sent"] == 3
-    assert len(collector.reports) == 3 and all_valid(collector)
+    assert len(collector.reports) == 3
+    assert all_valid(collector)
 
 
 def test_a_busy_collector_gets_the_same_report_again(context: Any, collector: Collector) -> None:
@@ -179,9 +187,15 @@ def test_a_busy_collector_gets_the_same_report_again(context: Any, collector: Co
     assert {key: json.loads(text) for key, text in collector.reports.items()} == {sent["id"]: sent["report"]}
 
 
-def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(context: Any, collector: Collector) -> None:
+def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(
+    context: Any, collector: Collector
+) -> None:
     reports = {
-        json.dumps(tab(context, collector, "?permanent").evaluate("client.answer({ age: 31, mood: 'low' })")["report"])
+        json.dumps(
+            tab(context, collector, "?permanent").evaluate("client.answer({ age: 31, mood: 'low' })")[
+                "report"
+            ]
+        )
         for _ in range(3)
     }
     assert len(reports) == 1
