@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
+globalThis.addEventListener = () => {}; // Node has no window
 const { Client } = await import(pathToFileURL(process.env.HDR4ME_CLIENT));
-const { ages, moods, tenth } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
+const { ages, moods, tenth, staged } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
 
 // A store in memory that behaves as IndexedDB under Web Locks does: one change at a time, copies in and out.
 function memory(events = []) {
@@ -161,6 +162,23 @@ test("permanent answers: unchanged is free, a new row costs, a spent budget answ
   const poor = await Client.open(moods, { store: memory(), round: 1, permanent: true, limit: 0.5 });
   await assert.rejects(poor.answer({ mood: "fair" }), fails("BudgetExceeded"));
   assert.equal(store.state.secret.extractable, false);
+});
+
+test("two stages: reports of an unchanged record differ, and cost the lasting budget once", async () => {
+  collector();
+  const store = memory();
+  const client = await Client.open(staged, { store, round: 1, permanent: true, reports: 1 });
+  const shown = await client.preview({ mood: "fair" });
+  for (let i = 0; i < 5; i++) assert.deepEqual(await client.preview({ mood: "fair" }), shown);
+  const reports = [];
+  for (let day = 0; day < 60; day++) reports.push(JSON.stringify((await client.answer({ mood: "fair" })).report));
+  assert.equal(reports[0], JSON.stringify(shown));
+  assert.ok(new Set(reports).size > 1); // false alarm: below 1e-20, three coins of at least 1 : 4 each day
+  assert.deepEqual(store.state.spent.map(({ epsilon, share, answers }) => (epsilon * answers) / share), [3]);
+  const poor = await Client.open(staged, { store: memory(), round: 1, permanent: true, limit: 2.9 });
+  await assert.rejects(poor.answer({ mood: "fair" }), fails("BudgetExceeded"));
+  const once = await Client.open(staged, { store: memory(), round: 1, limit: 1 }); // one fresh report costs ε = 1
+  await once.answer({ mood: "fair" });
 });
 
 test("the limit over all surveys is exact: ten times the double 0.1 is more than 1", async () => {

@@ -155,6 +155,24 @@ def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
     assert [name for name, document in documents.items() if not python_says(document)] == []
 
 
+def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -> None:
+    schema = Schema([Numeric("a", -1, 1), Categorical("c", ["x", "y", "z"])])
+    good = json.loads(Survey(schema, 1.0, n_sampled=2, lasting=3.0).to_json())
+    bad = []
+    for k in range(2):
+        for key, value in (
+            ("epsilon", 1.49),
+            ("first", [[65536, 0], [0, 65536]]),
+            ("first", [[65535, 1], [2, 65535]]),
+        ):
+            document = copy.deepcopy(good)
+            document["channels"][k]["stages"][key] = value
+            bad.append(signed(document))
+    assert python_says(good) == ""
+    assert all(map(python_says, bad))
+    assert javascript_takes([good, *bad], tmp_path) == [True, *[False] * len(bad)]
+
+
 def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> None:
     """The proof is exact: Python and JavaScript agree to the last unit of 2^32."""
     families: list[Any] = [
