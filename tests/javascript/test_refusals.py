@@ -168,6 +168,9 @@ def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -
             document = copy.deepcopy(good)
             document["channels"][k]["stages"][key] = value
             bad.append(signed(document))
+    short = copy.deepcopy(good)
+    short["channels"][0]["stages"]["first"].pop()
+    bad.append(signed(short))
     assert python_says(good) == ""
     assert all(map(python_says, bad))
     assert javascript_takes([good, *bad], tmp_path) == [True, *[False] * len(bad)]

@@ -3,7 +3,7 @@
 // This is the readable source; `hdr4me.js` beside it is built from it (`npm run build`). For the same random words both
 // give the same answers as the Python client; docs/browser.md has the order of the words.
 
-let ONE = 2 ** 32; // every row of every table sums to this
+let ONE = 2 ** 32; // every row of every table sums to this; `let`, or the build would repeat it
 const FRACTION = 2 ** 16; // a number between two levels is rounded by sixteen bits
 
 const { floor, min, max, abs } = Math;
@@ -45,7 +45,7 @@ const within = (n, d, epsilon) => {
   let total = term;
   for (let k = 1n; k < 40n; k++) total += term = (term * a) / (b * k);
   let shift = 0n; // e^ε is at least total · 2^(shift − 160)
-  for (; halvings--; ) {
+  for (; halvings--;) {
     total *= total;
     const surplus = big(bitLength(total) - 160);
     total >>= surplus;
@@ -106,7 +106,7 @@ const fixed = async (key, series, use, a, b, work) => {
   }
 };
 
-// ---- Channels: {takes: [{reads, size}, …], drawOutput(x, source)}, made only if the proof holds --------------------------
+// ---- Channels: {takes: [{reads, size}, …], drawOutput(x, source)}, made only if the proof holds ---------------------
 
 // How many running sums of the weights are at or below a number. Every one is compared, whatever the number.
 const pick = (weights, drawn) => {
@@ -148,10 +148,10 @@ const cells = ({ epsilon, weights, stages }, loss) => {
 };
 
 const table = (channel) => {
-  const { takes, weights } = channel;
+  const { takes, weights, stages } = channel;
   const cell = cells(channel, (found) => largest(found.map((column) => [max(...column), min(...column)])));
   const inputs = takes.reduce((n, { size }) => (whole(size, 2, ONE) ? n * size : 0), 1);
-  check(inputs == weights.length);
+  check(inputs == weights.length && inputs == (stages?.first ?? weights).length);
   return { takes, drawOutput: (...draw) => [cell(...draw)] };
 };
 
@@ -173,15 +173,15 @@ const entries = (channel) => {
 // Which words are drawn depends neither on x nor on whether the output is heavy.
 
 const subset = ({ size, chosen }) => [
-    taking("category", size),
-    size - chosen,
-    chosen,
-    (x, heavy, source) => {
-      const others = several(source, size - 1, chosen);
-      const place = below(source, chosen);
-      return sorted(others.map((k, i) => (heavy && i == place ? x : k + (k >= x))));
-    },
-  ];
+  taking("category", size),
+  size - chosen,
+  chosen,
+  (x, heavy, source) => {
+    const others = several(source, size - 1, chosen);
+    const place = below(source, chosen);
+    return sorted(others.map((k, i) => (heavy && i == place ? x : k + (k >= x))));
+  },
+];
 
 // Points of a projective space over the field of q numbers, q a prime or 4; x's heavy points are its hyperplane.
 const projective = ({ size, order: q, length }) => {
@@ -238,7 +238,7 @@ const privset = ({ size, most, chosen }) => {
     heavies,
     (x, heavy, source) => {
       const [own, others] = [[], []];
-      for (let k = items; k--; ) {
+      for (let k = items; k--;) {
         const first = comb(k, most - own.length);
         if (own.length < most && first <= x) {
           x -= num(first);
@@ -270,7 +270,7 @@ const channelKinds = { table, entries, heavy_set, value: table, category: heavy_
 const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g, "");
 
 // The number that a value is or says; NaN if it is none. Text is read as Python's float() reads it: "" and "0x10" are
-// no numbers, "1_000" and "inf" are.
+// no numbers, "1_000" and "inf" are. (Digits of other scripts, which Python reads, are none here.)
 const asNumber = (value) => {
   if (typeof value != "string") return typeof value == "object" ? NaN : num(value);
   const said = trim(value).toLowerCase();
@@ -285,7 +285,8 @@ const asNumber = (value) => {
 };
 
 // Truth values in lower case, whole numbers without zeros after the point, any other text as it is.
-const meaning = (text) => text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
+const meaning = (text) =>
+  text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
 
 // The number of the category that a value names: the one that is its text, or the only one of its meaning; else `none`.
 const find = (labels, value, none) => {
@@ -332,7 +333,9 @@ const selection = ({ categories, at_most: most }) => {
     place: (value) => {
       const parts = [typeof value == "string" ? value.split("|").map(trim) : value].flat();
       const found = parts.map((part) => find(categories, part));
-      const members = range(v + most).filter((k) => k >= v || found.includes(k)).slice(0, most);
+      const members = range(v + most)
+        .filter((k) => k >= v || found.includes(k))
+        .slice(0, most);
       return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
     },
   };
@@ -347,11 +350,12 @@ const canonical = (value) =>
   value?.map
     ? `[${value.map(canonical)}]`
     : Object(value) === value
-      ? `{${Object.keys(value).sort().map((key) => json(key) + ":" + canonical(value[key]))}}`
+      ? `{${Object.keys(value)
+          .sort()
+          .map((key) => json(key) + ":" + canonical(value[key]))}}`
       : json(value);
 
-const fingerprint = async (document) =>
-  hex(await subtle.digest("SHA-256", utf8(canonical(document))));
+const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
 // The channels and questions of version 1, which had one table for each dimension.
 const version1 = ({ dimensions, randomizers }) => ({
@@ -375,7 +379,7 @@ const version1 = ({ dimensions, randomizers }) => ({
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions } = body;
-  check(/^hdr4me-survey[12]$/.test(format + version), "version");
+  check(/^hdr4me-survey[12]$/.test(format + version));
   check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
   const { channels, questions: list } = version == 1 ? version1(body) : body;
@@ -383,7 +387,7 @@ const readSurvey = async (document) => {
   let lasting = 0; // what a permanent answer costs, where that is more than its share of epsilon
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
-    check(big(m) * a * d <= n * b, "overspends");
+    check(big(m) * a * d <= n * b);
     lasting = max(lasting, channel.stages?.epsilon ?? 0);
     return channelKinds[channel.kind](channel);
   });
@@ -404,7 +408,9 @@ const readSurvey = async (document) => {
 
 const drawQuestions = ({ questions, m }, source) => {
   const weights = questions.map(({ weight }) => weight);
-  return weights.some((weight) => weight != weights[0]) ? [pick(weights, below(source, sum(weights)))] : several(source, weights.length, m);
+  return weights.some((weight) => weight != weights[0])
+    ? [pick(weights, below(source, sum(weights)))]
+    : several(source, weights.length, m);
 };
 
 // The input of a question's channel; `fraction(i, reads)` gives the sixteen bits that round its dimension i.
@@ -441,7 +447,11 @@ const permanent = async (survey, record, key, known, affordable, fresh) => {
       if (marks.length < affordable || !paid.length) marks.push(own[row]);
       else {
         // The row paid for whose levels differ least in sum; of several, the first.
-        const levels = ([total, a, b], { size }) => [total + abs((a % size) - (b % size)), floor(a / size), floor(b / size)];
+        const levels = ([total, a, b], { size }) => [
+          total + abs((a % size) - (b % size)),
+          floor(a / size),
+          floor(b / size),
+        ];
         const far = (x) => parts.reduceRight(levels, [0, x, row])[0];
         row = paid.reduce((best, x) => (far(x) < far(best) ? x : best));
       }
@@ -466,10 +476,10 @@ const browserStore = (name = "hdr4me") => ({
   alone: (work) => navigator.locks.request(name + "-send", work),
   update: (change) =>
     navigator.locks.request(name, async () => {
-const opening = indexedDB.open(name, 1); // a newer database refuses
+      const opening = indexedDB.open(name, 1); // a newer database refuses
       opening.onupgradeneeded = () => opening.result.createObjectStore(name);
       const database = await settled(opening);
-            try {
+      try {
         const state = (await settled(database.transaction(name).objectStore(name).get(0))) ?? {};
         const result = await change(state);
         const writing = database.transaction(name, "readwrite", { durability: "strict" });
@@ -540,7 +550,8 @@ class Client {
       tape.push(...random(max(0, at + n - tape.length)));
       return tape.slice(at, (at += n));
     };
-    if (this.permanent) state.secret ??= await subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
+    if (this.permanent)
+      state.secret ??= await subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
     const [answers, marks] = this.permanent
       ? await permanent(survey, record, state.secret, rows, rows.length ? this.#left(state) : m, source)
       : [fresh(survey, record, source)];
@@ -585,7 +596,7 @@ class Client {
           credentials: "omit",
           keepalive: true,
         }).catch(() => 0);
-        if (/^(0|408|429|5..)$/.test(status)) {
+        if (/^[05]|408|429/.test(status)) {
           result.waiting++;
           continue;
         }

@@ -18,7 +18,15 @@ const stepOf = (low, high) => {
 const numeric = (dimension, id) => {
   const { low, high } = dimension;
   const step = stepOf(low, high);
-  const number = make("input", { id, type: "number", min: low, max: high, step: "any", inputMode: "decimal", placeholder: "–" });
+  const number = make("input", {
+    id,
+    type: "number",
+    min: low,
+    max: high,
+    step: "any",
+    inputMode: "decimal",
+    placeholder: "–",
+  });
   const slider = make("input", { type: "range", min: low, max: high, step, value: (low + high) / 2, tabIndex: -1 });
   slider.setAttribute("aria-hidden", "true"); // the number says the same
   slider.addEventListener("input", () => (number.value = slider.value));
@@ -77,7 +85,8 @@ const field = (dimension, j) => {
   if (!several) name.htmlFor = id;
   const hint = make("span", { className: "range", id: `${id}-note`, textContent: note });
   const mark = make("span", { className: "mark", hidden: true, textContent: "drawn" });
-  if (note && control.matches("select, div.number")) control.querySelector("input")?.setAttribute("aria-describedby", hint.id);
+  if (note && control.matches("select, div.number"))
+    control.querySelector("input")?.setAttribute("aria-describedby", hint.id);
   const head = several ? name : make("div", { className: "head" }, name, hint, mark);
   if (several) name.append(" ", hint, " ", mark);
   const element = make(several ? "fieldset" : "div", { className: "field" }, head, control);

@@ -50,6 +50,7 @@ export const budget = ({ left, waiting, out }, epsilon) => {
   const waits = waiting ? ` ${waiting} ${waiting == 1 ? "report waits" : "reports wait"} for the network.` : "";
   if (out) return `You do not take part. Nothing is sent.${waits}`;
   const reports = Math.max(0, Math.floor(left));
-  if (!reports) return `Spent: this browser has sent to this survey what it may. Another report would tell more about you.${waits}`;
+  if (!reports)
+    return `Spent: this browser has sent to this survey what it may. Another report would tell more about you.${waits}`;
   return `This browser may send ${reports} more ${reports == 1 ? "report" : "reports"} to this survey, at ε\u00a0=\u00a0${epsilon} each.${waits}`;
 };

@@ -29,7 +29,9 @@ async function begin() {
   const { round, survey: fingerprint } = await findRound();
   const given = await json(`/v1/surveys/${fingerprint}`);
   const client = await Client.open(given, { round }).catch((error) => {
-    throw new Error(`This survey does not prove what it promises (${error.message}), so this browser does not answer it.`);
+    throw new Error(
+      `This survey does not prove what it promises (${error.message}), so this browser does not answer it.`,
+    );
   });
   if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent another survey than it named.");
   show(client, given);
@@ -42,7 +44,9 @@ function show(client, given) {
   const record = () => Object.fromEntries(fields.map(({ dimension, value }) => [dimension.name, value()]));
   const asked = questions.length;
 
-  document.title = at("title").textContent = survey.name ? `Answer privately: ${plain(survey.name)}` : "Answer privately";
+  document.title = at("title").textContent = survey.name
+    ? `Answer privately: ${plain(survey.name)}`
+    : "Answer privately";
   at("intro").textContent =
     `This browser draws ${survey.m} of ${asked} questions at random, adds noise to your answer, and sends only the result. ` +
     "Nobody else sees what you type, the collector included.";
@@ -66,15 +70,26 @@ function show(client, given) {
   }
 
   function showReport(report, done) {
-    at("report-title").textContent = done && report ? "What left this browser" : done ? "Nothing leaves this browser" : "What would leave this browser";
+    at("report-title").textContent =
+      done && report
+        ? "What left this browser"
+        : done
+          ? "Nothing leaves this browser"
+          : "What would leave this browser";
     at("preview").hidden = at("drawn").hidden = at("meanings").hidden = at("preview-note").hidden = !report;
-    at("preview-note").textContent = done ? "This was the whole report." : "This is the whole report. It is drawn once: looking again does not draw again.";
+    at("preview-note").textContent = done
+      ? "This was the whole report."
+      : "This is the whole report. It is drawn once: looking again does not draw again.";
     const drawn = new Set((report?.answers ?? []).flatMap(([q]) => questions[q].dimensions.map(({ name }) => name)));
     for (const { dimension, mark } of fields) mark.hidden = !drawn.has(dimension.name);
     for (const { folded } of fields) if (folded) folded.mark.hidden = folded.points.every(({ mark }) => mark.hidden);
     if (!report) return;
-    at("preview").textContent = JSON.stringify(report, null, 1).replace(/\[\s+([\d,\s]+?)\s+\]/g, (_, numbers) => `[${numbers.replace(/\s+/g, " ")}]`);
-    at("drawn").textContent = `Drawn for this report, before looking at your answers: ${[...drawn].map(plain).join(", ")}.`;
+    at("preview").textContent = JSON.stringify(report, null, 1).replace(
+      /\[\s+([\d,\s]+?)\s+\]/g,
+      (_, numbers) => `[${numbers.replace(/\s+/g, " ")}]`,
+    );
+    at("drawn").textContent =
+      `Drawn for this report, before looking at your answers: ${[...drawn].map(plain).join(", ")}.`;
     at("meanings").replaceChildren(
       ...report.answers.map(([q, ...numbers]) => {
         const name = questions[q].dimensions.map((dimension) => plain(dimension.name)).join(" and ");
@@ -99,7 +114,9 @@ function show(client, given) {
     button.addEventListener("click", async () => {
       const { status } = await fetch(`${url}/${id}`, { method: "DELETE", credentials: "omit" });
       button.disabled = status == 204 || status == 404;
-      say(status == 204 ? "Deleted." : status == 404 ? "The collector has no such report." : "It could not be deleted.");
+      say(
+        status == 204 ? "Deleted." : status == 404 ? "The collector has no such report." : "It could not be deleted.",
+      );
     });
     return make("li", {}, "Report ", text, " ", button);
   }
@@ -119,13 +136,23 @@ function show(client, given) {
   at("send").addEventListener("click", async () => {
     at("send").disabled = true;
     try {
-      last = (await client.answer(record())).report;
+      const { id, report } = await client.answer(record());
+      last = report;
       say("Paid for and kept. Sending …");
-      const { waiting, refused } = await client.flush();
-      if (refused.length) say(`The collector refused the report (${refused[0].status}).`);
-      else say(waiting ? "No connection: the report waits here and is sent by itself." : "Delivered.");
+      await client.flush();
+      const { waiting, sent } = await client.status();
+      const arrived = sent.some((item) => item.id == id);
+      say(
+        arrived
+          ? "Delivered."
+          : waiting
+            ? "No connection: the report waits here and is sent by itself."
+            : "The collector refused the report.",
+      );
     } catch (error) {
-      say(error.name == "BudgetExceeded" ? "Not sent: the budget is spent." : `Not sent: ${error.message || error.name}`);
+      say(
+        error.name == "BudgetExceeded" ? "Not sent: the budget is spent." : `Not sent: ${error.message || error.name}`,
+      );
     }
     await refresh();
   });
@@ -138,7 +165,9 @@ function show(client, given) {
   addEventListener("online", () => client.flush().then(refresh));
 
   at("main").hidden = false;
-  refresh().then(() => client.flush()).then(refresh);
+  refresh()
+    .then(() => client.flush())
+    .then(refresh);
 }
 
 function proof(survey, questions) {
