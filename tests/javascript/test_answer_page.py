@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,6 +145,43 @@ def test_by_keyboard_with_names_for_every_control_and_no_sideways_scrolling(
     page.keyboard.press("Enter")
     page.get_by_text("Delivered.").wait_for()
     assert stored(collector) == before + 1
+
+
+OPEN = """async () => {
+    const { Client, browserStore } = await import("/client/hdr4me.js");
+    const [{ round, survey }] = (await (await fetch("/v1/rounds")).json()).rounds;
+    const document = await (await fetch(`/v1/surveys/${survey}`)).text();
+    globalThis.client = await Client.open(document, { round, reports: 10, limit: 99, store: browserStore("many") });
+}"""
+ATTEMPTS = """() => {
+    const tries = Array.from({ length: 40 }, (_, i) => client.answer({ age: i }));
+    globalThis.taken = Promise.allSettled(tries).then((all) => all.filter((one) => one.status == "fulfilled").length);
+}"""
+
+
+def test_two_tabs_one_ledger_and_offline_then_online_at_the_real_collector(
+    browser: Any, collector: str
+) -> None:
+    """80 attempts on a budget of 10 while there is no network: exactly 10, delivered once each when there is one."""
+    before = stored(collector)
+    context = browser.new_context()
+    tabs = [context.new_page() for _ in range(2)]
+    for tab in tabs:
+        tab.goto(f"{collector}/answer")
+        tab.locator("#preview").get_by_text("hdr4me-report").wait_for()
+        tab.evaluate(OPEN)
+    context.set_offline(True)
+    for tab in tabs:
+        tab.evaluate(ATTEMPTS)
+    assert sum(tab.evaluate("taken") for tab in tabs) == 10
+    assert stored(collector) == before
+    context.set_offline(False)
+    end = time.monotonic() + 60
+    while tabs[0].evaluate("client.status()")["waiting"]:
+        assert time.monotonic() < end
+        tabs[0].wait_for_timeout(100)
+    assert stored(collector) == before + 10
+    context.close()
 
 
 def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> None:
