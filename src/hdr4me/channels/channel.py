@@ -76,8 +76,9 @@ class Take(NamedTuple):
     """What a channel takes of one dimension.
 
     `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
-    "optional" (the same with one more input, the last one: no value), "category" (`size` categories) or "selection" (a
-    set of categories, numbered as `hdr4me.channels.privset.rank` does).
+    "optional" (the same with one more input, the last one: no value), "category" (`size` categories), "selection" (a set
+    of categories, numbered as `hdr4me.channels.privset.rank` does) or "vector" (numbered as
+    `hdr4me.channels.codebook.Codebook.number` does).
     """
 
     reads: str
@@ -142,6 +143,12 @@ class Channel(ABC):
     @abstractmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Channel:
         """Read what `to_dict` wrote, and prove it again."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.mechanism!r}: epsilon = {self.epsilon:g}, {self.n_inputs:,} inputs, "
+            f"{self.n_counters:,} counters, {self.wire_size} byte(s) an answer>"
+        )
 
     # -- what follows from that ----------------------------------------------------------------------------------
 

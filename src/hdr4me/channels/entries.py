@@ -19,7 +19,7 @@ from hdr4me.errors import InvalidInput
 __all__ = ["Entries"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entries(Channel):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 

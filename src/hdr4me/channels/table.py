@@ -26,7 +26,7 @@ UNBIASED = 1e-7
 decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table(Channel):
     """Input x is reported as cell y with probability weights[x][y] / 2^32.
 

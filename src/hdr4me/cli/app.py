@@ -32,6 +32,7 @@ def _root(
 COMMANDS = (
     "demo",
     "plan",
+    "compare",
     "analyze",
     "survey",
     "perturb",
@@ -42,6 +43,10 @@ COMMANDS = (
     "rounds",
     "audit",
     "explain",
+    "serve",
+    "send",
+    "backup",
+    "restore",
     "reproduce",
     "bench",
 )

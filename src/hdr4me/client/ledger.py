@@ -83,6 +83,11 @@ class Ledger:
         self.every = None if every is None else days(every)
         self.timeout = float(timeout)
 
+    def __repr__(self) -> str:
+        limit = "no limit" if self.limit is None else f"limit {float(self.limit):g}"
+        renewed = "" if self.every is None else f", renewed every {self.every} day(s)"
+        return f"<Ledger {self.path}: {limit}{renewed}>"
+
     # -- what is spent -----------------------------------------------------------------------------------------
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hdr4me.channels import Channel, Draws, SystemDraws
-from hdr4me.client.client import _value, draw_questions
+from hdr4me.client.client import draw_questions, value_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
@@ -25,6 +25,8 @@ from hdr4me.survey.dimensions import FRACTION_BITS
 __all__ = ["PermanentClient", "decide"]
 
 Answers = tuple[tuple[int, ...], ...]
+MOST_ROWS = 65536
+"""A mark is computed for every row at each report."""
 
 
 class PermanentClient:
@@ -59,6 +61,11 @@ class PermanentClient:
             raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
             raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
+        if any(channel.n_inputs > MOST_ROWS for channel in survey.channels):
+            raise InvalidInput(
+                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for blocks of "
+                "more than 16 numbers"
+            )
         self.survey = survey
         self.ledger = ledger
 
@@ -135,7 +142,7 @@ def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, se
     question, row = survey.questions[q], 0
     for j, take in zip(question.dimensions, question.channel.takes, strict=True):
         dimension = survey.schema.dimensions[j]
-        place = dimension.place(_value(record, dimension.name), take.size)
+        place = dimension.place(value_of(record, dimension), take.size)
         fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
         level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
         row = row * take.size + level
