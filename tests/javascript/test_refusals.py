@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.heavy_set import HeavySet, heaviest
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import HDR4MEError
-from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
+from hdr4me.survey import Categorical, Numeric, Product, Question, Schema, Selection, Survey, Vector
 from hdr4me.survey.canonical import fingerprint
 
 HERE = Path(__file__).parent
@@ -174,6 +175,29 @@ def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -
     assert python_says(good) == ""
     assert all(map(python_says, bad))
     assert javascript_takes([good, *bad], tmp_path) == [True, *[False] * len(bad)]
+
+
+def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> None:
+    numbers = [Numeric(name, 0, 1) for name in "ab"]
+    power, block = Projective(9, 8, 2), Agreement(2, 2)
+    category = Categorical("k", [f"t{k}" for k in range(9)])
+    surveys = [
+        Survey(Schema([*numbers, Product("product", ["a", "b"])]), mechanism="duchi"),
+        Survey(Schema([Vector("v", 3)])),
+        *(
+            Survey.from_questions(
+                Schema(asked),
+                epsilon=1.0,
+                n_sampled=1,
+                questions=[
+                    Question(tuple(range(len(asked))), HeavySet("made", 1.0, family, heaviest(1.0, family)))
+                ],
+            )
+            for asked, family in (([category], power), (numbers, block))
+        ),
+    ]
+    documents = [json.loads(survey.to_json()) for survey in surveys]
+    assert not any(javascript_takes(documents, tmp_path))
 
 
 def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> None:

@@ -29,8 +29,11 @@ async function begin() {
   const { round, survey: fingerprint } = await findRound();
   const given = await json(`/v1/surveys/${fingerprint}`);
   const client = await Client.open(given, { round }).catch((error) => {
+    const known = error.name == "FormatError";
     throw new Error(
-      `This survey does not prove what it promises (${error.message}), so this browser does not answer it.`,
+      known
+        ? `This survey does not prove what it promises (${error.message}), so this browser does not answer it.`
+        : "This survey has a kind of question that this page does not know, so this browser does not answer it.",
     );
   });
   if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent another survey than it named.");
