@@ -76,10 +76,7 @@ def told(path: os.PathLike[str] | str) -> Iterator[None]:
 def insert_block(connection: sqlite3.Connection, block: Block) -> None:
     """One block as one row."""
     row = block.row()
-    marks = ", ".join("?" * (1 + len(row)))
-    connection.execute(
-        f"insert into blocks (rowid, {', '.join(COLUMNS)}) values ({marks})", (block.number, *row)
-    )
+    connection.execute(f"insert into blocks ({', '.join(COLUMNS)}) values ({', '.join('?' * len(row))})", row)
 
 
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
@@ -120,7 +117,7 @@ class _Scan:
         yield from self._halves(0, n)
 
     def _halves(self, start: int, n: int) -> Iterator[Block]:
-        if not n or (yield from self._part("order by rowid limit ? offset ?", n, start)):
+        if not n or (yield from self._part("order by number limit ? offset ?", n, start)):
             return
         if n == 1:
             self._fault(Damage(None, None, f"SQLite cannot read block number {start + 1} in the table"))
@@ -130,18 +127,21 @@ class _Scan:
 
     def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
         """Blocks that were not seen before; whether SQLite could read all of this part."""
-        sql = f"select rowid, {', '.join(COLUMNS)} from blocks {condition}"
+        sql = f"select {', '.join(COLUMNS)} from blocks {condition}"
         try:
-            for rowid, *row in self._connection.execute(sql, values):
+            for row in self._connection.execute(sql, values):
                 try:
                     block = read_block(row)
-                    if block.number != rowid:
-                        raise FormatError("its number was changed")
                 except FormatError as error:
-                    self._fault(Damage(rowid, row[1] if type(row[1]) is int else None, str(error)))
+                    number, round_ = (value if type(value) is int else None for value in row[:2])
+                    self._fault(
+                        Damage(
+                            number, round_, f"a block is damaged: {error}" if number is None else str(error)
+                        )
+                    )
                     continue
-                if rowid not in self._seen and self._round in (None, block.round):
-                    self._seen.add(rowid)
+                if block.number not in self._seen and self._round in (None, block.round):
+                    self._seen.add(block.number)
                     yield block
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
