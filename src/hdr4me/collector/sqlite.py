@@ -32,6 +32,7 @@ from hdr4me.collector.sqlite_file import (
     insert_block,
     scan,
     shape,
+    shrink,
     told,
 )
 from hdr4me.collector.sqlite_state import FRESH, MERGED, Live, level_of
@@ -505,10 +506,13 @@ class SqliteStore(Tables):
                 self._rounds[round] = Live(
                     round, live.survey, "sealed", live.opened, live.closed, total.n_reports
                 )
-            with told(self.path):
-                self._ready().executescript(
-                    "pragma incremental_vacuum"
-                )  # all of it: `execute` takes one step
+            try:
+                with told(self.path):
+                    shrink(self._ready())
+            except (
+                StoreUnavailable
+            ) as error:  # the rows are overwritten already; only the space is not given back
+                _log.warning("%s", error)
             self._truncate()
             return self._rounds[round].public()
 

@@ -19,7 +19,7 @@ from hdr4me.collector.store import (
 )
 from hdr4me.errors import FormatError
 
-__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "told"]
+__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "shrink", "told"]
 
 APPLICATION = 0x68447234
 """In the header of the file: it is a store of this program."""
@@ -32,10 +32,8 @@ _PRAGMAS = (
     "cache_size = -16384",
     "wal_autocheckpoint = 4096",
 )
-_NEW = (
-    "page_size = 1024",  # a commit writes whole pages: a batch of 64 small reports is half of 4 KiB
-    "auto_vacuum = incremental",  # a sealed round gives its space back
-)
+_PAGE = 1024
+"""Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -51,8 +49,16 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 def shape(connection: sqlite3.Connection) -> None:
     """The settings that a file has from its beginning."""
-    for pragma in _NEW:
-        connection.execute(f"pragma {pragma}")
+    connection.execute(f"pragma page_size = {_PAGE}")
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give the space of deleted rows back, if it is more than half of the file."""
+    (free,), (pages,) = (
+        connection.execute(f"pragma {name}").fetchone() for name in ("freelist_count", "page_count")
+    )
+    if 2 * free > pages:
+        connection.execute("vacuum")
 
 
 @contextmanager
