@@ -19,6 +19,7 @@ import pytest
 from hdr4me.collector import migrations
 from hdr4me.collector.export import export_reports
 from hdr4me.collector.sqlite import SqliteStore
+from hdr4me.collector.sqlite_state import FRESH
 from hdr4me.collector.store import (
     Arrival,
     Damaged,
@@ -126,12 +127,25 @@ def test_nothing_of_the_sender_and_no_order_is_in_the_file(one: SqliteStore) -> 
     assert columns["deleted"] == {"round", "id"}
     every = set().union(*columns.values())
     assert not every & {"address", "ip", "agent", "time", "at", "user", "created"}
-    # Block numbers are random: they do not grow with time.
+
+
+def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None:
+    def numbers() -> list[int]:
+        return [block.number for block in one.blocks(1) if block.hour == 100]
+
     for i in range(30):
-        one.write(batch_of(1, i))
-    rows = connection.execute("select number, ids from blocks").fetchall()
-    by_arrival = [number for number, _ in sorted(rows, key=lambda row: row[1])]
-    assert by_arrival != sorted(by_arrival)  # false alarm: 1 in 30!
+        one.write(batch_of(1, i, hour=100))
+    assert len(numbers()) == 30
+    one.write(batch_of(1, 100, hour=101))
+    (block,) = (block for block in one.blocks(1) if block.hour == 100)
+    assert len(block) == 30
+    assert block.number < FRESH  # random
+    one.write(batch_of(3, 200, hour=101))
+    one.write(batch_of(3, 300, hour=100))  # a clock that was set back
+    one.close_round(1, now=NOW)
+    assert all(block.number < FRESH for block in one.blocks(1))
+    assert one.tally(1).n_reports == 37
+    one.close()
 
 
 def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path: Path) -> None:
@@ -148,6 +162,21 @@ def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path
     for file in path.parent.iterdir():
         content = file.read_bytes()
         assert not any(arrival.id in content for arrival in batch)
+
+
+def test_sqlite_may_vacuum_the_file(one: SqliteStore, path: Path, opened: Callable[[Any], Any]) -> None:
+    for i in range(50):
+        one.write(batch_of(70, 100 * i))
+    tally = one.tally(1)
+    one.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("delete from blocks where number = (select max(number) from blocks)")
+        connection.commit()
+        connection.execute("vacuum")
+    connection.close()
+    store = opened(path)
+    assert store.damage() == []
+    assert store.tally(1).n_reports == tally.n_reports - 70
 
 
 # -- damage ----------------------------------------------------------------------------------------------------
@@ -216,7 +245,7 @@ def test_a_merge_leaves_damaged_blocks_where_they_are(one: SqliteStore, path: Pa
     for i in range(30):
         one.write(batch_of(1, i))
     with sqlite3.connect(path) as other:
-        other.execute("update blocks set source = 1 where rowid = (select min(rowid) from blocks)")
+        other.execute("update blocks set source = 1 where number = (select min(number) from blocks)")
     other.close()
     for i in range(30, 100):
         one.write(batch_of(1, i))
@@ -225,18 +254,25 @@ def test_a_merge_leaves_damaged_blocks_where_they_are(one: SqliteStore, path: Pa
     assert sum(len(block) for block in one.blocks(1, on_damage=found.append)) == 99
 
 
-def test_a_page_of_rubbish_is_told(one: SqliteStore, path: Path, opened: Callable[[Any], Any]) -> None:
-    for i in range(40):
+def test_pages_of_rubbish_are_told_and_the_others_are_read(
+    one: SqliteStore, path: Path, opened: Callable[[Any], Any]
+) -> None:
+    for i in range(60):
         one.write(batch_of(70, 100 * i, hour=i))
     one.close()
     data = bytearray(path.read_bytes())
-    at = data.index((1503).to_bytes(16, "big")) // 4096 * 4096
-    data[at : at + 4096] = b"\xa5" * 4096
+    # Leaves of the table: pages with the type of an index leaf on which rows of blocks begin.
+    leaves = [
+        at for at in range(0, len(data), 1024) if data[at] == 10 and data[at + 3 : at + 5] >= bytes([0, 3])
+    ]
+    assert len(leaves) >= 3
+    for at in leaves[-2:]:
+        data[at : at + 1024] = b"\xa5" * 1024
     path.write_bytes(data)
     store = opened(path)
     assert store.damage()
     n = sum(len(block) for block in store.blocks(1, on_damage=lambda damage: None))
-    assert 0 < n < 2800
+    assert 60 * 70 // 4 < n < 60 * 70
     assert n == store.tally(1).n_reports
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from hdr4me.collector.blocks import COLUMNS, Block, read_block
 from hdr4me.collector.store import (
@@ -19,7 +20,7 @@ from hdr4me.collector.store import (
 )
 from hdr4me.errors import FormatError
 
-__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "told"]
+__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "shrink", "told"]
 
 APPLICATION = 0x68447234
 """In the header of the file: it is a store of this program."""
@@ -30,7 +31,11 @@ _PRAGMAS = (
     "busy_timeout = 10000",
     "journal_size_limit = 67108864",
     "cache_size = -16384",
+    "wal_autocheckpoint = 4096",
 )
+_LARGEST = (1 << 63) - 1
+_PAGE = 1024
+"""Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -42,6 +47,20 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
         for pragma in _PRAGMAS:
             connection.execute(f"pragma {pragma}")
     return connection
+
+
+def shape(connection: sqlite3.Connection) -> None:
+    """The settings that a file has from its beginning."""
+    connection.execute(f"pragma page_size = {_PAGE}")
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give the space of deleted rows back, if it is more than half of the file."""
+    (free,), (pages,) = (
+        connection.execute(f"pragma {name}").fetchone() for name in ("freelist_count", "page_count")
+    )
+    if 2 * free > pages:
+        connection.execute("vacuum")
 
 
 @contextmanager
@@ -65,10 +84,7 @@ def told(path: os.PathLike[str] | str) -> Iterator[None]:
 def insert_block(connection: sqlite3.Connection, block: Block) -> None:
     """One block as one row."""
     row = block.row()
-    marks = ", ".join("?" * (1 + len(row)))
-    connection.execute(
-        f"insert into blocks (rowid, {', '.join(COLUMNS)}) values ({marks})", (block.number, *row)
-    )
+    connection.execute(f"insert into blocks ({', '.join(COLUMNS)}) values ({', '.join('?' * len(row))})", row)
 
 
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
@@ -103,13 +119,45 @@ class _Scan:
             return
         try:
             (n,) = self._connection.execute("select count(*) from blocks").fetchone()
-        except sqlite3.DatabaseError:
-            self._fault(Damage(None, None, "SQLite cannot read its table of blocks"))
+        except sqlite3.DatabaseError:  # a page is not a page any more: search for the pages after it
+            self._fault(Damage(None, None, "SQLite cannot read all of its table of blocks"))
+            yield from self._jumps()
             return
         yield from self._halves(0, n)
 
+    def _jumps(self) -> Iterator[Block]:
+        """Blocks in the order of their numbers, past every number after which SQLite cannot read."""
+        last = -1
+        while last < _LARGEST:
+            try:
+                row = self._after(last)
+            except sqlite3.DatabaseError:
+                last = self._next_readable(last)
+                continue
+            if row is None:
+                return
+            yield from self._read([row])
+            last = max(last + 1, row[0]) if type(row[0]) is int else last + 1
+
+    def _after(self, number: int) -> tuple[Any, ...] | None:
+        sql = f"select {', '.join(COLUMNS)} from blocks where number > ? order by number limit 1"
+        row: tuple[Any, ...] | None = self._connection.execute(sql, (number,)).fetchone()
+        return row
+
+    def _next_readable(self, low: int) -> int:
+        """The smallest number after which SQLite can read on, found by halving."""
+        high = _LARGEST
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                self._after(middle)
+                high = middle
+            except sqlite3.DatabaseError:
+                low = middle
+        return high
+
     def _halves(self, start: int, n: int) -> Iterator[Block]:
-        if not n or (yield from self._part("order by rowid limit ? offset ?", n, start)):
+        if not n or (yield from self._part("order by number limit ? offset ?", n, start)):
             return
         if n == 1:
             self._fault(Damage(None, None, f"SQLite cannot read block number {start + 1} in the table"))
@@ -119,24 +167,41 @@ class _Scan:
 
     def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
         """Blocks that were not seen before; whether SQLite could read all of this part."""
-        sql = f"select rowid, {', '.join(COLUMNS)} from blocks {condition}"
+        sql = f"select {', '.join(COLUMNS)} from blocks {condition}"
         try:
-            for rowid, *row in self._connection.execute(sql, values):
+            for row in self._connection.execute(sql, values):
                 try:
                     block = read_block(row)
-                    if block.number != rowid:
-                        raise FormatError("its number was changed")
                 except FormatError as error:
-                    self._fault(Damage(rowid, row[1] if type(row[1]) is int else None, str(error)))
+                    number, round_ = (value if type(value) is int else None for value in row[:2])
+                    self._fault(
+                        Damage(
+                            number, round_, f"a block is damaged: {error}" if number is None else str(error)
+                        )
+                    )
                     continue
-                if rowid not in self._seen and self._round in (None, block.round):
-                    self._seen.add(rowid)
+                if block.number not in self._seen and self._round in (None, block.round):
+                    self._seen.add(block.number)
                     yield block
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
             return False
         return True
+
+    def _read(self, rows: Iterable[Sequence[Any]]) -> Iterator[Block]:
+        """The whole blocks among some rows that were not seen before."""
+        for row in rows:
+            try:
+                block = read_block(row)
+            except FormatError as error:
+                number, round_ = (value if type(value) is int else None for value in row[:2])
+                reason = str(error) if number is not None else f"a block is damaged: {error}"
+                self._fault(Damage(number, round_, reason))
+                continue
+            if block.number not in self._seen and self._round in (None, block.round):
+                self._seen.add(block.number)
+                yield block
 
     def _fault(self, damage: Damage) -> None:
         if damage not in self._faults:
