@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hdr4me.collector.refusals import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.kernels.exact.count import count_reports
+from hdr4me.kernels.exact.ids import warm
 from hdr4me.reports import stream
 from hdr4me.reports.json import prefix_of, understood
 from hdr4me.reports.lines import _parsed, _shape, longest_line, understand
@@ -118,6 +119,7 @@ class Forms:
         """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
         self.lines(b'{"id":"' + b"0" * 32 + b'","report":' + self._prefix + b"]}}")
         self._status(np.zeros((1, self.survey.report_size), np.uint8))
+        warm()
 
     def one(self, body: bytes, id: bytes) -> Checked:
         """One report as JSON; a refusal if it is none."""
