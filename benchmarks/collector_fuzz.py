@@ -163,7 +163,7 @@ class Requests:
 PATHS = (
     "/", "/v1/rounds", "/v1/rounds/1/reports", "/v1/rounds/1/estimate?level=0.9&recalibrate=auto", "/v1/rounds/1/tally",
     "/v1/rounds/1/status", "/v1/rounds/1/reports.parquet", "/v1/rounds/1/reports/" + "0" * 32, "/v1/series/x/estimate",
-    "/v1/surveys/" + "0" * 64, "/v1/session", "/static/index.html", "/static/../../etc/passwd", "/client/hdr4me.js", "/metrics",
+    "/v1/surveys/" + "0" * 64, "/v1/session", "/static/index.html", "/static/../../etc/passwd", "/metrics",
     "/healthz", "/readyz", "/v1/rounds/1/close", "/v1/rounds/1/quarantine", "/answer",
 )  # fmt: skip
 

@@ -118,7 +118,10 @@ class Forms:
     def warm(self) -> None:
         """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
         self.lines(b'{"id":"' + b"0" * 32 + b'","report":' + self._prefix + b"]}}")
-        self._status(np.zeros((1, self.survey.report_size), np.uint8))
+        rows = np.zeros(
+            (self.most, self.survey.report_size), np.uint8
+        )  # many rows are counted by another kernel
+        self._status(rows)
         warm()
 
     def one(self, body: bytes, id: bytes) -> Checked:

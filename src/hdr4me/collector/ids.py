@@ -1,8 +1,8 @@
 """Which ids are stored: sorted arrays of 16 bytes an id, and a set of the latest.
 
 An id costs 16 bytes of memory, 2 to 8 bytes of a bitmap that tells most new ids at once, and 16 bytes more for a moment
-when two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids: whatever they choose,
-an id is found by a binary search over all 16 bytes in each of at most log2(n) arrays.
+when two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids: whatever they
+choose, an id is found by a binary search over all 16 bytes in each of at most log2(n) arrays.
 """
 
 from __future__ import annotations
@@ -100,7 +100,6 @@ class IdSet:
             merge(*other, *tier, *both)
             tier = both[0], both[1]
         self._tiers.append(tier)
-
 
     def _mark(self, high: Words) -> None:
         """Set the bits of new ids; with more than one id for 16 bits there are twice as many bits, or more."""
