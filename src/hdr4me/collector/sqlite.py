@@ -1,7 +1,8 @@
 """The store in one SQLite file: one process, one writer, every commit on the disk before it is acknowledged.
 
 A write is one transaction that appends blocks; which ids are stored is known in memory, so no index of random ids
-slows the writer down. Small blocks are merged, which also makes the order of arrival unknowable.
+slows the writer down. A small block is appended under the next number, so that a write touches one page or two; when
+there are many, or the hour is over, they are merged under a random number, and the order of arrival is gone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,16 @@ from hdr4me.collector.counting import count, minus
 from hdr4me.collector.loads import Load, Outcome, prepare
 from hdr4me.collector.migrations import SQLITE, migrate
 from hdr4me.collector.rounds import check_seal, closing_day, day_of, sealed_kind
-from hdr4me.collector.sqlite_file import APPLICATION, check_structure, connect, insert_block, scan, told
-from hdr4me.collector.sqlite_state import MERGED, Live, level_of
+from hdr4me.collector.sqlite_file import (
+    APPLICATION,
+    check_structure,
+    connect,
+    insert_block,
+    scan,
+    shape,
+    told,
+)
+from hdr4me.collector.sqlite_state import FRESH, MERGED, Live, level_of
 from hdr4me.collector.store import (
     Arrival,
     Damage,
@@ -68,6 +78,7 @@ class SqliteStore(Tables):
         self._damage: list[Damage] = []
         self._surveys: dict[str, Survey] = {}
         self._rounds: dict[int, Live] = {}
+        self._next_fresh = FRESH
         self._loaded = False
         if self.path.is_dir():
             raise FormatError(f"{path} is a directory, expected a store's file")
@@ -97,7 +108,7 @@ class SqliteStore(Tables):
         if application != APPLICATION and tables:
             raise FormatError(f"{self.path} is an SQLite file of another program, not a store")
         if not tables:
-            connection.execute("pragma auto_vacuum = incremental")
+            shape(connection)
         connection.execute("pragma journal_mode = wal")
         connection.execute("begin immediate")
         try:
@@ -149,7 +160,7 @@ class SqliteStore(Tables):
 
     def _load(self, connection: sqlite3.Connection) -> None:
         """Read every block: ids, tallies, damage."""
-        self._damage, self._rounds = [], {}
+        self._damage, self._rounds, self._next_fresh = [], {}, FRESH
         with told(self.path):
             for number, fingerprint, state, opened, closed in connection.execute(
                 "select number, fingerprint, state, opened, closed from rounds order by number"
@@ -166,6 +177,9 @@ class SqliteStore(Tables):
                     continue
                 live = self._rounds[block.round]
                 live.place(block)
+                self._next_fresh = (
+                    max(self._next_fresh, block.number + 1) if block.number >= FRESH else self._next_fresh
+                )
                 live.running.add(block.rows(live.survey))
                 ids[block.round].append(block.id_bytes)
             for number, id in connection.execute("select round, id from deleted"):
@@ -206,10 +220,16 @@ class SqliteStore(Tables):
             live = self._live(number)
             if live.state == "open":
                 day = closing_day(live.opened, now)
-                self._rows(
-                    "update rounds set state = 'closed', closed = ? where number = ?", day.toordinal(), number
-                )
-                live.state, live.closed = "closed", day
+                change = _Change()
+                with self._transaction() as connection:
+                    connection.execute(
+                        "update rounds set state = 'closed', closed = ? where number = ?",
+                        (day.toordinal(), number),
+                    )
+                    self._forget_order(connection, live, change, set())
+                with self._remembering():
+                    self._follow(change)
+                    live.state, live.closed = "closed", day
             return live.public()
 
     def rounds(self) -> list[Round]:
@@ -299,33 +319,67 @@ class SqliteStore(Tables):
         return [Outcome(*pair) for pair in zip(stored.tolist(), refused.tolist(), strict=True)]
 
     def _insert(self, blocks: Sequence[Block]) -> None:
-        """New blocks, merged with small ones where there are many, in one transaction."""
-        gone: list[Block] = []
-        made: list[Block] = []
+        """New blocks in one transaction, merged with others where there are many small ones or an hour has ended."""
+        change = _Change()
         with self._transaction() as connection:
+            hours = {(block.round, block.hour) for block in blocks}
+            for number in {block.round for block in blocks}:
+                self._forget_order(connection, self._rounds[number], change, hours)
             for block in blocks:
-                small = self._rounds[block.round].level(block.hour, block.source, len(block))
-                if level_of(len(block)) < 2 and len(small) + 1 >= MERGED:
-                    others = self._read(connection, sorted(small))
-                    small.intersection_update({other.number for other in others})
-                    gone += others
-                    block_now = joined([*others, block])
-                    connection.executemany(
-                        "delete from blocks where rowid = ?", [(b.number,) for b in others]
-                    )
-                else:
-                    block_now = block
-                insert_block(connection, block_now)
-                made.append(block_now)
+                settled = self._settled(connection, block, change)
+                if settled is block and level_of(len(block)) < 2:
+                    settled = replace(block, number=self._next_fresh + len(change.made))
+                change.made.append(settled)
+                insert_block(connection, settled)
         with self._remembering():
-            for block in gone:
-                self._rounds[block.round].displace(block)
-            for block in made:
-                self._rounds[block.round].place(block)
+            self._follow(change)
             for block in blocks:
                 live = self._rounds[block.round]
                 live.ids.add_bytes(block.id_bytes)
                 live.running.add(block.rows(live.survey))
+
+    def _settled(self, connection: sqlite3.Connection, block: Block, change: _Change) -> Block:
+        """The block, with all others of its level if they are many."""
+        live = self._rounds[block.round]
+        while level_of(len(block)) < 2:
+            small = live.level(block.hour, block.source, len(block))
+            if len(small) + 1 < MERGED:
+                break
+            block = joined([*self._removed(connection, small, change), block])
+        return block
+
+    def _forget_order(
+        self, connection: sqlite3.Connection, live: Live, change: _Change, except_for: set[tuple[int, int]]
+    ) -> None:
+        """Merge the numbered blocks of hours that have ended: their numbers tell in which order they came."""
+        for hour, source in sorted(live.fresh):
+            if (live.number, hour) not in except_for:
+                others = self._removed(connection, live.fresh[hour, source], change)
+                if others:
+                    change.made.append(joined(others))
+                    insert_block(connection, change.made[-1])
+
+    def _removed(self, connection: sqlite3.Connection, numbers: set[int], change: _Change) -> list[Block]:
+        """Blocks that are taken out of the file, to be merged; damaged ones stay, and are not tried again."""
+        found = self._read(connection, sorted(numbers))
+        numbers.intersection_update({block.number for block in found})
+        connection.executemany("delete from blocks where rowid = ?", [(block.number,) for block in found])
+        change.gone += found
+        return found
+
+    def _follow(self, change: _Change) -> None:
+        for block in change.gone:
+            self._rounds[block.round].displace(block)
+        for block in change.made:
+            self._rounds[block.round].place(block)
+            self._next_fresh = (
+                max(self._next_fresh, block.number + 1) if block.number >= FRESH else self._next_fresh
+            )
+
+    def _place(self, block: Block) -> None:
+        self._rounds[block.round].place(block)
+        if block.number >= FRESH:
+            self._next_fresh = max(self._next_fresh, block.number + 1)
 
     def _read(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> list[Block]:
         """Blocks by number; a damaged one is noted and left where it is."""
@@ -508,6 +562,14 @@ class SqliteStore(Tables):
                 _log.warning("%s", error)
             self._connection = None
             self._closing.close()
+
+
+@dataclass
+class _Change:
+    """Blocks that a transaction takes out and puts in."""
+
+    gone: list[Block] = field(default_factory=list)
+    made: list[Block] = field(default_factory=list)
 
 
 def _date(ordinal: int) -> date:

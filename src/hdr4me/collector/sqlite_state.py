@@ -12,7 +12,10 @@ from hdr4me.collector.ids import IdSet
 from hdr4me.collector.store import Round, State
 from hdr4me.survey import Survey
 
-__all__ = ["MERGED", "Live", "level_of"]
+__all__ = ["FRESH", "MERGED", "Live", "level_of"]
+
+FRESH = 1 << 61
+"""From here on blocks are numbered as they come, until they are merged; below it numbers are random."""
 
 MERGED = 64
 """So many blocks of an hour, a source and a level become one block of the next level."""
@@ -37,6 +40,8 @@ class Live:
     stored: Counter[tuple[int, int]] = field(default_factory=Counter)
     levels: dict[tuple[int, int, int], set[int]] = field(default_factory=dict)
     """Block numbers by hour, source and level."""
+    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    """Block numbers that tell an order, by hour and source."""
     running: Running = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,13 +59,21 @@ class Live:
 
     def place(self, block: Block) -> None:
         """Know a block."""
-        self.level(block.hour, block.source, len(block)).add(block.number)
-        self.stored[block.hour, block.source] += len(block)
+        key = (block.hour, block.source)
+        self.level(*key, len(block)).add(block.number)
+        self.stored[key] += len(block)
+        if block.number >= FRESH:
+            self.fresh.setdefault(key, set()).add(block.number)
 
     def displace(self, block: Block) -> None:
         """Forget a block."""
-        self.level(block.hour, block.source, len(block)).discard(block.number)
-        self.stored[block.hour, block.source] -= len(block)
+        key = (block.hour, block.source)
+        self.level(*key, len(block)).discard(block.number)
+        self.stored[key] -= len(block)
+        if block.number >= FRESH and key in self.fresh:
+            self.fresh[key].discard(block.number)
+            if not self.fresh[key]:
+                del self.fresh[key]
 
     def level(self, hour: int, source: int, n: int) -> set[int]:
         """The numbers of the blocks of a level."""
