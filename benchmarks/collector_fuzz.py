@@ -205,7 +205,9 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
 
         for survey in requests.surveys:
             store.open_round(survey, now=datetime.now(UTC))
-        collector = Collector(store, Settings("memory", origins=("https://a.example",)), Log(said))
+        collector = Collector(
+            store, Settings("postgresql://nowhere", origins=("https://a.example",)), Log(said)
+        )
         service = Service(collector, build_app(collector))
         await collector.start()
 
