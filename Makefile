@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP = PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet
 BIN = .venv/bin
 
-.PHONY: demo serve test check format bench clean
+.PHONY: demo serve test check format bench docs lowest clean
 
 demo: .venv/base
 	$(BIN)/hdr4me demo --output demo
@@ -24,6 +24,16 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/dev
+	$(BIN)/python docs/site/build.py
+	$(BIN)/mkdocs build --strict --quiet
+
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	PIP_CONSTRAINT=lowest.txt .venv-lowest/bin/python -m pip install --quiet -e . pytest pytest-xdist hypothesis mpmath
+	.venv-lowest/bin/pytest -n auto --dist worksteal tests/channels tests/survey tests/client tests/reports tests/tally \
+	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
+
 bench: .venv/dev
 	$(BIN)/hdr4me bench
 
@@ -41,4 +51,4 @@ bench: .venv/dev
 	touch $@
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv .venv-lowest demo build dist site

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
+from hdr4me.cli.plan_rounds import second_round, show_second
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 
@@ -22,6 +24,8 @@ _OPTIONS = {
     "n_dims": "--dims",
     "n_categories": "--categories",
     "rank_by": "--rank-by",
+    "p": "--quantiles",
+    "statistic": "--statistic",
     "mechanisms": "--mechanism",
     **{
         name: f"--{name}"
@@ -75,6 +79,18 @@ def plan(
     rank_by: Annotated[
         str, typer.Option(help="error, or probability (of keeping within the tolerance).")
     ] = "error",
+    statistic: Annotated[
+        str,
+        typer.Option(
+            help="What it is for, and ranked by: mean, distribution, quantile, variance, sd, covariance, mean_by."
+        ),
+    ] = "mean",
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
+    ] = 1,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
     ] = None,
@@ -90,6 +106,9 @@ def plan(
         str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
     ] = None,
     during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
+    fakes: Annotated[
+        float | None, typer.Option(help="Tell what this share of false reports could do, such as 0.01.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
@@ -104,6 +123,10 @@ def plan(
 
     check_outputs([output, html, png], [schema])
     check_crowd(shuffled, delta, every, during)
+    if fakes is not None and not 0 < fakes < 1:
+        raise InvalidInput(f"--fakes {fakes} is not allowed: a share between 0 and 1")
+    if rounds not in (1, 2):
+        raise InvalidInput(f"--rounds {rounds} is not allowed: 1 or 2")
     if png is not None and png.suffix.lower() not in _PICTURES:
         raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
     loaded: Any = None
@@ -130,6 +153,8 @@ def plan(
                 values=None if prior in _PRIORS else _values(prior, loaded),
                 jointly=not each,
                 rank_by=rank_by,
+                statistic=statistic,
+                p=None if quantiles is None else _shares(quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()
@@ -144,6 +169,10 @@ def plan(
         print_note(f"{output} not written: the tolerance asked for is not reached")
     _draw(found, html, png)
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
+    limits = [] if fakes is None else limits_of_harm(found.best, fakes)
+    more |= {"fakes": limits} if limits else {}
+    second = [] if rounds == 1 else second_round(found)
+    more |= {"rounds": second} if second else {}
     if json:
         document = {"reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
@@ -151,8 +180,11 @@ def plan(
         print_json(document)
     else:
         _show(found)
+        show_second(second)
         for line in lines:
             typer.echo(line)
+        if limits:
+            harm_table(limits)
     if refusal is not None:
         raise typer.Exit(1)
 
@@ -172,6 +204,13 @@ def _tolerances(given: list[str] | None) -> Any:
             )
         found[name.strip()] = _number(text.split()[0] if text.split() else text, item)
     return found
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--quantiles {text!r} is not allowed: numbers separated by commas") from None
 
 
 def _number(text: str, item: str) -> float:
@@ -220,6 +259,7 @@ def _show(found: Plan) -> None:
             "95 % each ±",
             "all ±",
             "worst case ±",
+            *([] if found.statistic == "mean" else [f"error of the {found.statistic}"]),
         ],
         [
             [
@@ -232,6 +272,7 @@ def _show(found: Plan) -> None:
                 option.tolerance_each,
                 option.tolerance_joint,
                 option.worst_tolerance_joint,
+                *([] if found.statistic == "mean" else [found.error_of(option)]),
             ]
             for option in found.mechanisms
         ],

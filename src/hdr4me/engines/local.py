@@ -60,7 +60,7 @@ class Local:
         """Reports of records, as blocks of uint8 [n, report_size], with the system's randomness.
 
         Records are files (a path, several, or `RecordFiles`), an Arrow table or batch, a frame (pandas, polars), or a
-        matrix [n, d] of numbers in which a categorical dimension holds category indices.
+        matrix [n, columns] of numbers (`Schema.columns`) in which a categorical dimension holds category indices.
         """
         check_survey(survey)
         return self._reports(records, survey, None)
@@ -202,6 +202,7 @@ class Local:
             and survey.byte_wise
             and survey.n_sampled == len(survey.schema) >= WIDTH
             and all(dimension.reads != "category" for dimension in survey.schema)
+            and len(survey.schema.columns) == len(survey.schema)
         )
         for source in self._sources(records, survey):
             if accounts is not None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
@@ -22,7 +23,7 @@ __all__ = ["half_range", "scaled_tolerances", "workload_of"]
 def half_range(dimension: Any) -> float:
     """What 1 on the scale [−1, 1] is in a number's own units; 1 for a frequency."""
     low, high = dimension.bounds
-    return 1.0 if dimension.reads == "category" else (high - low) / 2
+    return 1.0 if dimension.categories else (high - low) / 2
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:
@@ -77,18 +78,26 @@ def workload_of(
                 "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
             )
     same: dict[str, Prior] = {common.key: common}
-    groups: Counter[tuple[int, Prior, float, float | None]] = Counter()
+    groups: Counter[tuple[int, int, Prior, float, float | None, float | None]] = Counter()
     for dimension in schema.dimensions:
-        size, own = len(getattr(dimension, "categories", ())), told.get(dimension.name)
-        found, squares = common, None
-        if size:
-            squares = None if own is None else _squares(dimension, own)
-        elif own is not None:
+        size, own = len(dimension.categories), told.get(dimension.name)
+        choices = getattr(dimension, "at_most", 0)
+        found, squares, chosen = common, None, None
+        if size and own is not None:
+            shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
+            squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
+        elif not size and own is not None:
             found = _own_units(dimension, own)
             found = same.setdefault(found.key, found)
-        groups[size, UNIFORM if size else found, scales.get(dimension.name, 1.0), squares] += 1
-    ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    return Workload(tuple(Group(n, size, law, scale, sq) for (size, law, scale, sq), n in ordered))
+        law, scale = UNIFORM if size else found, scales.get(dimension.name, 1.0)
+        groups[size, choices, law, scale, squares, chosen] += 1
+    ordered = sorted(groups.items(), key=lambda item: item[0][:2])
+    return Workload(
+        tuple(
+            Group(n, size, law, scale, squares, choices, chosen)
+            for (size, choices, law, scale, squares, chosen), n in ordered
+        )
+    )
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
@@ -110,8 +119,28 @@ def _own_units(dimension: Any, given: Any) -> Prior:
     return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
-def _squares(dimension: Any, given: Any) -> float:
-    """Σ f² of the frequencies that are given, or of the labels' own."""
+def _shares(dimension: Any, given: Any) -> NDArray[np.float64]:
+    """The share of users with each category of a selection: as given, or counted in selections."""
+    categories = list(dimension.categories)
+    if isinstance(given, Mapping):
+        f = np.array([float(given.get(label, 0.0)) for label in categories])
+    else:
+        f, n = np.zeros(len(categories)), 0
+        for value in given:
+            f[list(dimension.clean(value))] += 1.0
+            n += 1
+        f /= max(n, 1)
+    if not ((f >= 0) & (f <= 1)).all() or f.sum() > dimension.at_most:
+        raise InvalidInput.of(
+            "prior",
+            dimension.name,
+            f"shares of users from 0 to 1 that sum to at most {dimension.at_most}, or selections",
+        )
+    return f
+
+
+def _frequencies(dimension: Any, given: Any) -> NDArray[np.float64]:
+    """The frequencies that are given, or the labels' own; they sum to 1."""
     categories = list(dimension.categories)
     if isinstance(given, Mapping):
         f = np.array([float(given.get(label, 0.0)) for label in categories])
@@ -122,4 +151,4 @@ def _squares(dimension: Any, given: Any) -> float:
         raise InvalidInput.of(
             "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
         )
-    return float(np.sum((f / f.sum()) ** 2))
+    return np.asarray(f / f.sum())

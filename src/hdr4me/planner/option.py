@@ -13,6 +13,7 @@ from hdr4me.framework.deviation import Deviation
 from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
+from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
@@ -50,7 +51,7 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
     return Recalibration(next(text for least, text in words if gain >= least), gain, harms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework foretells.
 
@@ -87,6 +88,12 @@ class Option:
     workload: Workload
     schema: Any = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within ±{self.tolerance_each:.3g} "
+            f"with {100 * self.probability:g} % probability>"
+        )
+
     @property
     def beats_baseline(self) -> bool:
         """Is the expected error below what an answer that asks nobody would score?"""
@@ -113,6 +120,9 @@ class Option:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
+        if self.mechanism == BLOCKS:
+            blocks = block_names(schema.names, self.n_sampled)
+            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
         return Survey(
             schema,
             epsilon=self.epsilon,
@@ -154,11 +164,29 @@ class Option:
 
         One share for each dimension, groups in the workload's order; `importance` is one number for each.
         """
-        v = self.classes().variances[0] * self.reports_per_dimension
+        made = self.classes()
+        total = made.variances[0] * self.reports_per_dimension * made.counts
         errors = [
-            x * max(g.size, 1) for x, g in zip(v, self.workload.groups, strict=True) for _ in range(g.count)
+            sum(total[i] for i, k in enumerate(made.group) if k == number) / group.count
+            for number, group in enumerate(self.workload.groups)
+            for _ in range(group.count)
         ]
         return best_draw(errors, importance)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
+
+        Selections of the plan's schema only; the largest where several have the same name of row.
+        """
+        made, found = self.classes(), {}
+        sds = np.sqrt(made.variances[0])
+        for number, group in enumerate(self.workload.groups):
+            if group.choices:
+                share, mean = (sds[i] for i, k in enumerate(made.group) if k == number)
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = float(share)
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = float(mean * group.choices)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""
@@ -203,9 +231,13 @@ def make_option(
         classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
         for w in (worst, True)
     )
-    promise = _Promise(assumed, n_users, n_sampled / workload.n_dims, None)
-    size = largest_error(base, epsilon / n_sampled) if promise.few and workload.numeric else None
-    bound = _Promise(largest, n_users, n_sampled / workload.n_dims, size)
+    blocks = mechanism == BLOCKS
+    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / workload.n_dims
+    promise = _Promise(assumed, n_users, share, None)
+    size = None
+    if promise.few and workload.numeric:
+        size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
+    bound = _Promise(largest, n_users, share, size)
     joint = promise.joint(probability)
     ξ = joint if tolerance is None else tolerance
     each, together = promise.within(ξ)
@@ -227,8 +259,8 @@ def make_option(
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=epsilon / n_sampled,
-        reports_per_dimension=n_users * n_sampled / workload.n_dims,
+        epsilon_per_value=epsilon if blocks else epsilon / n_sampled,
+        reports_per_dimension=n_users * share,
         few=promise.few,
         categorical=method,
         all_zeros_mse=without.zeros,

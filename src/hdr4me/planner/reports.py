@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.framework.laws import calibrate
 from hdr4me.framework.report import largest_variance, mean_variance
@@ -24,9 +25,19 @@ from hdr4me.mechanisms.oracles import oracle
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
+from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
 
-__all__ = ["Effort", "deployed", "entry_variances", "largest_error", "noise", "worst_noise"]
+__all__ = [
+    "Effort",
+    "choice_variances",
+    "deployed",
+    "entry_variances",
+    "largest_error",
+    "noise",
+    "number_variances",
+    "worst_noise",
+]
 
 Effort = Literal["law", "table", "design"]
 
@@ -95,3 +106,14 @@ def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[
         return v, v
     found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)
     return found.absent, found.present
+
+
+def choice_variances(epsilon: float, size: int, choices: int) -> tuple[float, float]:
+    """Var of one category's report of a selection, for a user who has not chosen the category and for one who has."""
+    return selection_channel(epsilon, size, choices).indicator_variances
+
+
+def number_variances(epsilon: float, size: int, choices: int, chosen: NDArray[np.float64]) -> list[float]:
+    """Var of a report's number of choices over the most there can be, for each number that all users chose."""
+    channel = selection_channel(epsilon, size, choices)
+    return [number_variance(channel, c) / choices**2 for c in chosen.tolist()]

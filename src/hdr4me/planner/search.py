@@ -10,6 +10,8 @@ import numpy as np
 
 from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
+from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, sampled_grid
 from hdr4me.planner.reports import Effort
 from hdr4me.planner.workload import Workload
@@ -64,14 +66,26 @@ class Setting:
     def candidates(self) -> list[tuple[str, str]]:
         """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
         if not self.workload.categorical:
-            return [(name, "") for name in self.mechanisms]
+            tried = [name for name in self.mechanisms if name != BLOCKS or self._blocks]
+            return [(name, "") for name in tried] if self.workload.numeric else [("privset", "")]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
+        if {"auto", "subset", "projective"} <= set(
+            methods
+        ):  # of these two the one that a survey would choose
+            long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
+            methods.remove("subset" if long else "projective")
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
             methods = [x for x in methods if x != "auto"]
         if not self.workload.numeric:
             return [(method, method) for method in methods]
         return [(name, method) for name in self.mechanisms for method in methods]
+
+    @property
+    def _blocks(self) -> bool:
+        """Whether blocks are tried: there are several numbers, and the budget is large or nothing else is asked for."""
+        several = self.workload.n_dims > 1
+        return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
 
     def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
         """The candidate's variances over m."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hdr4me.planner.blocks import BLOCKS
+
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
     from hdr4me.planner.plan import Plan
@@ -53,6 +55,7 @@ def summary(plan: Plan) -> str:
         plan.shortfall,
         _asked(plan),
         _units(plan),
+        _choices(option),
         f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
         _zeros(option),
         _few(option),
@@ -132,7 +135,7 @@ def _units(plan: Plan) -> str:
     """The first numbers of a schema in their own units."""
     if plan.best.schema is None:
         return ""
-    numbers = [d.name for d in plan.best.schema.dimensions if d.reads != "category"]
+    numbers = [d.name for d in plan.best.schema.dimensions if not d.categories]
     shown = [name for name in numbers if name in plan.own_units][:3]
     if not shown:
         return ""
@@ -140,9 +143,18 @@ def _units(plan: Plan) -> str:
     return f"in their own units, each: {kept}"
 
 
+def _choices(option: Option) -> str:
+    """The predicted errors of selections."""
+    kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
+    return f"standard errors of selections: {kept}" if kept else ""
+
+
 def _by(option: Option) -> str:
     both = option.categorical and option.workload.numeric
-    return f"{option.mechanism} and {option.categorical}" if both else option.mechanism
+    if option.mechanism == BLOCKS:
+        return f"{BLOCKS} blocks (signs, asked together)"
+    words = f"{option.mechanism} and {option.categorical}" if both else option.mechanism
+    return f"{words} and privset" if option.workload.selections and words != "privset" else words
 
 
 def _zeros(option: Option) -> str:

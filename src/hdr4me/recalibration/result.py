@@ -39,7 +39,7 @@ class Guarantee:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recalibration:
     """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain."""
 
@@ -68,6 +68,21 @@ class Recalibration:
     _posterior: Posterior | None = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Recalibration of {len(self.enhanced_mean)} dimensions by {self.used}: mean squared error "
+            f"{self.expected_error_before:.3g} before, {self.expected_error_after:.3g} after>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        low, high = self.interval()
+        columns = ("dimension", "before", "s.e. before", "after", "lower", "upper")
+        arrays = (self.estimated_mean, self.estimated_error, self.enhanced_mean, low, high)
+        rows = [(str(j), *(float(x[j]) for x in arrays)) for j in range(min(30, len(self.enhanced_mean)))]
+        return html.paragraph(repr(self)[1:-1] + ". " + self.advice) + html.table(columns, rows)
 
     @property
     def harm(self) -> float:

@@ -196,7 +196,7 @@ def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
         channel = question.channel
         alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
         subset = isinstance(channel, HeavySet) and channel.family.name in ("subset", "privset")
-        point = isinstance(channel, HeavySet) and channel.family.name == "projective"
+        point = isinstance(channel, HeavySet) and channel.family.name in ("projective", "agreement")
         if not alike or not (subset or point or isinstance(channel, Table | Entries)):
             return None
         found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))

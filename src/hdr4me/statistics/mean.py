@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Table
+from hdr4me.statistics.blocks import block_mean, is_block
 from hdr4me.statistics.calibrate import sample_covariance, value_moments
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.vectors import is_codebook, mean_vector
 from hdr4me.survey import Dimension
 
 __all__ = ["MEAN", "SHARE"]
@@ -28,7 +30,11 @@ class Mean(Statistic):
     by_default = True
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return isinstance(channel, Table) and dimension.reads in ("number", "optional")
+        if is_codebook(channel):
+            return dimension.reads == "vector"
+        if dimension.reads not in ("number", "optional"):
+            return False
+        return isinstance(channel, Table) or is_block(channel)
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         alike: dict[int, list[int]] = {}
@@ -36,6 +42,12 @@ class Mean(Statistic):
             alike.setdefault(id(_channel(counted, j)), []).append(j)
         found: dict[int, Part] = {}
         for group in alike.values():
+            if is_codebook(_channel(counted, group[0])):
+                found |= {j: mean_vector(counted, j) for j in group}
+                continue
+            if is_block(_channel(counted, group[0])):
+                found |= {j: block_mean(counted, j) for j in group}
+                continue
             plain = [j for j in group if [take.reads for take in _channel(counted, j).takes] == ["number"]]
             found |= _plain(counted, plain)
             found |= {j: _decoded(counted, j) for j in group if j not in found}

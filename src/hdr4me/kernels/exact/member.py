@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hdr4me.kernels.machine.jit import kernel
 
 __all__ = ["with_member"]
@@ -20,7 +22,7 @@ def with_member(sets, inputs, heavy, places, out):  # type: ignore[no-untyped-de
         at = 0
         waiting = heavy[i]
         for c in range(width):
-            number = sets[i, c]
+            number = np.int64(sets[i, c])
             number += number >= x
             if c == gone:
                 continue
