@@ -127,9 +127,7 @@ class Serving:
 
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    ["hdr4me.collector.serve", "hdr4me.collector.sqlite", "hdr4me.collector.postgres"]
-)
+CONTEXT.set_forkserver_preload(["collector_warm"])
 
 
 def _serve(settings: Settings, sock: socket.socket) -> None:

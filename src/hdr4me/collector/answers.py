@@ -23,7 +23,7 @@ from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
-__all__ = ["Answers", "Asked", "next_step"]
+__all__ = ["Answers", "Asked", "as_csv", "n_steps", "next_step"]
 
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 _KEPT = 64
@@ -46,6 +46,18 @@ def next_step(shown: int, min_reports: int) -> int:
     (100, 200, 10500)
     """
     return shown + max(min_reports, shown // 20)
+
+
+def n_steps(stored: int, min_reports: int) -> int:
+    """How many steps there can have been up to so many reports, at least 1.
+
+    >>> n_steps(100, 100), n_steps(350, 100)
+    (1, 3)
+    """
+    n, shown = 0, 0
+    while (shown := next_step(shown, min_reports)) <= stored:
+        n += 1
+    return max(n, 1)
 
 
 class Answers:
@@ -77,9 +89,7 @@ class Answers:
             round, held = self._store.round(number), self._snapshots.get(number)
             left_out = self._store.quarantines(number)
             if held is None or self._is_old(held, round, left_out):
-                held = self._from_shelf(round, left_out) or self._take(round, left_out)
-                if held.every.n_reports >= self._least:
-                    self._snapshots[number] = held
+                held = self._renewed(held, round, left_out)
         if held.every.n_reports < self._least:
             raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
         return held
@@ -89,27 +99,23 @@ class Answers:
         moved = abs(round.stored - held.stored) >= step
         return moved or round.state != held.state or left_out != list(held.left_out)
 
-    def _from_shelf(self, round: Round, left_out: list[Quarantine]) -> Snapshot | None:
-        """What another worker shows, or this one did before it was started again, if that is not old."""
-        if self._shelf is None:
-            return None
-        held = self._shelf.get(round.number, self._store.survey(round.fingerprint))
-        return None if held is None or self._is_old(held, round, left_out) else held
-
-    def _take(self, round: Round, left_out: list[Quarantine]) -> Snapshot:
+    def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
+        """What another worker shows, or this one did before it was started again; a new snapshot if that is old."""
+        if self._shelf is not None:
+            kept = self._shelf.get(round.number, self._store.survey(round.fingerprint))
+            held = kept or held
+            if kept is not None and not self._is_old(kept, round, left_out):
+                self._snapshots[round.number] = kept
+                return kept
         every = self._store.tally(round.number)
         clean = self._store.tally(round.number, without=left_out) if left_out else every
-        held = Snapshot(round.stored, round.state, tuple(left_out), every, clean)
-        if self._shelf is not None and every.n_reports >= self._least:
-            self._shelf.put(round.number, held)
-        return held
-
-    def shown_at(self, number: int) -> int | None:
-        """How many reports the shown answer is from; None while there is none."""
-        try:
-            return self.snapshot(number).every.n_reports
-        except Refusal:
-            return None
+        look = n_steps(round.stored, self._least) if held is None else held.look + 1
+        taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
+        if every.n_reports >= self._least:
+            self._snapshots[round.number] = taken
+            if self._shelf is not None:
+                self._shelf.put(round.number, taken)
+        return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
         """The tally that is shown."""

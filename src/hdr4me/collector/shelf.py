@@ -27,6 +27,8 @@ class Snapshot:
         How many reports were stored, and the round's state.
     left_out
         What was in quarantine.
+    look
+        The number of the snapshot, from 1: alarms spend their error probability over all of them.
     every, clean
         The tally of all reports, and of those outside quarantine.
     """
@@ -34,6 +36,7 @@ class Snapshot:
     stored: int
     state: str
     left_out: tuple[Quarantine, ...]
+    look: int
     every: Tally
     clean: Tally
 
@@ -51,7 +54,8 @@ class Shelf:
         """Keep a snapshot in the place of the one before."""
         every, clean = dumps(held.every), dumps(held.clean)
         left_out = [[quarantine.hour, quarantine.source] for quarantine in held.left_out]
-        head = {"stored": held.stored, "state": held.state, "left_out": left_out, "every": len(every)}
+        head = {"stored": held.stored, "state": held.state, "left_out": left_out, "look": held.look}
+        head["every"] = len(every)
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_bytes(self._path(round), json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
@@ -63,6 +67,8 @@ class Shelf:
             head = json.loads(first)
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
-            return Snapshot(int(head["stored"]), str(head["state"]), left_out, every, clean)
+            return Snapshot(
+                int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean
+            )
         except (OSError, ValueError, KeyError, TypeError, HDR4MEError):
             return None
