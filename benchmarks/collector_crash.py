@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -209,28 +209,33 @@ def campaign(
     )
 
 
-def _postgres(folder: Path, cycles: int, database_cycles: int) -> list[Outcome]:
+def _postgres(folder: Path, cycles: int, database_cycles: int) -> Iterator[Outcome]:
     """PostgreSQL with one writer, with two, and with the database killed under two."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "plugins"))
     import postgres_server
     import psycopg
 
     server: Any = postgres_server.make(folder)
+    url = str(server.get_uri())
 
     def restart() -> None:
         postgres_server.kill(server)
         postgres_server.start_again(server)
 
-    def fresh(name: str) -> str:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute(f"create database {name}")
-        return str(server.get_uri(database=name))
+    def run_sql(*statements: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("set client_min_messages = error")
+            for statement in statements:
+                connection.execute(statement)
 
     try:
-        found = [campaign(fresh(f"w{n}"), cycles, writers=n) for n in (1, 2)]
+        run_sql("alter system set recovery_init_sync_method = syncfs")
+        for writers in (1, 2):
+            run_sql("drop schema if exists hdr4me cascade")
+            yield campaign(url, cycles, writers=writers)
         if database_cycles:
-            found.append(campaign(fresh("killed"), database_cycles, writers=2, kill_database=restart))
-        return found
+            run_sql("drop schema if exists hdr4me cascade")
+            yield campaign(url, database_cycles, writers=2, kill_database=restart)
     finally:
         postgres_server.kill(server, signal.SIGQUIT)
 
@@ -246,20 +251,22 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=0.2)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    found = []
+    found: list[Outcome] = []
+
+    def add(outcome: Outcome) -> None:
+        found.append(outcome)
+        if options.output:
+            options.output.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
+
     with tempfile.TemporaryDirectory(prefix="crash", ignore_cleanup_errors=True) as folder:
         if options.store != "postgres":
-            found.append(campaign(str(Path(folder, "reports.db")), options.cycles, longest=options.longest))
+            add(campaign(str(Path(folder, "reports.db")), options.cycles, longest=options.longest))
         if options.database:
-            found.append(
-                campaign(options.database, options.cycles, writers=options.writers, longest=options.longest)
-            )
+            add(campaign(options.database, options.cycles, writers=options.writers, longest=options.longest))
         elif options.store != "sqlite":
-            found += _postgres(Path(folder, "pg"), options.cycles, options.database_cycles)
-    text = json.dumps([asdict(outcome) for outcome in found], indent=1)
-    print(text)
-    if options.output:
-        options.output.write_text(text + "\n")
+            for outcome in _postgres(Path(folder, "pg"), options.cycles, options.database_cycles):
+                add(outcome)
+    print(json.dumps([asdict(outcome) for outcome in found], indent=1))
     sys.exit(0 if all(outcome.good for outcome in found) else 1)
 
 

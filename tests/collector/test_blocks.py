@@ -82,7 +82,7 @@ def test_a_field_of_another_type_is_found(bad: object) -> None:
 
 
 def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read() -> None:
-    """The row's own bytes in the file of SQLite: lengths, row number, header and contents."""
+    """The row's own bytes in the file of SQLite: length, header and contents."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("pragma page_size = 4096")
     migrate(0, SQLITE, connection.execute, "here")
@@ -111,15 +111,11 @@ def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read(
 
 
 def cell_of(image: bytes, block: Block) -> tuple[int, int]:
-    """Where the row of a block begins and ends in the file: payload length, row number, record."""
+    """Where the row of a block begins and ends in the file: its length, then the record."""
     at = image.index(block.id_bytes)
-    record = image.rindex(block.checksum) + 16
-    for start in range(at - 40, at):
-        length, number = image[start], image[start + 1 : start + 3]
-        varint = bytes([0x80 | block.number >> 7, block.number & 0x7F])
-        if number == varint and start + 3 + length == record:
-            return start, record
-    raise AssertionError("the row is not in the file")
+    end = image.rindex(block.checksum) + 16
+    (start,) = (start for start in range(at - 40, at) if start + 1 + image[start] == end)
+    return start, end
 
 
 def test_rows_of_a_wrong_length_are_told(even, mixed) -> None:

@@ -141,10 +141,10 @@ def test_every_flipped_bit_is_refused(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "named"),
     [
-        ("update blocks set hour = hour + 1 where rowid = (select min(rowid) from blocks)", "its checksum"),
+        ("update blocks set hour = hour + 1 where number = (select min(number) from blocks)", "its checksum"),
         ("update tokens set scope = 'admin'", "tokens"),
         ("update rounds set state = 'open'", "rounds"),
-        ("delete from blocks where rowid = (select min(rowid) from blocks)", "blocks"),
+        ("delete from blocks where number = (select min(number) from blocks)", "blocks"),
         ("update tallies set content = zeroblob(20) where kind = 'kept'", r"the tally \(kept\) of round 2"),
         ("update surveys set document = replace(document, 'age', 'agf')", "survey "),
     ],
@@ -180,7 +180,7 @@ def test_a_damaged_store_is_backed_up_only_on_request(
         store.write(batch_of(20, seed))
     if isinstance(where, Path):
         with sqlite3.connect(where) as connection:
-            connection.execute("update blocks set n = 1 where rowid = (select min(rowid) from blocks)")
+            connection.execute("update blocks set n = 1 where number = (select min(number) from blocks)")
         connection.close()
     else:
         store._rows("update blocks set n = 1 where number = (select min(number) from blocks)")

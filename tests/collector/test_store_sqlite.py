@@ -164,6 +164,21 @@ def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path
         assert not any(arrival.id in content for arrival in batch)
 
 
+def test_sqlite_may_vacuum_the_file(one: SqliteStore, path: Path, opened: Callable[[Any], Any]) -> None:
+    for i in range(50):
+        one.write(batch_of(70, 100 * i))
+    tally = one.tally(1)
+    one.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("delete from blocks where number = (select max(number) from blocks)")
+        connection.commit()
+        connection.execute("vacuum")
+    connection.close()
+    store = opened(path)
+    assert store.damage() == []
+    assert store.tally(1).n_reports == tally.n_reports - 70
+
+
 # -- damage ----------------------------------------------------------------------------------------------------
 
 
@@ -230,7 +245,7 @@ def test_a_merge_leaves_damaged_blocks_where_they_are(one: SqliteStore, path: Pa
     for i in range(30):
         one.write(batch_of(1, i))
     with sqlite3.connect(path) as other:
-        other.execute("update blocks set source = 1 where rowid = (select min(rowid) from blocks)")
+        other.execute("update blocks set source = 1 where number = (select min(number) from blocks)")
     other.close()
     for i in range(30, 100):
         one.write(batch_of(1, i))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 import warnings
 from importlib import import_module
@@ -51,4 +52,11 @@ def start_again(server: Any) -> None:
     # Nobody of that server lives, but a process that nobody waited for still has its number.
     for left in [Path(server.pgdata, "postmaster.pid"), *Path(server.pgdata).glob(".s.PGSQL.*")]:
         left.unlink(missing_ok=True)
-    server.ensure_postgres_running()
+    for _ in range(60):
+        try:
+            server.ensure_postgres_running()
+        except (subprocess.SubprocessError, AssertionError):
+            time.sleep(1.0)  # on a busy machine its recovery outlasts the patience of the one who starts it
+        else:
+            return
+    raise AssertionError("the server does not start")

@@ -16,10 +16,10 @@ SQLITE: list[tuple[str, ...]] = [
         "create table surveys (fingerprint text primary key, document text not null) without rowid",
         """create table rounds (number integer primary key, fingerprint text not null, state text not null,
            opened integer not null, closed integer)""",
-        # rowid = number: the number stands in the row twice, so that a change of either is found.
-        """create table blocks (number integer not null, round integer not null, hour integer not null,
+        # Without rowid: the number is a part of the row, which the checksum covers, and VACUUM cannot change it.
+        """create table blocks (number integer primary key, round integer not null, hour integer not null,
            source integer not null, n integer not null, ids blob not null, sizes blob not null,
-           data blob not null, checksum blob not null)""",
+           data blob not null, checksum blob not null) without rowid""",
         "create table deleted (round integer, id blob, primary key (round, id)) without rowid",
         """create table rejected (round integer, reason text, hour integer, count integer not null,
            primary key (round, reason, hour)) without rowid""",

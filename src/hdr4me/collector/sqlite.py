@@ -35,6 +35,7 @@ from hdr4me.collector.sqlite_file import (
     insert_block,
     scan,
     shape,
+    shrink,
     told,
 )
 from hdr4me.collector.sqlite_state import FRESH, MERGED, Live, level_of
@@ -327,7 +328,7 @@ class SqliteStore(Tables):
                 self._forget_order(connection, self._rounds[number], change, hours)
             for block in blocks:
                 settled = self._settled(connection, block, change)
-                if settled is block and level_of(len(block)) < 2:
+                if settled is block and level_of(len(block)) == 0:
                     settled = replace(block, number=self._next_fresh + len(change.made))
                 change.made.append(settled)
                 insert_block(connection, settled)
@@ -339,13 +340,11 @@ class SqliteStore(Tables):
                 live.running.add(block.rows(live.survey))
 
     def _settled(self, connection: sqlite3.Connection, block: Block, change: _Change) -> Block:
-        """The block, with all others of its level if they are many."""
-        live = self._rounds[block.round]
-        while level_of(len(block)) < 2:
-            small = live.level(block.hour, block.source, len(block))
-            if len(small) + 1 < MERGED:
-                break
-            block = joined([*self._removed(connection, small, change), block])
+        """A small block, with all other small ones if they are many."""
+        if level_of(len(block)) == 0:
+            small = self._rounds[block.round].level(block.hour, block.source, len(block))
+            if len(small) + 1 >= MERGED:
+                return joined([*self._removed(connection, small, change), block])
         return block
 
     def _forget_order(
@@ -363,7 +362,7 @@ class SqliteStore(Tables):
         """Blocks that are taken out of the file, to be merged; damaged ones stay, and are not tried again."""
         found = self._read(connection, sorted(numbers))
         numbers.intersection_update({block.number for block in found})
-        connection.executemany("delete from blocks where rowid = ?", [(block.number,) for block in found])
+        connection.executemany("delete from blocks where number = ?", [(block.number,) for block in found])
         change.gone += found
         return found
 
@@ -387,7 +386,7 @@ class SqliteStore(Tables):
         for number in numbers:
             try:
                 row = connection.execute(
-                    f"select {_COLUMNS} from blocks where rowid = ?", (number,)
+                    f"select {_COLUMNS} from blocks where number = ?", (number,)
                 ).fetchone()
                 if row is None:
                     raise FormatError("it is not in the file any more")
@@ -409,7 +408,7 @@ class SqliteStore(Tables):
             connection = self._ready()
             with told(self.path):
                 numbers = connection.execute(
-                    "select rowid from blocks where round = ? and instr(ids, ?)", (round, id)
+                    "select number from blocks where round = ? and instr(ids, ?)", (round, id)
                 ).fetchall()
             for block in self._read(connection, [number for (number,) in numbers]):
                 if id in block.ids:
@@ -420,7 +419,7 @@ class SqliteStore(Tables):
     def _take(self, live: Live, block: Block, id: bytes) -> None:
         rest, gone = without_id(block, id)
         with self._transaction() as connection:
-            connection.execute("delete from blocks where rowid = ?", (block.number,))
+            connection.execute("delete from blocks where number = ?", (block.number,))
             if rest is not None:
                 insert_block(connection, rest)
             connection.execute("insert into deleted values (?, ?)", (live.number, id))
@@ -535,10 +534,13 @@ class SqliteStore(Tables):
                 self._rounds[round] = Live(
                     round, live.survey, "sealed", live.opened, live.closed, total.n_reports
                 )
-            with told(self.path):
-                self._ready().executescript(
-                    "pragma incremental_vacuum"
-                )  # all of it: `execute` takes one step
+            try:
+                with told(self.path):
+                    shrink(self._ready())
+            except (
+                StoreUnavailable
+            ) as error:  # the rows are overwritten already; only the space is not given back
+                _log.warning("%s", error)
             self._truncate()
             return self._rounds[round].public()
 

@@ -19,7 +19,7 @@ from hdr4me.collector.store import (
 )
 from hdr4me.errors import FormatError
 
-__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "told"]
+__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "shrink", "told"]
 
 APPLICATION = 0x68447234
 """In the header of the file: it is a store of this program."""
@@ -32,10 +32,8 @@ _PRAGMAS = (
     "cache_size = -16384",
     "wal_autocheckpoint = 4096",
 )
-_NEW = (
-    "page_size = 1024",  # a commit writes whole pages: a batch of 64 small reports is half of 4 KiB
-    "auto_vacuum = incremental",  # a sealed round gives its space back
-)
+_PAGE = 1024
+"""Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -51,8 +49,16 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 def shape(connection: sqlite3.Connection) -> None:
     """The settings that a file has from its beginning."""
-    for pragma in _NEW:
-        connection.execute(f"pragma {pragma}")
+    connection.execute(f"pragma page_size = {_PAGE}")
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give the space of deleted rows back, if it is more than half of the file."""
+    (free,), (pages,) = (
+        connection.execute(f"pragma {name}").fetchone() for name in ("freelist_count", "page_count")
+    )
+    if 2 * free > pages:
+        connection.execute("vacuum")
 
 
 @contextmanager
@@ -76,10 +82,7 @@ def told(path: os.PathLike[str] | str) -> Iterator[None]:
 def insert_block(connection: sqlite3.Connection, block: Block) -> None:
     """One block as one row."""
     row = block.row()
-    marks = ", ".join("?" * (1 + len(row)))
-    connection.execute(
-        f"insert into blocks (rowid, {', '.join(COLUMNS)}) values ({marks})", (block.number, *row)
-    )
+    connection.execute(f"insert into blocks ({', '.join(COLUMNS)}) values ({', '.join('?' * len(row))})", row)
 
 
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
@@ -120,7 +123,7 @@ class _Scan:
         yield from self._halves(0, n)
 
     def _halves(self, start: int, n: int) -> Iterator[Block]:
-        if not n or (yield from self._part("order by rowid limit ? offset ?", n, start)):
+        if not n or (yield from self._part("order by number limit ? offset ?", n, start)):
             return
         if n == 1:
             self._fault(Damage(None, None, f"SQLite cannot read block number {start + 1} in the table"))
@@ -130,18 +133,21 @@ class _Scan:
 
     def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
         """Blocks that were not seen before; whether SQLite could read all of this part."""
-        sql = f"select rowid, {', '.join(COLUMNS)} from blocks {condition}"
+        sql = f"select {', '.join(COLUMNS)} from blocks {condition}"
         try:
-            for rowid, *row in self._connection.execute(sql, values):
+            for row in self._connection.execute(sql, values):
                 try:
                     block = read_block(row)
-                    if block.number != rowid:
-                        raise FormatError("its number was changed")
                 except FormatError as error:
-                    self._fault(Damage(rowid, row[1] if type(row[1]) is int else None, str(error)))
+                    number, round_ = (value if type(value) is int else None for value in row[:2])
+                    self._fault(
+                        Damage(
+                            number, round_, f"a block is damaged: {error}" if number is None else str(error)
+                        )
+                    )
                     continue
-                if rowid not in self._seen and self._round in (None, block.round):
-                    self._seen.add(rowid)
+                if block.number not in self._seen and self._round in (None, block.round):
+                    self._seen.add(block.number)
                     yield block
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:

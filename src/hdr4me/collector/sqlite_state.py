@@ -18,12 +18,12 @@ FRESH = 1 << 61
 """From here on blocks are numbered as they come, until they are merged; below it numbers are random."""
 
 MERGED = 64
-"""So many blocks of an hour, a source and a level become one block of the next level."""
+"""So many small blocks of an hour and a source become one."""
 
 
 def level_of(n: int) -> int:
-    """0 for blocks below 64 reports, 1 below 4,096; blocks of level 2 are never merged."""
-    return 0 if n < MERGED else 1 if n < MERGED**2 else 2
+    """0 for small blocks, below 64 reports; others are never merged, since a merge writes every report again."""
+    return 0 if n < MERGED else 1
 
 
 @dataclass
