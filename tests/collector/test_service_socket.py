@@ -29,6 +29,7 @@ from hdr4me.client import Client
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
 from hdr4me.collector.limits import Limits
+from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
@@ -161,11 +162,13 @@ def test_expect_continue(served: tuple[str, Any]) -> None:
 
 
 @contextmanager
-def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str], list[str]]]:
+def command(
+    *arguments: str, name: tuple[str, ...] = ("serve",)
+) -> Iterator[tuple[str, subprocess.Popen[str], list[str]]]:
     """`hdr4me serve` in a process: its address, the process, and what it said so far."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "hdr4me", "serve", *arguments, "--port", "0"],
+        [sys.executable, "-m", "hdr4me", *name, *arguments, "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
@@ -243,6 +246,20 @@ def test_serve_send_and_the_same_bits(tmp_path: Path, capsys: pytest.CaptureFixt
         assert tally_bytes(store.tally(1)) == tally
     finally:
         store.close()
+
+
+def test_the_demonstration_serves_its_survey(tmp_path: Path) -> None:
+    """Reports that the demonstration left are in the round; the page on which a person answers has its route."""
+    SURVEY.save(tmp_path / "survey.json")
+    Local(threads=1).perturb(np.zeros((300, 2)), SURVEY, tmp_path / "reports.parquet")
+    with command("--output", str(tmp_path), name=("demo", "--serve")) as (url, process, said):
+        assert any("300 reports" in line for line in said)
+        assert any("/answer" in line for line in said)
+        assert httpx.get(url + "/answer").status_code in (200, 404)
+        rounds = httpx.get(url + "/v1/rounds").json()["rounds"]
+        assert [round["survey"] for round in rounds] == [SURVEY.fingerprint]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
 
 
 def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:
