@@ -337,6 +337,31 @@ def test_requests_that_wait_together_are_one_transaction() -> None:
     assert sum(store.batches) == 50
 
 
+def test_one_request_cannot_sink_the_others_of_its_group() -> None:
+    """Should the store refuse the reports of one request, those beside it are stored all the same."""
+    import asyncio
+
+    bad = secrets.token_bytes(16)
+
+    class Picky(MemoryStore):
+        def write(self, batch: Any) -> Any:
+            if any(arrival.id == bad for arrival in batch):
+                raise ValueError("these reports")
+            return super().write(batch)
+
+    store = Picky()
+    store.open_round(SURVEY, now=datetime.now(UTC))
+    store.delay = 0.05
+
+    async def work(service: Service) -> None:
+        ids = [bad.hex(), *(secrets.token_hex(16) for _ in range(5))]
+        calls = (service.call("POST", PATH, a_report().to_json().encode(), json_headers(id)) for id in ids)
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [503, 200, 200, 200, 200, 200]
+
+    check(work, store)
+    assert len(store.reports[1]) == 5
+
+
 def test_stopping_writes_what_waits() -> None:
     import asyncio
 
