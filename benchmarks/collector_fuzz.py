@@ -163,7 +163,7 @@ class Requests:
 PATHS = (
     "/", "/v1/rounds", "/v1/rounds/1/reports", "/v1/rounds/1/estimate?level=0.9&recalibrate=auto", "/v1/rounds/1/tally",
     "/v1/rounds/1/status", "/v1/rounds/1/reports.parquet", "/v1/rounds/1/reports/" + "0" * 32, "/v1/series/x/estimate",
-    "/v1/surveys/" + "0" * 64, "/v1/session", "/static/index.html", "/static/../../etc/passwd", "/client/hdr4me.js", "/metrics",
+    "/v1/surveys/" + "0" * 64, "/v1/session", "/static/index.html", "/static/../../etc/passwd", "/metrics",
     "/healthz", "/readyz", "/v1/rounds/1/close", "/v1/rounds/1/quarantine", "/answer",
 )  # fmt: skip
 
@@ -205,7 +205,9 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
 
         for survey in requests.surveys:
             store.open_round(survey, now=datetime.now(UTC))
-        collector = Collector(store, Settings("memory", origins=("https://a.example",)), Log(said))
+        collector = Collector(
+            store, Settings("postgresql://nowhere", origins=("https://a.example",)), Log(said)
+        )
         service = Service(collector, build_app(collector))
         await collector.start()
 

@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -240,12 +242,19 @@ class Found:
     p50_ms: float
     p99_ms: float
     bytes_written_per_report: float
+    processor_us_per_report: float
 
 
 def written(pid: int) -> int:
     """Bytes that a process has sent to the disk."""
     text = Path(f"/proc/{pid}/io").read_text()
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("write_bytes")))
+
+
+def processor_seconds(pid: int) -> float:
+    """Seconds that a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_memory(pid: int) -> float:
@@ -256,11 +265,12 @@ def peak_memory(pid: int) -> float:
 
 def measured(pid: int, port: int, source: Iterator[bytes], connections: int, seconds: float) -> Found:
     """Load a server for some seconds."""
-    before = written(pid)
+    before, busy = written(pid), processor_seconds(pid)
     times, stored, took = load(port, source, connections, seconds)
     p50, p99 = (round(1e3 * float(np.percentile(times, q)), 2) for q in (50, 99))
     per_report = (written(pid) - before) / max(stored, 1)
-    return Found(round(stored / took), len(times), p50, p99, round(per_report, 1))
+    spent = 1e6 * (processor_seconds(pid) - busy) / max(stored, 1)
+    return Found(round(stored / took), len(times), p50, p99, round(per_report, 1), round(spent, 3))
 
 
 def sources(survey: hd.Survey, rows: Any, peer: bool) -> dict[str, Callable[[], Iterator[bytes]]]:
@@ -276,6 +286,15 @@ def sources(survey: hd.Survey, rows: Any, peer: bool) -> dict[str, Callable[[], 
     return found
 
 
+def fill_peer(database: str, n: int) -> None:
+    """Reports in the peer's table before it starts."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("create table reports (id blob primary key, report text) without rowid")
+        rows = sorted(secrets.token_bytes(16) for _ in range(n))
+        connection.executemany("insert into reports values (?, '[[3, 1]]')", zip(rows))
+        connection.commit()
+
+
 CONNECTIONS = {"single": 64, "ndjson": 16, "arrow": 16}
 
 
@@ -289,7 +308,12 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
             database = str(folder / f"{which}-{turn}.db")
             peer = [given.peer, str(Path(__file__).with_name("collector_peer.py")), database, str(port)]
             command = peer if which == "peer" else ours(folder / "survey.json", database, port)
+            if which == "peer":
+                fill_peer(database, given.before)
             with running(command, port) as process:
+                if which == "ours":
+                    for _ in range(0, given.before, 50 * FIXED):
+                        load(port, iter(arrow_batches(survey, rows, 50)), 4, 600.0)
                 for name, source in sources(survey, rows, which == "peer").items():
                     result = measured(process.pid, port, source(), CONNECTIONS[name], given.seconds)
                     found.setdefault(f"{which} {name}", []).append(result)
@@ -304,11 +328,16 @@ def compare(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespac
         return round(median(one, field) / median(other, field), 2)
 
     return {
+        "stored_before": given.before,
         "single": ratio("ours single", "peer single"),
         "single_p99": ratio("ours single", "peer single", "p99_ms"),
         "ndjson": ratio("ours ndjson", "peer ndjson"),
         "arrow_to_ndjson_of_the_peer": ratio("ours arrow", "peer ndjson"),
         "arrow_to_single_of_the_peer": ratio("ours arrow", "peer single"),
+        "processor_time": {
+            name: ratio(f"peer {other}", f"ours {name}", "processor_us_per_report")
+            for name, other in (("single", "single"), ("ndjson", "ndjson"), ("arrow", "ndjson"))
+        },
         "peak_megabytes": round(memory, 1),
         "measurements": {name: [asdict(result) for result in results] for name, results in found.items()},
     }
@@ -353,6 +382,9 @@ def main() -> None:
     parser.add_argument("--peer", default="/tmp/fastapi-venv/bin/python", help="a Python with FastAPI")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument(
+        "--before", type=int, default=1_000_000, help="reports stored before both are compared"
+    )
     parser.add_argument("--large", type=int, default=5_000_000, help="how many are many")
     parser.add_argument("--only", default="compare,grow")
     parser.add_argument("--output", type=Path)

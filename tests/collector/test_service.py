@@ -6,6 +6,7 @@ import gzip
 import json
 import secrets
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from collector_service import Service, serving
 
 from hdr4me.client import Client
 from hdr4me.collector.access import digest
+from hdr4me.collector.answers import Answers
 from hdr4me.collector.limits import Limits
+from hdr4me.collector.loads import Load
 from hdr4me.collector.store import StoreFull, StoreUnavailable
 from hdr4me.reports.report import pack
 from hdr4me.reports.stream import dumps
@@ -334,6 +337,31 @@ def test_requests_that_wait_together_are_one_transaction() -> None:
     assert sum(store.batches) == 50
 
 
+def test_one_request_cannot_sink_the_others_of_its_group() -> None:
+    """Should the store refuse the reports of one request, those beside it are stored all the same."""
+    import asyncio
+
+    bad = secrets.token_bytes(16)
+
+    class Picky(MemoryStore):
+        def write(self, batch: Any) -> Any:
+            if any(arrival.id == bad for arrival in batch):
+                raise ValueError("these reports")
+            return super().write(batch)
+
+    store = Picky()
+    store.open_round(SURVEY, now=datetime.now(UTC))
+    store.delay = 0.05
+
+    async def work(service: Service) -> None:
+        ids = [bad.hex(), *(secrets.token_hex(16) for _ in range(5))]
+        calls = (service.call("POST", PATH, a_report().to_json().encode(), json_headers(id)) for id in ids)
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [503, 200, 200, 200, 200, 200]
+
+    check(work, store)
+    assert len(store.reports[1]) == 5
+
+
 def test_stopping_writes_what_waits() -> None:
     import asyncio
 
@@ -451,6 +479,22 @@ def test_answers_are_renewed_in_steps() -> None:
         assert seen == [100, 100, 100, 200]
 
     check(work, store)
+
+
+def test_workers_and_restarts_show_the_same_moment(tmp_path: Path) -> None:
+    """Otherwise the difference of two answers could be one report; a damaged file is no answer and no error."""
+    store = memory_store(SURVEY)
+    first, second = (Answers(store, 5, tmp_path / "shown") for _ in range(2))
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 5), a_report().to_bytes(SURVEY) * 5)])
+    assert first.tally(1).n_reports == 5
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16), a_report().to_bytes(SURVEY))])
+    assert [answers.tally(1).n_reports for answers in (first, second)] == [5, 5]
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 4), a_report().to_bytes(SURVEY) * 4)])
+    assert [answers.tally(1).n_reports for answers in (second, first)] == [10, 10]
+    (file,) = (tmp_path / "shown").iterdir()
+    for damage in (b"", file.read_bytes()[:-1], b"{}\n", b"[]", file.read_bytes().replace(b"every", b"very")):
+        file.write_bytes(damage)
+        assert Answers(store, 5, tmp_path / "shown").tally(1).n_reports == 10
 
 
 @pytest.mark.parametrize("query", ["level=2", "level=x", "level=nan", "recalibrate=magic", "without=all"])

@@ -29,6 +29,7 @@ from hdr4me.client import Client
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
 from hdr4me.collector.limits import Limits
+from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
@@ -66,7 +67,7 @@ def answer_of(sock: socket.socket, seconds: float = 10.0) -> bytes:
 
 def test_slow_connections_are_ended_and_others_are_served() -> None:
     """Silent, byte by byte in the headers, and byte by byte in the body: none is open after its time."""
-    with live(memory_store(SURVEY), limits=Limits(seconds=1.0)) as (url, collector):
+    with live(memory_store(SURVEY), limits=Limits(seconds=1.0)) as (url, _):
         silent = [connected(url) for _ in range(20)]
         heads = [connected(url) for _ in range(20)]
         bodies = [connected(url) for _ in range(20)]
@@ -124,7 +125,7 @@ def test_hostile_bytes(data: bytes, status: bytes, served: tuple[str, Any]) -> N
     with connected(url) as sock:
         sock.sendall(data)
         found = answer_of(sock, 1.5)
-    assert found.startswith(b"HTTP/1.1 " + status) or found.startswith(b"HTTP/1.1 415")
+    assert found.startswith((b"HTTP/1.1 " + status, b"HTTP/1.1 415"))
     assert b"Traceback" not in found
     assert httpx.get(url + "/healthz").status_code == 200
 
@@ -161,11 +162,13 @@ def test_expect_continue(served: tuple[str, Any]) -> None:
 
 
 @contextmanager
-def command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str], list[str]]]:
+def command(
+    *arguments: str, name: tuple[str, ...] = ("serve",)
+) -> Iterator[tuple[str, subprocess.Popen[str], list[str]]]:
     """`hdr4me serve` in a process: its address, the process, and what it said so far."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "hdr4me", "serve", *arguments, "--port", "0"],
+        [sys.executable, "-m", "hdr4me", *name, *arguments, "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
@@ -243,6 +246,20 @@ def test_serve_send_and_the_same_bits(tmp_path: Path, capsys: pytest.CaptureFixt
         assert tally_bytes(store.tally(1)) == tally
     finally:
         store.close()
+
+
+def test_the_demonstration_serves_its_survey(tmp_path: Path) -> None:
+    """Reports that the demonstration left are in the round; the page on which a person answers has its route."""
+    SURVEY.save(tmp_path / "survey.json")
+    Local(threads=1).perturb(np.zeros((300, 2)), SURVEY, tmp_path / "reports.parquet")
+    with command("--output", str(tmp_path), name=("demo", "--serve")) as (url, process, said):
+        assert any("300 reports" in line for line in said)
+        assert any("/answer" in line for line in said)
+        assert httpx.get(url + "/answer").status_code in (200, 404)
+        rounds = httpx.get(url + "/v1/rounds").json()["rounds"]
+        assert [round["survey"] for round in rounds] == [SURVEY.fingerprint]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
 
 
 def test_sigterm_finishes_what_has_begun(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
 
     async def main() -> Any:
         log = _quiet()
-        collector = Collector(store, Settings("memory", **settings), log)
+        collector = Collector(store, Settings("postgresql://nowhere", **settings), log)
         service = Service(collector, build_app(collector))
         await collector.start()
         try:
@@ -101,7 +101,7 @@ def serving(store: Any, work: Callable[[Service], Awaitable[Any]], **settings: A
 def live(store: Any, **settings: Any) -> Iterator[tuple[str, Collector]]:
     """A collector that listens on a free port, in a thread; its address, and itself."""
     log = _quiet()
-    collector = Collector(store, Settings("memory", **settings), log)
+    collector = Collector(store, Settings("postgresql://nowhere", **settings), log)
     sock = bind("127.0.0.1", 0)
     started = threading.Event()
     server = server_of(collector, started.set)

@@ -8,20 +8,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hdr4me.accounting.rounds import average
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.store import Store
+from hdr4me.collector.shelf import Shelf, Snapshot
+from hdr4me.collector.store import Quarantine, Round, Store
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps
 
-__all__ = ["Answers", "Asked", "next_step"]
+__all__ = ["Answers", "Asked", "as_csv", "n_steps", "next_step"]
 
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 _KEPT = 64
@@ -36,16 +38,6 @@ class Asked:
     without_quarantine: bool = False
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The tallies of a round at one moment: of all reports, and of those outside quarantine."""
-
-    stored: int
-    state: str
-    every: Tally
-    clean: Tally
-
-
 def next_step(shown: int, min_reports: int) -> int:
     """How many reports there must be before an answer from `shown` reports is renewed: a twentieth more, and at least
     `min_reports` more.
@@ -56,11 +48,35 @@ def next_step(shown: int, min_reports: int) -> int:
     return shown + max(min_reports, shown // 20)
 
 
-class Answers:
-    """Answers about rounds, from snapshots that every question shares. Its methods are called in threads."""
+def n_steps(stored: int, min_reports: int) -> int:
+    """How many steps there can have been up to so many reports, at least 1.
 
-    def __init__(self, store: Store, min_reports: int) -> None:
+    >>> n_steps(100, 100), n_steps(350, 100)
+    (1, 3)
+    """
+    n, shown = 0, 0
+    while (shown := next_step(shown, min_reports)) <= stored:
+        n += 1
+    return max(n, 1)
+
+
+class Answers:
+    """Answers about rounds, from snapshots that every question shares. Its methods are called in threads.
+
+    Parameters
+    ----------
+    store
+        Where reports are kept.
+    min_reports
+        The fewest valid reports of an answer.
+    shelf
+        A folder that keeps what is shown for other workers and after a restart: without it, each would show another
+        moment, and their difference could be one report.
+    """
+
+    def __init__(self, store: Store, min_reports: int, shelf: Path | None = None) -> None:
         self._store, self._least = store, min_reports
+        self._shelf = Shelf(shelf) if shelf is not None else None
         self._snapshots: dict[int, Snapshot] = {}
         self._made: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -71,36 +87,35 @@ class Answers:
         """The tallies that are shown of a round; a refusal below `min_reports` valid reports."""
         with self._lock:
             round, held = self._store.round(number), self._snapshots.get(number)
-            if held is None or self._is_old(held, round.stored, round.state):
-                held = self._take(number, round.stored, round.state)
-                if held.every.n_reports >= self._least:
-                    self._snapshots[number] = held
+            left_out = self._store.quarantines(number)
+            if held is None or self._is_old(held, round, left_out):
+                held = self._renewed(held, round, left_out)
         if held.every.n_reports < self._least:
             raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
         return held
 
-    def _is_old(self, held: Snapshot, stored: int, state: str) -> bool:
+    def _is_old(self, held: Snapshot, round: Round, left_out: list[Quarantine]) -> bool:
         step = next_step(held.stored, self._least) - held.stored
-        return abs(stored - held.stored) >= step or state != held.state
+        moved = abs(round.stored - held.stored) >= step
+        return moved or round.state != held.state or left_out != list(held.left_out)
 
-    def _take(self, number: int, stored: int, state: str) -> Snapshot:
-        every = self._store.tally(number)
-        left_out = self._store.quarantines(number)
-        return Snapshot(
-            stored, state, every, self._store.tally(number, without=left_out) if left_out else every
-        )
-
-    def forget(self, number: int) -> None:
-        """Take a new snapshot at the next question: what is in quarantine has changed."""
-        with self._lock:
-            self._snapshots.pop(number, None)
-
-    def shown_at(self, number: int) -> int | None:
-        """How many reports the shown answer is from; None while there is none."""
-        try:
-            return self.snapshot(number).every.n_reports
-        except Refusal:
-            return None
+    def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
+        """What another worker shows, or this one did before it was started again; a new snapshot if that is old."""
+        if self._shelf is not None:
+            kept = self._shelf.get(round.number, self._store.survey(round.fingerprint))
+            held = kept or held
+            if kept is not None and not self._is_old(kept, round, left_out):
+                self._snapshots[round.number] = kept
+                return kept
+        every = self._store.tally(round.number)
+        clean = self._store.tally(round.number, without=left_out) if left_out else every
+        look = n_steps(round.stored, self._least) if held is None else held.look + 1
+        taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
+        if every.n_reports >= self._least:
+            self._snapshots[round.number] = taken
+            if self._shelf is not None:
+                self._shelf.put(round.number, taken)
+        return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
         """The tally that is shown."""

@@ -251,7 +251,6 @@ class _Routes:
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
         await self._c.read(lambda: self._c.store.set_quarantine(number, chosen, on=on))
-        self._c.answers.forget(number)
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:

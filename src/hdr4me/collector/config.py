@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hdr4me.collector.limits import Limits
 from hdr4me.errors import InvalidInput
@@ -62,6 +63,13 @@ class Settings:
                 raise InvalidInput.of(
                     "origins", origin, "a scheme, a host and perhaps a port, such as https://example.org"
                 )
+
+    @property
+    def shelf(self) -> Path | None:
+        """Where the shown answers are kept: beside the SQLite file, or for PostgreSQL in the folder of this run."""
+        if not self.is_postgres:
+            return Path(f"{self.database}.shown")
+        return Path(self.run_folder, "shown") if self.run_folder else None
 
     @property
     def is_postgres(self) -> bool:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hdr4me.collector.refusals import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.kernels.exact.count import count_reports
+from hdr4me.kernels.exact.ids import warm
 from hdr4me.reports import stream
 from hdr4me.reports.json import prefix_of, understood
 from hdr4me.reports.lines import _parsed, _shape, longest_line, understand
@@ -117,7 +118,11 @@ class Forms:
     def warm(self) -> None:
         """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
         self.lines(b'{"id":"' + b"0" * 32 + b'","report":' + self._prefix + b"]}}")
-        self._status(np.zeros((1, self.survey.report_size), np.uint8))
+        rows = np.zeros(
+            (self.most, self.survey.report_size), np.uint8
+        )  # many rows are counted by another kernel
+        self._status(rows)
+        warm()
 
     def one(self, body: bytes, id: bytes) -> Checked:
         """One report as JSON; a refusal if it is none."""

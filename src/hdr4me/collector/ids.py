@@ -1,7 +1,8 @@
 """Which ids are stored: sorted arrays of 16 bytes an id, and a set of the latest.
 
-An id costs 16 bytes of memory, and 40 bytes more for a moment when two arrays are merged. The latest 65,536 ids are a
-Python set of about 8 MB. Senders choose ids: every search is a binary search over all 16 bytes, whatever they choose.
+An id costs 16 bytes of memory, 2 to 8 bytes of a bitmap that tells most new ids at once, and 16 bytes more for a moment
+when two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids: whatever they
+choose, an id is found by a binary search over all 16 bytes in each of at most log2(n) arrays.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdr4me.kernels.exact.ids import mark_known, mark_set, merge, set_bits
 
 __all__ = ["IdSet"]
 
@@ -35,6 +38,7 @@ class IdSet:
         self._most_recent = recent
         self._recent: set[bytes] = set()
         self._tiers: list[Tier] = []
+        self._bits, self._shift = np.zeros(128, np.uint8), np.uint64(54)
 
     def __len__(self) -> int:
         return len(self._recent) + sum(len(high) for high, _ in self._tiers)
@@ -44,21 +48,29 @@ class IdSet:
         recent = self._recent
         found = np.fromiter((id in recent for id in ids), bool, len(ids))
         if self._tiers and len(ids):
-            high, low = _words(b"".join(ids))
-            for tier in self._tiers:
-                found |= _in_tier(tier, high, low)
+            words = _words(b"".join(ids))
+            order = np.lexsort(words[::-1])
+            found[order] |= self._in_tiers(*(column[order] for column in words))
         return found
 
     def find_bytes(self, ids: bytes) -> NDArray[np.bool_]:
-        """The same for ids end to end."""
+        """The same for sorted ids end to end."""
         if len(ids) < _MANY:
             return self.find(_split(ids))
         if self._recent:  # one search in an array is quicker than many in a set
             self._settle()
-        found = np.zeros(len(ids) // 16, bool)
-        high, low = _words(ids)
+        return self._in_tiers(*_words(ids))
+
+    def _in_tiers(self, high: Words, low: Words) -> NDArray[np.bool_]:
+        found = np.zeros(len(high), bool)
+        mark_set(self._bits, self._shift, high, found)
+        if not found.any():  # so it is for most batches of new ids, and almost so for the others
+            return found
+        maybe = np.flatnonzero(found)
+        known = np.zeros(len(maybe), bool)
         for tier in self._tiers:
-            found |= _in_tier(tier, high, low)
+            mark_known(*tier, high[maybe], low[maybe], known)
+        found[maybe] = known
         return found
 
     def add(self, ids: Sequence[bytes]) -> None:
@@ -81,10 +93,23 @@ class IdSet:
         self._push(tier)
 
     def _push(self, tier: Tier) -> None:
-        while self._tiers and len(self._tiers[-1][0]) <= 2 * len(tier[0]):
+        self._mark(tier[0])
+        while self._tiers and len(self._tiers[-1][0]) <= len(tier[0]):
             other = self._tiers.pop()
-            tier = _sorted(*(np.concatenate(pair) for pair in zip(other, tier, strict=True)))
+            both = np.empty((2, len(other[0]) + len(tier[0])), np.uint64)
+            merge(*other, *tier, *both)
+            tier = both[0], both[1]
         self._tiers.append(tier)
+
+    def _mark(self, high: Words) -> None:
+        """Set the bits of new ids; with more than one id for 16 bits there are twice as many bits, or more."""
+        n = sum(len(tier[0]) for tier in self._tiers) + len(high)
+        if 16 * n > 8 * self._bits.size:
+            n_bits = max(10, (32 * n).bit_length())
+            self._bits, self._shift = np.zeros(1 << (n_bits - 3), np.uint8), np.uint64(64 - n_bits)
+            for tier in self._tiers:
+                set_bits(self._bits, self._shift, tier[0])
+        set_bits(self._bits, self._shift, high)
 
 
 def _split(ids: bytes) -> list[bytes]:
@@ -103,16 +128,3 @@ def _sorted(high: Words, low: Words) -> Tier:
         order = np.lexsort((low, high))
         first = high[order]
     return first, low[order]
-
-
-def _in_tier(tier: Tier, high: Words, low: Words) -> NDArray[np.bool_]:
-    there, rest = tier
-    at = np.searchsorted(there, high)
-    inside = at < len(there)
-    inside[inside] = there[at[inside]] == high[inside]
-    for i in np.flatnonzero(inside).tolist():
-        end = int(np.searchsorted(there, high[i], side="right"))
-        part = rest[int(at[i]) : end]
-        place = int(np.searchsorted(part, low[i]))
-        inside[i] = place < len(part) and part[place] == low[i]
-    return inside

@@ -66,7 +66,7 @@ class Collector:
         link = Link(settings.link_key, settings.run_folder) if settings.link_key else None
         self.access = Access(settings.secret, settings.open_upload, link)
         self.rates = Rates(self.limits.rate)
-        self.answers = Answers(store, settings.min_reports)
+        self.answers = Answers(store, settings.min_reports, settings.shelf)
         self.body_bytes = 0
         self.full = False
         self.ready = False
@@ -129,7 +129,6 @@ class Collector:
             self.log.failure("rounds were not sealed", error)
             return
         for number in kept.sealed:
-            self.answers.forget(number)
             self.log.event("round sealed: only its tally is kept", round=number)
         if kept.clock is not None:
             self.log.event("the clock cannot be trusted: no round is sealed", said=kept.clock)

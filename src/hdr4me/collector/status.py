@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from hdr4me.accounting.harm import harm
+from hdr4me.auditing.alarms import watch
 from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.shelf import Snapshot
 from hdr4me.collector.state import Collector
 from hdr4me.statistics.intervals import quantile
-from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
 __all__ = ["status_of"]
@@ -28,9 +28,10 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         by_hour[hour] = by_hour.get(hour, 0) + stored
         by_source[source] = by_source.get(source, 0) + stored
     try:
-        tally: Tally | None = collector.answers.tally(number)
+        held: Snapshot | None = collector.answers.snapshot(number)
     except Refusal:
-        tally = None
+        held = None
+    tally = None if held is None else held.every
     return {
         "round": number,
         "survey": round.fingerprint,
@@ -48,8 +49,8 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
             for rejection in store.rejections(number)
         ],
         "plan": _plan(tally, settings.tolerance),
-        "harm": _harm(survey),
-        "alarms": [] if tally is None else _alarms(survey, tally),
+        "harm": [one.to_dict() for one in harm(survey)],
+        **({"alarms": []} if held is None else _alarms(held)),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
     }
@@ -71,15 +72,12 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
     return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
 
 
-def _harm(survey: Survey) -> dict[str, Any]:
-    """What fake reports can do at most (`hdr4me.auditing.harm`, where it is installed)."""
-    if find_spec("hdr4me.auditing.harm") is None:
-        return {}
-    return dict(import_module("hdr4me.auditing.harm").harm(survey).to_dict())
-
-
-def _alarms(survey: Survey, tally: Tally) -> list[dict[str, Any]]:
-    """Alarms about the shown tally (`hdr4me.auditing.alarms`, where it is installed)."""
-    if find_spec("hdr4me.auditing.alarms") is None:
-        return []
-    return [dict(alarm.to_dict()) for alarm in import_module("hdr4me.auditing.alarms").alarms(survey, tally)]
+def _alarms(held: Snapshot) -> dict[str, Any]:
+    """Counts that no honest population gives, in the shown tally; its error is spent over all that were shown."""
+    found = watch(held.every, look=held.look)
+    return {
+        "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
+        "look": found.look,
+        "alarm_level": found.level,
+        "alarm_tests": found.n_tests,
+    }

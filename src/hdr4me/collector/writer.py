@@ -128,7 +128,9 @@ class Writer:
                 self.commits += 1
                 self.commit_seconds += loop.time() - started
                 for waiting, receipt in zip(group, receipts, strict=True):
-                    if not waiting.done.done():
+                    if isinstance(receipt, BaseException):
+                        self._failed([waiting], receipt)
+                    elif not waiting.done.done():
                         waiting.done.set_result(receipt)
             finally:
                 self.waiting -= sum(len(waiting.reports) for waiting in group)
@@ -143,8 +145,29 @@ class Writer:
             n += len(group[-1].reports)
         return group
 
-    def _write(self, group: list[_Waiting]) -> list[Receipt]:
-        """Write a group in one transaction; the store sorts it by id and drops twins. In the writer's thread."""
+    def _write(self, group: list[_Waiting]) -> list[Receipt | BaseException]:
+        """Write a group in one transaction; the store sorts it by id and drops twins. In the writer's thread.
+
+        If something about the reports themselves fails, which should not be, each request is written alone: one
+        cannot sink the others.
+        """
+        try:
+            return list(self._written(group))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(group) == 1:
+                raise
+            self.log.failure("a group failed and is written one by one", error, requests=len(group))
+        found: list[Receipt | BaseException] = []
+        for waiting in group:
+            try:
+                found += self._written([waiting])
+            except Exception as error:
+                found.append(error)
+        return found
+
+    def _written(self, group: list[_Waiting]) -> list[Receipt]:
         outcomes = self.store.write_loads(
             [
                 Load(waiting.round, waiting.hour, waiting.source, reports.ids, reports.data, reports.sizes)
