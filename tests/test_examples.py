@@ -6,12 +6,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import gallery
 import pytest
 from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "docs" / "_made"))
-import gallery  # noqa: E402
 
 NAMES = sorted(gallery.titles())
 

@@ -90,8 +90,8 @@ class Option:
 
     def __repr__(self) -> str:
         return (
-            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within ±{self.tolerance_each:.3g} "
-            f"with {100 * self.probability:g} % probability>"
+            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within "
+            f"±{self.tolerance_each:.3g} with {100 * self.probability:g} % probability>"
         )
 
     @property
