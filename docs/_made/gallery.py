@@ -63,7 +63,7 @@ def notebook(name: str) -> str:
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    return str(nbformat.writes(made)) + "\n"
+    return str(nbformat.writes(made)) + "\n"  # type: ignore[no-untyped-call]
 
 
 def draw(name: str) -> None:
