@@ -51,7 +51,7 @@ function meansPicture(means, width) {
   const domain = [Math.min(0, ...rows.map(({ low }) => low)), Math.max(1, ...rows.map(({ high }) => high))];
   const tickFormat = (x) => (x == 0 ? "lowest" : x == 1 ? "highest" : "");
   return intervals("Means with 95 % intervals on the range of each, a table follows", rows, {
-    width, domain, ticks: [0, 0.25, 0.5, 0.75, 1], tickFormat, axis: null,
+    width, domain, ticks: [0, 0.5, 1], tickFormat, axis: null,
   });
 }
 
@@ -85,7 +85,7 @@ function sharesPicture(dimension, rows, width) {
     .sort((a, b) => a.place - b.place);
   const domain = [Math.min(0, ...shown.map(({ low }) => low)), Math.max(0.1, ...shown.map(({ high }) => high))];
   return intervals(`${plain(dimension)}: shares with 95 % intervals, a table follows`, shown, {
-    width, domain, ticks: 5, tickFormat: (x) => `${Math.round(100 * x)} %`, axis: null,
+    width, domain, ticks: width < 420 ? 3 : 5, tickFormat: (x) => `${Math.round(100 * x)} %`, axis: null,
   });
 }
 
@@ -117,7 +117,10 @@ export function heading(documents, { without, together }) {
   if (better) {
     const key = ["raw", "re-calibrated"].map((kind) => make("span", { className: `key ${kind}` }, kind));
     lines.push(make("p", { className: "keys" }, ...key));
-    lines.push(...better.advice.map((text) => p(text, "hint")));
+    const [first, ...others] = better.advice.map((text) => p(text, "hint"));
+    if (first) lines.push(first);
+    if (others.length)
+      lines.push(make("details", { id: "advice" }, make("summary", {}, "How the frequencies were re-calibrated"), ...others));
   }
   return lines;
 }

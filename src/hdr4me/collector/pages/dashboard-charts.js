@@ -92,8 +92,14 @@ export function arrivals(byHour, quarantined, width) {
     width,
     height: 180,
     marginLeft: 56,
-    x: { type: "utc", domain: [from * 3_600_000, (Math.floor(last / step) + 1) * step * 3_600_000], label: null },
-    y: { label: `reports in ${step == 1 ? "an hour" : "a day"}`, labelArrow: "none", grid: true, nice: true },
+    x: {
+      type: "utc",
+      domain: [from * 3_600_000, (Math.floor(last / step) + 1) * step * 3_600_000],
+      label: null,
+      ticks: Math.max(2, Math.floor(width / 90)),
+      ...(last - from <= 48 ? { tickFormat: (time) => time.toISOString().slice(11, 16) } : {}),
+    },
+    y: { label: null, grid: true, nice: true, ticks: 4 },
     marks: [
       Plot.rectY([...bars.values()], { x1: "from", x2: "to", y: "n", insetLeft: 1, insetRight: 1, fill: ({ left }) => (left ? "var(--raw)" : "var(--accent)"), fillOpacity: 0.85 }),
       Plot.ruleY([0]),

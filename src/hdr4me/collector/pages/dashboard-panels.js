@@ -58,7 +58,7 @@ export function showArrivals(status, width) {
   fill(at("arrivals-body"), [byHour, quarantines, width], () => {
     if (!byHour.length) return [p("No report has arrived.")];
     const left = new Set(byHour.map(([hour]) => hour).filter((hour) => covered(quarantines, hour)));
-    return [p(`Times are kept to the hour.${left.size ? " Grey: hours in quarantine." : ""}`, "hint"), arrivals(byHour, left, width)];
+    return [p(`Times are kept to the hour, in UTC.${left.size ? " Grey: hours in quarantine." : ""}`, "hint"), arrivals(byHour, left, width)];
   });
   fill(at("arrivals-table"), byHour, () => {
     const rows = byHour.slice(-336).map(([hour, n]) => [hourText(hour), count(n)]);

@@ -10,7 +10,7 @@ export const number = (x) => {
 };
 
 /** A share as per cent. */
-export const share = (x, digits = 1) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(digits)} %`);
+export const share = (x, digits = 1) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(digits)}\u00a0%`);
 
 export const reports = (n) => `${count(n)} ${n == 1 ? "report" : "reports"}`;
 
@@ -29,8 +29,8 @@ export const missing = ({ stored, min_reports: least }) => {
 /** How wide intervals are beside what was planned. */
 export const progress = ({ plan: { tolerance, half_width: now, reports_needed: needed }, stored }) => {
   if (now === null) return "Unknown until answers are shown.";
-  const widest = `The widest 95 % interval is ±${share(now)} of its range.`;
-  if (tolerance === null) return `${widest} No tolerance was planned; hdr4me serve --tolerance 0.02 shows how far it is.`;
+  const widest = `The widest 95\u00a0% interval is ±${share(now)} of its range.`;
+  if (tolerance === null) return `${widest} No tolerance was planned; the option --tolerance of hdr4me serve sets one.`;
   if (now <= tolerance) return `${widest} Planned were ±${share(tolerance)}: reached.`;
   return `${widest} Planned are ±${share(tolerance)}: about ${reports(needed)} in all, ${count(Math.max(0, needed - stored))} more.`;
 };

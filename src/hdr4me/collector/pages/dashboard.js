@@ -35,8 +35,9 @@ async function surveyOf(fingerprint) {
 }
 
 function listRounds(rounds) {
-  const series = Map.groupBy ? Map.groupBy(rounds, (round) => round.series) : new Map();
-  const several = [...series].filter(([name, own]) => name && own.length > 1);
+  const series = new Map();
+  for (const round of rounds) series.set(round.series, [...(series.get(round.series) ?? []), round]);
+  const several = [...series].filter(([, own]) => own.length > 1);
   panels.options(at("choice"), [
     ...rounds.map(({ round, state }) => [`round ${round}`, `Round ${round} (${state})`]).reverse(),
     ...several.map(([name, own]) => [`series ${name}`, `Rounds ${own.map(({ round }) => round).join(", ")} together`]),
@@ -54,7 +55,7 @@ function asked(base, recalibrate) {
 
 async function documents(base) {
   const found = { raw: await get(asked(`${base}/estimate`)) };
-  if (at("recalibrated").checked) found["re-calibrated"] = await get(asked(`${base}/estimate`, true));
+  if (at("recalibrated").checked && !at("recalibrated").disabled) found["re-calibrated"] = await get(asked(`${base}/estimate`, true));
   return found;
 }
 
@@ -91,7 +92,10 @@ async function look() {
   scope = may ?? "read";
   at("enter").hidden = true;
   at("main").hidden = false;
+  const first = !at("choice").options.length;
   listRounds(rounds);
+  const wanted = new URLSearchParams(location.search).get("round");
+  if (first && rounds.some(({ round }) => round == wanted)) at("choice").value = `round ${wanted}`;
   const [kind, name] = at("choice").value.split(" ");
   const together = kind == "series";
   const own = rounds.filter(({ round, series }) => (together ? series == name : round == name));
@@ -105,6 +109,7 @@ async function look() {
   at("title").textContent = title;
   for (const id of ["progress", "alarms", "arrivals", "quarantine", "harm", "export"]) at(id).hidden = together;
   at("fresh-label").hidden = !together;
+  at("recalibrated").disabled = together && !at("fresh").checked; // permanent answers of several rounds are not
   at("without-label").hidden = together || !status.quarantines.length;
   const admin = scope == "admin";
   at("close").hidden = !(admin && status?.state == "open");
