@@ -44,14 +44,25 @@ function meansPicture(means, width) {
   const scaled = means.map((row) => {
     const { low, high } = row.range;
     const place = (x) => (x - low) / (high - low);
-    return { name: plain(row.dimension), kind: row.kind, x: place(row.estimate), low: place(row.low), high: place(row.high), text: value(row) };
+    return {
+      name: plain(row.dimension),
+      kind: row.kind,
+      x: place(row.estimate),
+      low: place(row.low),
+      high: place(row.high),
+      text: value(row),
+    };
   });
   const names = [...new Set(scaled.map(({ name }) => name))].slice(0, MOST_MEANS);
   const rows = scaled.filter(({ name }) => names.includes(name));
   const domain = [Math.min(0, ...rows.map(({ low }) => low)), Math.max(1, ...rows.map(({ high }) => high))];
   const tickFormat = (x) => (x == 0 ? "lowest" : x == 1 ? "highest" : "");
   return intervals("Means with 95 % intervals on the range of each, a table follows", rows, {
-    width, domain, ticks: [0, 0.5, 1], tickFormat, axis: null,
+    width,
+    domain,
+    ticks: [0, 0.5, 1],
+    tickFormat,
+    axis: null,
   });
 }
 
@@ -68,10 +79,16 @@ function curvePicture(name, rows, width) {
   const points = rows.map((row) => ({
     place: names.indexOf(row.dimension),
     name: plain(row.dimension.slice(common)),
-    kind: row.kind, y: row.estimate, low: row.low, high: row.high,
+    kind: row.kind,
+    y: row.estimate,
+    low: row.low,
+    high: row.high,
     text: `${plain(row.dimension)}: ${value(row)}`,
   }));
-  return curve(`${name}: a mean with its 95 % interval at each of ${names.length} points, a table follows`, points, { width, axis: null });
+  return curve(`${name}: a mean with its 95 % interval at each of ${names.length} points, a table follows`, points, {
+    width,
+    axis: null,
+  });
 }
 
 function sharesPicture(dimension, rows, width) {
@@ -80,29 +97,56 @@ function sharesPicture(dimension, rows, width) {
   const shown = rows
     .filter(({ category }) => kept.has(category))
     .map((row) => ({
-      name: named(row), kind: row.kind, x: row.estimate, low: row.low, high: row.high, text: share(row.estimate), place: order.indexOf(row.category),
+      name: named(row),
+      kind: row.kind,
+      x: row.estimate,
+      low: row.low,
+      high: row.high,
+      text: share(row.estimate),
+      place: order.indexOf(row.category),
     }))
     .sort((a, b) => a.place - b.place);
   const domain = [Math.min(0, ...shown.map(({ low }) => low)), Math.max(0.1, ...shown.map(({ high }) => high))];
   return intervals(`${plain(dimension)}: shares with 95 % intervals, a table follows`, shown, {
-    width, domain, ticks: width < 420 ? 3 : 5, tickFormat: (x) => `${Math.round(100 * x)} %`, axis: null,
+    width,
+    domain,
+    ticks: width < 420 ? 3 : 5,
+    tickFormat: (x) => `${Math.round(100 * x)} %`,
+    axis: null,
   });
 }
 
 const figure = (title, note, drawn) =>
-  make("figure", {}, make("figcaption", {}, make("strong", {}, title), note ? make("span", { className: "hint" }, ` ${note}`) : ""), drawn);
+  make(
+    "figure",
+    {},
+    make("figcaption", {}, make("strong", {}, title), note ? make("span", { className: "hint" }, ` ${note}`) : ""),
+    drawn,
+  );
 
 /** All pictures of the answers, for a place of this width. */
 export function pictures(survey, documents, width) {
   const { means, curves, frequencies } = grouped(survey, documents);
   const half = width >= 720 ? Math.floor((width - 24) / 2) : width;
   const many = new Set(means.map(({ dimension }) => dimension)).size;
-  const wide = [...curves].map(([name, rows]) => figure(plain(name), "mean at each point", curvePicture(name, rows, half)));
+  const wide = [...curves].map(([name, rows]) =>
+    figure(plain(name), "mean at each point", curvePicture(name, rows, half)),
+  );
   if (means.length)
-    wide.push(figure("Means", many > MOST_MEANS ? `the first ${MOST_MEANS} of ${count(many)}` : "each on its own range", meansPicture(means, half)));
+    wide.push(
+      figure(
+        "Means",
+        many > MOST_MEANS ? `the first ${MOST_MEANS} of ${count(many)}` : "each on its own range",
+        meansPicture(means, half),
+      ),
+    );
   const small = [...frequencies].slice(0, MOST_PICTURES).map(([dimension, rows]) => {
     const all = new Set(rows.map(({ category }) => category)).size;
-    return figure(plain(dimension), all > TOP ? `the ${TOP} largest of ${count(all)}` : "", sharesPicture(dimension, rows, half));
+    return figure(
+      plain(dimension),
+      all > TOP ? `the ${TOP} largest of ${count(all)}` : "",
+      sharesPicture(dimension, rows, half),
+    );
   });
   return [...wide, ...small];
 }
@@ -110,9 +154,17 @@ export function pictures(survey, documents, width) {
 /** One sentence under the heading, and the key of colours if there are two kinds. */
 export function heading(documents, { without, together }) {
   const { reports: n, level, rounds, too_few_reports: few } = documents.raw;
-  const from = together ? `Rounds ${rounds.join(", ")} together` : without ? "Without quarantined reports" : "From all reports";
+  const from = together
+    ? `Rounds ${rounds.join(", ")} together`
+    : without
+      ? "Without quarantined reports"
+      : "From all reports";
   const left = few?.length ? ` Left out, for too few reports: round ${few.join(", ")}.` : "";
-  const lines = [p(`${from}: ${reports(n)}, with ${share(level, 0)} intervals. Answers are renewed in steps, so nobody sees one report arrive.${left}`)];
+  const lines = [
+    p(
+      `${from}: ${reports(n)}, with ${share(level, 0)} intervals. Answers are renewed in steps, so nobody sees one report arrive.${left}`,
+    ),
+  ];
   const better = documents["re-calibrated"];
   if (better) {
     const key = ["raw", "re-calibrated"].map((kind) => make("span", { className: `key ${kind}` }, kind));
@@ -120,7 +172,9 @@ export function heading(documents, { without, together }) {
     const [first, ...others] = better.advice.map((text) => p(text, "hint"));
     if (first) lines.push(first);
     if (others.length)
-      lines.push(make("details", { id: "advice" }, make("summary", {}, "How the frequencies were re-calibrated"), ...others));
+      lines.push(
+        make("details", { id: "advice" }, make("summary", {}, "How the frequencies were re-calibrated"), ...others),
+      );
   }
   return lines;
 }
@@ -136,6 +190,9 @@ export function numbers(documents) {
     return [plain(row.dimension), named(row), ...values.map(number), count(row.answers), row.status];
   });
   const rest = raw.length - lines.length;
-  const caption = rest > 0 ? `The first ${count(MOST_ROWS)} of ${count(raw.length)} numbers; the CSV file has all` : "Every number with its interval";
+  const caption =
+    rest > 0
+      ? `The first ${count(MOST_ROWS)} of ${count(raw.length)} numbers; the CSV file has all`
+      : "Every number with its interval";
   return table("numbers", caption, columns, lines);
 }

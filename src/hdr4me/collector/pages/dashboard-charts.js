@@ -13,7 +13,8 @@ function picture(label, options) {
 }
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-const shift = (rows) => new Map([...new Set(rows.map(({ kind }) => kind))].map((kind, k, { length }) => [kind, (k - (length - 1) / 2) * 8]));
+const shift = (rows) =>
+  new Map([...new Set(rows.map(({ kind }) => kind))].map((kind, k, { length }) => [kind, (k - (length - 1) / 2) * 8]));
 
 /** Estimates with intervals, one line each; `rows` have name, kind, x, low, high and text. */
 export function intervals(label, rows, { width, domain, ticks, tickFormat, axis }) {
@@ -24,7 +25,16 @@ export function intervals(label, rows, { width, domain, ticks, tickFormat, axis 
   const marks = [...kinds].flatMap(([kind, dy]) => {
     const own = rows.filter((row) => row.kind == kind);
     return [
-      Plot.link(own, { x1: "low", x2: "high", y1: "name", y2: "name", dy, stroke: COLOURS[kind], strokeWidth: 2.5, strokeOpacity: 0.65 }),
+      Plot.link(own, {
+        x1: "low",
+        x2: "high",
+        y1: "name",
+        y2: "name",
+        dy,
+        stroke: COLOURS[kind],
+        strokeWidth: 2.5,
+        strokeOpacity: 0.65,
+      }),
       Plot.dot(own, { x: "x", y: "name", dy, r: 4, fill: COLOURS[kind], title: "text" }),
     ];
   });
@@ -33,13 +43,20 @@ export function intervals(label, rows, { width, domain, ticks, tickFormat, axis 
     width,
     height: 44 + names.length * (kinds.size > 1 ? 32 : 26),
     marginLeft: left,
-    marginRight: 78,
+    marginRight: 16 + 6.6 * Math.max(...rows.map(({ text }) => text.length)),
     marginBottom: 34,
     x: { domain, ticks, tickFormat, label: axis, labelAnchor: "center", labelArrow: "none", grid: true },
     y: { domain: names, label: null, tickSize: 0, tickFormat: (name) => short(name, most) },
     marks: [
       ...marks,
-      Plot.text(last, { frameAnchor: "right", y: "name", text: "text", textAnchor: "start", dx: 8, fill: "currentColor" }),
+      Plot.text(last, {
+        frameAnchor: "right",
+        y: "name",
+        text: "text",
+        textAnchor: "start",
+        dx: 8,
+        fill: "currentColor",
+      }),
     ],
   });
 }
@@ -101,7 +118,15 @@ export function arrivals(byHour, quarantined, width) {
     },
     y: { label: null, grid: true, nice: true, ticks: 4 },
     marks: [
-      Plot.rectY([...bars.values()], { x1: "from", x2: "to", y: "n", insetLeft: 1, insetRight: 1, fill: ({ left }) => (left ? "var(--raw)" : "var(--accent)"), fillOpacity: 0.85 }),
+      Plot.rectY([...bars.values()], {
+        x1: "from",
+        x2: "to",
+        y: "n",
+        insetLeft: 1,
+        insetRight: 1,
+        fill: ({ left }) => (left ? "var(--raw)" : "var(--accent)"),
+        fillOpacity: 0.85,
+      }),
       Plot.ruleY([0]),
     ],
   });

@@ -15,11 +15,13 @@ export function showState(status) {
     make("p", { className: "big" }, make("span", { className: `badge ${state}` }, state), ` ${reports(stored)}`),
     p(life(state)),
     pairs({
-      "opened": opened,
+      opened: opened,
       ...(closed ? { closed } : {}),
       "answers are from": shown === null ? "no reports yet" : reports(shown),
     }),
-    damaged ? p(`${count(damaged)} stored blocks are damaged and left out: see the log, and restore a backup.`, "problem") : null,
+    damaged
+      ? p(`${count(damaged)} stored blocks are damaged and left out: see the log, and restore a backup.`, "problem")
+      : null,
   ]);
 }
 
@@ -29,9 +31,17 @@ export function showProgress(status) {
     const [value, goal, label] = hidden(status)
       ? [stored, least, "reports until answers are shown"]
       : [Math.min(stored, plan.reports_needed ?? 0), plan.reports_needed ?? 0, "reports for the planned tolerance"];
-    const bar = make("meter", { min: 0, max: goal || 1, value: plan.half_width !== null && plan.half_width <= plan.tolerance ? goal : value });
+    const bar = make("meter", {
+      min: 0,
+      max: goal || 1,
+      value: plan.half_width !== null && plan.half_width <= plan.tolerance ? goal : value,
+    });
     bar.setAttribute("aria-label", `${label}: ${count(value)} of ${count(goal)}`);
-    return [p(hidden(status) ? missing(status) : progress(status)), goal ? bar : null, goal ? p(`${count(stored)} of ${count(goal)} ${label}`, "hint") : null];
+    return [
+      p(hidden(status) ? missing(status) : progress(status)),
+      goal ? bar : null,
+      goal ? p(`${count(stored)} of ${count(goal)} ${label}`, "hint") : null,
+    ];
   });
 }
 
@@ -41,11 +51,19 @@ export function showAlarms(status) {
   fill(at("alarms-body"), [alarms, tests, look], () => {
     if (!alarms.length) return [p(calm(status))];
     const lines = alarms.map(({ name, sentence, p_value: chance }) =>
-      make("li", {}, make("strong", {}, `${name}: `), `${sentence} `, make("span", { className: "hint" }, `(p = ${number(chance)})`)),
+      make(
+        "li",
+        {},
+        make("strong", {}, `${name}: `),
+        `${sentence} `,
+        make("span", { className: "hint" }, `(p = ${number(chance)})`),
+      ),
     );
     const what = alarms.length == 1 ? "One alarm" : `${alarms.length} alarms`;
     return [
-      p(`${what}: no honest population gives these counts. If all reports were honest, this would happen with a probability of at most ${share(level)}, over all looks together. False reports that imitate honest ones raise no alarm.`),
+      p(
+        `${what}: no honest population gives these counts. If all reports were honest, this would happen with a probability of at most ${share(level)}, over all looks together. False reports that imitate honest ones raise no alarm.`,
+      ),
       make("ul", {}, ...lines),
     ];
   });
@@ -58,11 +76,21 @@ export function showArrivals(status, width) {
   fill(at("arrivals-body"), [byHour, quarantines, width], () => {
     if (!byHour.length) return [p("No report has arrived.")];
     const left = new Set(byHour.map(([hour]) => hour).filter((hour) => covered(quarantines, hour)));
-    return [p(`Times are kept to the hour, in UTC.${left.size ? " Grey: hours in quarantine." : ""}`, "hint"), arrivals(byHour, left, width)];
+    return [
+      p(`Times are kept to the hour, in UTC.${left.size ? " Grey: hours in quarantine." : ""}`, "hint"),
+      arrivals(byHour, left, width),
+    ];
   });
   fill(at("arrivals-table"), byHour, () => {
     const rows = byHour.slice(-336).map(([hour, n]) => [hourText(hour), count(n)]);
-    return [table("hours", byHour.length > 336 ? "The last 336 hours with reports" : "Reports by hour", ["hour", "reports"], rows)];
+    return [
+      table(
+        "hours",
+        byHour.length > 336 ? "The last 336 hours with reports" : "Reports by hour",
+        ["hour", "reports"],
+        rows,
+      ),
+    ];
   });
 }
 
@@ -84,9 +112,13 @@ export function showQuarantine(status, put) {
       back.addEventListener("click", () => put(one, false));
       return make("li", {}, quarantineText(one), " ", mayChange ? back : "");
     });
-    const sources = bySource.some(([source]) => source) ? bySource.map(([source, n]) => [sourceText(source), count(n)]) : [];
+    const sources = bySource.some(([source]) => source)
+      ? bySource.map(([source, n]) => [sourceText(source), count(n)])
+      : [];
     return [
-      lines.length ? table("reasons", "Uploads that were no reports, by reason", ["reason", "uploads"], lines) : p("No upload was rejected."),
+      lines.length
+        ? table("reasons", "Uploads that were no reports, by reason", ["reason", "uploads"], lines)
+        : p("No upload was rejected."),
       sources.length ? table("sources", "Reports by upload token", ["token", "reports"], sources) : null,
       items.length ? p("In quarantine:") : p("No hour and no token is in quarantine."),
       items.length ? make("ul", {}, ...items) : null,
@@ -94,7 +126,10 @@ export function showQuarantine(status, put) {
   });
   at("leave-out").hidden = !mayChange || !byHour.length;
   const choices = [
-    ...byHour.slice(-336).reverse().map(([hour, n]) => [`hour ${hour}`, `${hourText(hour)} (${reports(n)})`]),
+    ...byHour
+      .slice(-336)
+      .reverse()
+      .map(([hour, n]) => [`hour ${hour}`, `${hourText(hour)} (${reports(n)})`]),
     ...bySource.map(([source, n]) => [`source ${source}`, `${sourceText(source)} (${reports(n)})`]),
   ];
   options(at("leave-out-what"), choices);
@@ -123,9 +158,15 @@ export function showHarm({ harm }, survey) {
   fill(at("harm-body"), [harm, survey.fingerprint], () => {
     if (!harm.length) return [p("It is not known for this survey's channels.")];
     const text = (x, shares) => (shares ? `${(100 * x).toFixed(1)} points` : number(x));
-    const rows = worst(harm, survey).map(([name, one]) => [name, text(one.shift, one.shares), text(one.shift_aimed, one.shares)]);
+    const rows = worst(harm, survey).map(([name, one]) => [
+      name,
+      text(one.shift, one.shares),
+      text(one.shift_aimed, one.shares),
+    ]);
     return [
-      p(`If ${share(harm[0].share, 0)} of all reports were false, an answer could move by at most this much; nobody's privacy is harmed.`),
+      p(
+        `If ${share(harm[0].share, 0)} of all reports were false, an answer could move by at most this much; nobody's privacy is harmed.`,
+      ),
       table("harm-table", "Shift at most", ["about", "spread over all questions", "all aimed at it"], rows),
     ];
   });
@@ -141,10 +182,16 @@ export function showSurvey(survey, { round, proof }) {
       pairs({
         "answers in a report": `${survey.n_sampled} of ${asked} questions`,
         "budget of a report": `ε = ${survey.epsilon}`,
-        "proof": proof,
-        "fingerprint": survey.fingerprint,
+        proof: proof,
+        fingerprint: survey.fingerprint,
       }),
-      make("p", {}, link(`/v1/surveys/${survey.fingerprint}`, "the document"), " · ", link(`/answer?round=${round}`, "the page to answer on")),
+      make(
+        "p",
+        {},
+        link(`/v1/surveys/${survey.fingerprint}`, "the document"),
+        " · ",
+        link(`/answer?round=${round}`, "the page to answer on"),
+      ),
     ];
   });
 }
@@ -163,7 +210,17 @@ export function showExplanation({ lead, blocks }) {
 /** What is shown of rounds together, in the place of one round's state. */
 export function showRounds(rounds) {
   fill(at("state-body"), rounds, () => [
-    table("rounds", "Rounds of this series", ["round", "state", "reports", "opened", "closed"],
-      rounds.map(({ round, state, stored, opened, closed }) => [String(round), state, count(stored), opened, closed ?? "–"])),
+    table(
+      "rounds",
+      "Rounds of this series",
+      ["round", "state", "reports", "opened", "closed"],
+      rounds.map(({ round, state, stored, opened, closed }) => [
+        String(round),
+        state,
+        count(stored),
+        opened,
+        closed ?? "–",
+      ]),
+    ),
   ]);
 }

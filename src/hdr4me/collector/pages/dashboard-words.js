@@ -6,7 +6,11 @@ export const count = (n) => Number(n).toLocaleString("en");
 export const number = (x) => {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   const size = Math.abs(x);
-  return size >= 1000 ? count(Math.round(x)) : size && size < 1e-4 ? x.toExponential(2) : String(Number(x.toPrecision(4)));
+  return size >= 1000
+    ? count(Math.round(x))
+    : size && size < 1e-4
+      ? x.toExponential(2)
+      : String(Number(x.toPrecision(4)));
 };
 
 /** A share as per cent. */

@@ -27,7 +27,10 @@ async function surveyOf(fingerprint) {
     const document = await get(`/v1/surveys/${fingerprint}`);
     const proof = await readSurvey(document).then(
       () => "checked by this browser with whole numbers: no answer tells more",
-      (error) => `this browser could not check it (${error.message || error.name})`,
+      (error) =>
+        error.name == "FormatError"
+          ? `fails in this browser (${error.message}): do not trust this survey`
+          : "not checked here: this browser does not know all of its channels; hdr4me audit checks them",
     );
     surveys.set(fingerprint, { document, proof });
   }
@@ -55,7 +58,8 @@ function asked(base, recalibrate) {
 
 async function documents(base) {
   const found = { raw: await get(asked(`${base}/estimate`)) };
-  if (at("recalibrated").checked && !at("recalibrated").disabled) found["re-calibrated"] = await get(asked(`${base}/estimate`, true));
+  if (at("recalibrated").checked && !at("recalibrated").disabled)
+    found["re-calibrated"] = await get(asked(`${base}/estimate`, true));
   return found;
 }
 
@@ -130,7 +134,8 @@ async function look() {
   at("export-csv").disabled = at("export-tally").disabled = !shown.found;
   showAnswers();
   if (at("explanation").open) await explain();
-  at("updated").textContent = `Renewed ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}, and every 30 seconds.`;
+  at("updated").textContent =
+    `Renewed ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}, and every 30 seconds.`;
   problem("");
 }
 
@@ -174,7 +179,9 @@ const doing = (work) => async (event) => {
 const quarantine = (what, on) =>
   doing(async () => {
     const { hour, source } = what;
-    const body = Object.fromEntries(Object.entries({ hour, source }).filter(([, value]) => value !== null && value !== undefined));
+    const body = Object.fromEntries(
+      Object.entries({ hour, source }).filter(([, value]) => value !== null && value !== undefined),
+    );
     await post(`${last.base}/quarantine`, { ...body, on });
     return on ? "Left out of answers without quarantined reports." : "Taken back in.";
   })();
@@ -184,17 +191,23 @@ at("leave-out").addEventListener("submit", (event) => {
   const [what, value] = at("leave-out-what").value.split(" ");
   if (what) quarantine({ [what]: Number(value) }, true);
 });
-at("close").addEventListener("click", doing(async () => {
-  if (!confirm("Close this round? It takes no more reports, and cannot be opened again.")) return "";
-  await post(`${last.base}/close`);
-  return "Closed.";
-}));
+at("close").addEventListener(
+  "click",
+  doing(async () => {
+    if (!confirm("Close this round? It takes no more reports, and cannot be opened again.")) return "";
+    await post(`${last.base}/close`);
+    return "Closed.";
+  }),
+);
 const save = (id, path, name) =>
-  at(id).addEventListener("click", doing(async () => {
-    const file = name(last.status.round);
-    await download(asked(`${last.base}/${path}`, path == "estimate.csv" && at("recalibrated").checked), file);
-    return `Saved ${file}.`;
-  }));
+  at(id).addEventListener(
+    "click",
+    doing(async () => {
+      const file = name(last.status.round);
+      await download(asked(`${last.base}/${path}`, path == "estimate.csv" && at("recalibrated").checked), file);
+      return `Saved ${file}.`;
+    }),
+  );
 save("export-csv", "estimate.csv", (n) => `round-${n}.csv`);
 save("export-tally", "tally", (n) => `round-${n}.tally`);
 save("export-parquet", "reports.parquet", (n) => `round-${n}.parquet`);
@@ -205,7 +218,10 @@ at("enter").addEventListener("submit", (event) => {
   refresh();
 });
 for (const id of ["choice", "recalibrated", "without", "fresh"]) at(id).addEventListener("change", refresh);
-at("explanation").addEventListener("toggle", () => at("explanation").open && explain().catch((error) => say(error.message)));
+at("explanation").addEventListener(
+  "toggle",
+  () => at("explanation").open && explain().catch((error) => say(error.message)),
+);
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
 let resizing;
