@@ -3,8 +3,8 @@
 Nothing is derived here: the variance of one report comes from `reports.py`, that of an estimate from the framework
 (`sampled_variance`). What is assumed of the values:
 
-- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of the
-  choices that there can be, the same number for all users, spread evenly over the categories;
+- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
+  the choices that there can be, the same number for all users, spread evenly over the categories;
 - "worst": the largest that any population can give.
 """
 
@@ -105,7 +105,8 @@ def classes(
     Classes
         One row for each m, one column for each group, two for a selection.
     """
-    inverse = np.array([mean_inverse_count(n_users, m / workload.n_dims) for m in sampled])
+    questions = workload.n_questions(mechanism_name)
+    inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
     budgets = [epsilon / m for m in sampled]
     columns, counts, numbers = [], [], []
     for k, group in enumerate(workload.groups):
@@ -113,7 +114,9 @@ def classes(
             made = _choices(group, n_users, inverse, budgets, worst=worst)
         else:
             part = _entries if group.size else _numbers
-            made = [part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)]
+            made = [
+                part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
+            ]
         columns += made
         counts += [float(group.count * max(group.size, 1)), float(group.count)][: len(made)]
         numbers += [k] * len(made)
@@ -157,7 +160,9 @@ def _entries(
     return np.asarray(sampled_variance(each, f * (1 - f), n_users, inverse[:, None]).max(axis=1))
 
 
-def _choices(group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool) -> list[Floats]:
+def _choices(
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+) -> list[Floats]:
     """The variance of a share, and of the mean number of choices over the most."""
     v, s = group.size, group.choices
     pairs = np.array([choice_variances(e, v, s) for e in budgets])

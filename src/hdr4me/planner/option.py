@@ -14,6 +14,7 @@ from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
 from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.pairs import PAIR, neighbours
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
@@ -96,6 +97,8 @@ class Option:
     def table(self) -> Any:
         """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
         prior = self.workload.prior
+        if self.base == PAIR:
+            return "optimal"
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
         from hdr4me.mechanisms.prior import optimal_mean
@@ -120,6 +123,7 @@ class Option:
             n_sampled=self.n_sampled,
             categorical=self.categorical or "auto",
             name=name,
+            pairs=neighbours(schema) if self.base == PAIR else (),
         )
 
     @property
@@ -221,9 +225,10 @@ def make_option(
         classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
         for w in (worst, True)
     )
-    promise = _Promise(assumed, n_users, n_sampled / workload.n_dims, None)
+    questions = workload.n_questions(base)
+    promise = _Promise(assumed, n_users, n_sampled / questions, None)
     size = largest_error(base, epsilon / n_sampled) if promise.few and workload.numeric else None
-    bound = _Promise(largest, n_users, n_sampled / workload.n_dims, size)
+    bound = _Promise(largest, n_users, n_sampled / questions, size)
     joint = promise.joint(probability)
     ξ = joint if tolerance is None else tolerance
     each, together = promise.within(ξ)
@@ -246,7 +251,7 @@ def make_option(
         n_dims=workload.n_dims,
         epsilon=epsilon,
         epsilon_per_value=epsilon / n_sampled,
-        reports_per_dimension=n_users * n_sampled / workload.n_dims,
+        reports_per_dimension=n_users * n_sampled / questions,
         few=promise.few,
         categorical=method,
         all_zeros_mse=without.zeros,
