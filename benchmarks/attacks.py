@@ -3,7 +3,7 @@
     python benchmarks/attacks.py benchmarks/results/attacks.md [draws]
 
 The attack gives a lower bound of ε from outputs alone, wrong with probability at most 1e-6; it must not exceed the
-declared ε, and it shows how near the sampler comes to the ε it was given. Reports are made with the system's randomness.
+declared ε, and it shows how near the sampler comes to that ε. Reports are made with the system's randomness.
 """
 
 from __future__ import annotations
