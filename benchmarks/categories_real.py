@@ -46,7 +46,7 @@ def measured(
     squares, stated, covered, rows = [], 0.0, 0, 0
     for _ in range(times):
         tally = Tally(survey)
-        for block in engine.reports(table, survey, on_account=lambda account: None):
+        for block in engine.reports(table, survey):
             tally.add_block(block)
         answer = tally.estimate()
         keys = list(zip(answer.statistics, answer.categories, answer.dimensions, strict=True))
@@ -117,7 +117,7 @@ def bundled() -> Iterator[str]:
 
 
 def flights(path: Path) -> Iterator[str]:
-    """Flights from New York in 2013: destinations, tail numbers, delays that may be missing, places a plane saw in a day."""
+    """Flights from New York in 2013: destinations, tail numbers, delays, and the places of a plane in a day."""
     frame = pd.read_csv(path)
     yield categories("flights, destination", frame["dest"].tolist(), 1.0, "subset", 300)
     tails = frame["tailnum"].dropna().tolist()
