@@ -81,8 +81,8 @@ def million() -> list[str]:
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return [
         f"A million reports over 4,043 categories at epsilon = 1 ({survey.channels[0].mechanism}): "
-        f"{survey.report_size} bytes a report, {size / 1e6:.1f} MB of reports, {seconds:.2f} s of one core from records "
-        f"to {len(answer):,} frequencies, "
+        f"{survey.report_size} bytes a report, {size / 1e6:.1f} MB of reports, {seconds:.2f} s of one core from "
+        f"records to {len(answer):,} frequencies, "
         f"peak memory {max(0, after - before) / 1024:.0f} MB above the {before / 1024:.0f} MB before.",
     ]
 
@@ -129,8 +129,8 @@ def main(path: Path) -> None:
     lines = [
         "# Many categories",
         "",
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread, processor time; load average "
-        f"{os.getloadavg()[0]:.1f} at the start.",
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread; "
+        f"processor time, load average {os.getloadavg()[0]:.1f} at the start.",
         "",
         *first,
         "",

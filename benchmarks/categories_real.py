@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import sklearn
-import statsmodels.api as sm
+import statsmodels.api as sm  # type: ignore[import-untyped]
 
 from hdr4me.atomic import write_text
 from hdr4me.engines import Local
@@ -38,9 +38,7 @@ def users(values: list[Any], seed: int = 1) -> list[Any]:
     return [values[i] for i in np.random.default_rng(seed).integers(0, len(values), N)]
 
 
-def measured(
-    name: str, survey: Survey, table: pa.Table, truth: dict[tuple[str, Any], float], times: int
-) -> str:
+def measured(name: str, survey: Survey, table: pa.Table, truth: dict[Any, float], times: int) -> str:
     """One line: over `times` collections the ratio, its standard error, and the coverage."""
     engine = Local(threads=1)
     squares, stated, covered, rows = [], 0.0, 0, 0
@@ -49,7 +47,7 @@ def measured(
         for block in engine.reports(table, survey):
             tally.add_block(block)
         answer = tally.estimate()
-        keys = list(zip(answer.statistics, answer.categories, answer.dimensions, strict=True))
+        keys: list[Any] = list(zip(answer.statistics, answer.categories, answer.dimensions, strict=True))
         at = np.array([i for i, key in enumerate(keys) if key[:2] in truth or key in truth])
         true = np.array([truth[keys[i][:2]] if keys[i][:2] in truth else truth[keys[i]] for i in at])
         low, high = answer.interval(LEVEL)
@@ -74,7 +72,7 @@ def categories(name: str, values: list[str], epsilon: float, oracle: str, times:
     survey = Survey(Schema([Categorical("x", known)]), epsilon=epsilon, categorical=oracle)
     asked = users(values)
     count = Counter(asked)
-    truth: dict[tuple[str, Any], float] = {("frequency", x): count[x] / N for x in known}
+    truth: dict[Any, float] = {("frequency", x): count[x] / N for x in known}
     return measured(f"{name}, {len(known):,}", survey, pa.table({"x": asked}), truth, times)
 
 
@@ -105,7 +103,7 @@ def bundled() -> Iterator[str]:
     seen = [None if a == 0 else float(a) for a in users(fair["affairs"].tolist())]
     some = [min(a, 20.0) for a in seen if a is not None]
     optional = Survey(Schema([Numeric("affairs", 0, 20, optional=True)]), epsilon=2.0)
-    truth: dict[Any, float] = {("mean", None): float(np.mean(some)), ("present", None): len(some) / N}
+    truth: dict[Any, float] = {("mean", None): float(np.mean(some)), ("share", None): len(some) / N}
     yield measured("Fair, affairs if any", optional, pa.table({"affairs": seen}), truth, 3000)
     kept = [frozenset(word) for word in text if len(set(word)) <= 5]
     sets = [sorted(x) for x in users(kept)]
@@ -128,7 +126,7 @@ def flights(path: Path) -> Iterator[str]:
     values = [None if pd.isna(x) else float(x) for x in delay]
     known = [x for x in values if x is not None]
     survey = Survey(Schema([Numeric("delay", -30, 180, optional=True)]), epsilon=2.0)
-    truth: dict[Any, float] = {("mean", None): float(np.mean(known)), ("present", None): len(known) / N}
+    truth: dict[Any, float] = {("mean", None): float(np.mean(known)), ("share", None): len(known) / N}
     yield measured("flights, delay (missing if cancelled)", survey, pa.table({"delay": values}), truth, 3000)
     days = frame.dropna(subset=["tailnum"]).groupby(["month", "day", "tailnum"])["dest"].unique()
     sets = [sorted(x) for x in users([list(x) for x in days if len(x) <= 3])]

@@ -47,7 +47,7 @@ def small_sets(drawn, width, inputs, heavy, places, out, at):  # type: ignore[no
     """Draw sets of others and write them as `with_member` does, for up to `SMALL` categories; returns the next row.
 
     `drawn` are uniform numbers among the categories other than one's own; a number that the set has is passed over.
-    Rows from `at` on are written until the numbers run out; a set that was begun then is dropped, as in `subset.subsets`.
+    Rows from `at` on are written until the numbers run out. A set that was begun then is dropped, as `subsets` does.
     """
     taken, end = 0, drawn.size
     for i in range(at, inputs.size):
