@@ -57,26 +57,36 @@ def test_the_average_over_members_against_plain_matrices(kind: str) -> None:
         position = np.sort(rng.uniform(0, 5, n))
         block = curve_block(index, position, s, -1.0, 1.0)
         assert block.cosines is not None
-        _, roots = smooth._waves(position)
-        kernels = [(block.cosines[:, part] * root**2) @ block.cosines[:, part].T for part, root in roots]
+        _, families = smooth._waves(position)
+        kernels = [
+            (block.cosines[:, part] * root**2) @ block.cosines[:, part].T
+            for part, roots in families
+            for root in roots
+        ]
         assert all(np.mean(np.diag(kernel)) == pytest.approx(1) for kernel in kernels)
     else:
         group = np.repeat(np.arange(4), 3)
         block = group_block(index, group, s, -1.0, 1.0)
         kernels = [(group[:, None] == group).astype(float)]
-    logs, means = [], []
-    for ν in smooth._RESIDUALS:
+    logs, means, variances = [], [], []
+    odds = np.array(smooth._RESIDUAL_ODDS) / sum(smooth._RESIDUAL_ODDS)
+    for ν, odd in zip(smooth._RESIDUALS, odds, strict=True):
         for kernel in kernels:
             for τ in smooth._AMPLITUDES:
                 prior = smooth._OFFSET**2 + τ**2 * kernel + ν**2 * np.eye(n)
                 total = prior + np.diag(s**2)
                 solved = np.linalg.solve(total, x)
-                logs.append(-0.5 * (x @ solved + np.linalg.slogdet(total)[1] - np.log(s**2).sum()))
+                fit = x @ solved + np.linalg.slogdet(total)[1] - np.log(s**2).sum()
+                logs.append(np.log(odd / (len(kernels) * smooth._AMPLITUDES.size)) - 0.5 * fit)
                 means.append(prior @ solved)
+                variances.append(np.diag(prior - prior @ np.linalg.solve(total, prior)))
     weight = np.exp(np.array(logs) - max(logs))
     found = block.fit(x)
     np.testing.assert_allclose(found.mean, weight @ np.array(means) / weight.sum(), atol=1e-9)
-    assert found.log_evidence == pytest.approx(max(logs) + np.log(weight.mean()), abs=1e-8)
+    assert found.log_evidence == pytest.approx(max(logs) + np.log(weight.sum()), abs=1e-8)
+    own = weight @ np.array(variances) / weight.sum()
+    # Of a curve only the average is told, weighted by what each point contributes.
+    assert np.mean(found.variance) == pytest.approx(np.mean(own), rel=0.05 if kind == "curve" else 1e-9)
 
 
 def test_curves_within_groups_and_dimensions_outside() -> None:

@@ -27,7 +27,7 @@ _FEWEST = 4
 # The mean probability of a declared structure from which on the data confirm it.
 _CONFIRMED = 0.95
 # The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
-_NOTHING_THERE = 0.9
+_NOTHING_THERE = 0.8
 _ENOUGH = 16
 
 

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.edges import edged
 from hdr4me.recalibration.posterior import Posterior
 from hdr4me.recalibration.smooth import Block, curve_block, group_block
 
@@ -89,12 +90,12 @@ def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Blo
 
 
 def structured_mean(parts: Sequence[Block], posterior: Posterior, x: Floats) -> tuple[Floats, Floats]:
-    """Posterior means, and each dimension's probability of its structure; the domain is a projection on top.
+    """Posterior means, and each dimension's probability of its structure.
 
     A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds.
     """
     mean = posterior.mean.copy()
-    believed = np.zeros(mean.size)
+    believed, cells = np.zeros(mean.size), posterior.cells
     whole = any(part.index.size == mean.size for part in parts)
     alone = np.empty(0) if whole else posterior.log_marginal()
     for part in parts:
@@ -102,6 +103,6 @@ def structured_mean(parts: Sequence[Block], posterior: Posterior, x: Floats) -> 
         rival = posterior.log_evidence if whole else float(alone[part.index].sum())
         p = float(expit(found.log_evidence - rival + _LOG_ODDS))
         believed[part.index] = p
-        mean[part.index] += p * (found.mean - mean[part.index])
-    cells = posterior.cells
-    return np.clip(mean, cells.low, cells.high), believed
+        at = edged(found.mean, found.variance, cells.low, cells.high).mean
+        mean[part.index] += p * (at - mean[part.index])
+    return mean, believed
