@@ -39,6 +39,7 @@ def recalibrate(
     bias: ArrayLike | None = None,
     slope: ArrayLike = 1.0,
     domain: tuple[float, float] = (-1.0, 1.0),
+    steady_errors: ArrayLike | None = None,
     **options: Any,
 ) -> Recalibration:
     """Enhance collected means, given their standard errors: section V of the paper, and better.
@@ -58,6 +59,10 @@ def recalibrate(
         Those of the mechanism; 0 and 1 for an unbiased one.
     domain
         Where the true means lie.
+    steady_errors
+        Give these if `standard_errors` were estimated from the same answers as the means: standard errors that do
+        not go up and down with the means by chance, such as pooled ones. Rules and `average` intervals rely on
+        them; the error after is measured with `standard_errors`. An `Estimate` gives them by itself.
     **options
         `order` and `groups` (auto, bayes): for each dimension its position on a curve, or the label of its group;
         both together give each group a curve of its own; None where a dimension has neither. `z`, or `confidence`
@@ -83,7 +88,7 @@ def recalibrate(
     True
     """
     check_method(method, options, OPTIONS)
-    given = check_inputs(means, standard_errors, bias, slope, domain)
+    given = check_inputs(means, standard_errors, bias, slope, domain, steady_errors)
     structure = check_structure(options.get("order"), options.get("groups"), given.means.size)
     noisy = np.flatnonzero(given.noisy)
     # Sorted, so that the order in which dimensions are given changes nothing, to the last bit.
@@ -119,7 +124,7 @@ def recalibrate(
             signal_share=share,
             probabilities=None if found.posterior is None else found.posterior.probabilities,
         ),
-        _calibrated=(given.calibrated, given.calibrated_errors),
+        _calibrated=(given.calibrated, given.calibrated_errors, given.calibrated_steady),
         _posterior=found.posterior,
         _noisy=noisy,
         _domain=(given.low, given.high),
@@ -146,8 +151,9 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     used = "clip" if method == "auto" else method
     if n == 0:
         return _Found(used, 1.0, x, x, x, 0.0, Measured(0.0, 0.0), None, None)
-    problem = Problem(s, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
-    parts = [] if structure is None else blocks(structure, s, part.low, part.high)
+    steady = part.calibrated_steady
+    problem = Problem(steady, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
+    parts = [] if structure is None else blocks(structure, steady, part.low, part.high)
     # SURE's threshold moves with all dimensions at once, like a curve.
     directions = probes(s, dependent=bool(parts) or method == "sure")
     fits = Fits(problem)

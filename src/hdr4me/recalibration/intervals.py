@@ -31,13 +31,13 @@ def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float)
 
 
 def average_interval(
-    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats
+    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats, steady: Floats
 ) -> tuple[Floats, Floats]:
     """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
 
-    An interval that misses the estimate is moved to it, not extended: so the length is never above the one before.
+    It is made with the `steady` standard errors; the honest one is that of s. An interval that misses the estimate is moved to it, not extended: so the length is never above the one before.
     """
-    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level))
+    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, steady, low, high, level))
     plain = honest_interval(x, s, low, high, level)
     if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
         lower, upper = plain

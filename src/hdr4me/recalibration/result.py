@@ -64,7 +64,7 @@ class Recalibration:
     signal_share: float
     """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str
-    _calibrated: tuple[Floats, Floats] = field(repr=False)
+    _calibrated: tuple[Floats, Floats, Floats] = field(repr=False)
     _posterior: Posterior | None = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
@@ -82,7 +82,7 @@ class Recalibration:
 
         A re-calibrated mean is biased, by an amount that nobody knows: it has an interval and no standard error (NaN).
         """
-        x, s = self._calibrated
+        x, s, _ = self._calibrated
         if self.used == "none":
             return self.estimated_error
         own = np.where(self.enhanced_mean == x, s, np.nan)
@@ -120,14 +120,14 @@ class Recalibration:
         """
         check_probability("level", level)
         check_kind(kind)
-        x, s = self._calibrated
+        x, s, steady = self._calibrated
         lower, upper = x.copy(), x.copy()
         noisy = self._noisy
         if noisy.size:
             given = (x[noisy], s[noisy], *self._domain, level)
             estimate = self.enhanced_mean[noisy]
             if kind == "average":
-                found = average_interval(*given, estimate)
+                found = average_interval(*given, estimate, steady[noisy])
             elif kind == "credible" and self._posterior is not None:
                 found = credible_interval(self._posterior, level)
             else:
