@@ -4,8 +4,8 @@
     python benchmarks/recalibration_mnist.py package/data/train-images-idx3-ubyte [--repeats 20] [--output …]
 
 The data are not part of this repository: the path is an argument. At 10⁴ and 10⁵ users everything goes through the
-whole pipeline (users drawn from the records, reports, tally, estimate); at 6·10⁶ the collected means are drawn from their
-normal law with the mechanism's exact variance. ε = 4, one dimension from each user, Piecewise. Writes
+whole pipeline (users drawn from the records, reports, tally, estimate). At 6·10⁶ the collected means are drawn from
+their normal law with the mechanism's exact variance. ε = 4, one dimension from each user, Piecewise. Writes
 recalibration_mnist.md.
 """
 
@@ -76,9 +76,7 @@ def line(draws: Iterator[tuple[Floats, Floats, Floats]], n_users: int) -> str:
     for truth, found, error in draws:
         better = hd.recalibrate(found, error)
         empty = truth <= -1 + 1e-12
-        row = [
-            float(np.mean((m - truth) ** 2)) for m in (found, np.clip(found, -1, 1), better.enhanced_mean)
-        ]
+        row = [float(np.mean((m - truth) ** 2)) for m in (found, np.clip(found, -1, 1), better.enhanced_mean)]
         row.append(better.expected_error_after)
         for kind in ("honest", "average"):
             low, high = better.interval(0.95, kind)
@@ -115,8 +113,8 @@ def main() -> None:
     lines = [
         f"{len(images):,} images of {images.shape[1]} pixels, {never} of which are always empty.",
         "",
-        "| users | repeats | raw | clipped | auto | auto / better of raw and clipped | announced / real | honest 95 % | "
-        "at always-empty pixels | length | average 95 % | length |",
+        "| users | repeats | raw | clipped | auto | auto / better of raw and clipped | announced / real | "
+        "honest 95 % | at always-empty pixels | length | average 95 % | length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for n in (10_000, 100_000):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,11 @@ from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.expected import error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, weights
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.result import Recalibration
 from hdr4me.recalibration.risk import Measured, Reading, probes, read
 from hdr4me.recalibration.rules import Fits, Problem, candidates
-from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured_mean
+from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
@@ -126,6 +127,7 @@ def recalibrate(
         ),
         _calibrated=(given.calibrated, given.calibrated_errors, given.calibrated_steady),
         _posterior=found.posterior,
+        _beliefs=found.beliefs,
         _noisy=noisy,
         _domain=(given.low, given.high),
     )
@@ -143,6 +145,7 @@ class _Found(NamedTuple):
     after: Measured
     best: float | None
     posterior: Posterior | None
+    beliefs: Sequence[Belief] = ()
 
 
 def _work(method: str, part: Inputs, structure: Structure | None, options: dict[str, Any]) -> _Found:
@@ -159,7 +162,8 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     fits = Fits(problem)
     posterior = fits(x)
     summary = posterior.summary()
-    believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
+    beliefs = structured(parts, posterior, x)
+    believed = sum(belief.probability * belief.index.size for belief in beliefs) / n
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
@@ -195,4 +199,4 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         other = chosen()
         best = measured(other.used, other.reading, safe=True).value
     λ = weights(method, part, options)
-    return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior)
+    return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior, beliefs)

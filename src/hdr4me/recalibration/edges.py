@@ -32,15 +32,18 @@ class Edged(NamedTuple):
     at_low: Floats
     at_high: Floats
 
+    def part(self, rows: slice) -> Edged:
+        """The same for some of the means."""
+        m, sd, at_low, at_high = (a[rows] for a in (self.m, self.sd, self.at_low, self.at_high))
+        return Edged(m, sd, self.low, self.high, at_low, at_high)
+
     @property
     def mean(self) -> Floats:
         """E θ."""
         a, b = (self.low - self.m) / self.sd, (self.high - self.m) / self.sd
         slope = (_density(a) - _density(b)) / _between(a, b)
         inside = np.clip(self.m + self.sd * slope, self.low, self.high)
-        return np.asarray(
-            inside + self.at_low * (self.low - inside) + self.at_high * (self.high - inside)
-        )
+        return np.asarray(inside + self.at_low * (self.low - inside) + self.at_high * (self.high - inside))
 
     def below(self, θ: Floats) -> Floats:
         """P(mean ≤ θ) for a row of points of the domain, one row for each mean."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,7 @@ from hdr4me.recalibration.intervals import (
     holding,
     honest_interval,
 )
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.posterior import Belief, Posterior
 
 __all__ = ["Guarantee", "Recalibration"]
 
@@ -66,6 +67,7 @@ class Recalibration:
     advice: str
     _calibrated: tuple[Floats, Floats, Floats] = field(repr=False)
     _posterior: Posterior | None = field(repr=False)
+    _beliefs: Sequence[Belief] = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
 
@@ -98,8 +100,8 @@ class Recalibration:
         kind
             `honest` covers in each dimension, whatever the truth is: the interval before re-calibration, cut to the
             domain. This is the one to print. `average` covers on average over the dimensions, whatever the truths
-            are, and is shorter (robust empirical Bayes). `credible` is the posterior's (the exchangeable one, also
-            where a structure is declared), honest only as far as the fitted prior is.
+            are, and is shorter (robust empirical Bayes). `credible` is the posterior's, a declared structure
+            included, and honest only as far as the fitted prior is.
 
         Returns
         -------
@@ -129,7 +131,7 @@ class Recalibration:
             if kind == "average":
                 found = average_interval(*given, estimate, steady[noisy])
             elif kind == "credible" and self._posterior is not None:
-                found = credible_interval(self._posterior, level)
+                found = credible_interval(self._posterior, level, self._beliefs)
             else:
                 found = honest_interval(*given)
             lower[noisy], upper[noisy] = holding(estimate, *found)

@@ -49,8 +49,8 @@ class Fit(NamedTuple):
 class _Family(NamedTuple):
     """Kernels that share the columns `part` of Φ; for each kernel (first axis) and amplitude what does not depend on x.
 
-    Φᵀ(ν² + s²)⁻¹Φ in the kernel's own coordinates has `eigenvalues`; `vectors` lead to them from the columns (None: they
-    are the columns, for groups).
+    Φᵀ(ν² + s²)⁻¹Φ in the kernel's own coordinates has `eigenvalues`; `vectors` lead to them from the columns (None:
+    they are the columns, for groups).
     """
 
     part: slice
@@ -186,7 +186,7 @@ def curve_block(index: NDArray[np.int64], position: Floats, s: Floats, low: floa
 
 
 def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
-    """Cosines on a padded interval and waves on a ring; for each family its columns and the root of S, a kernel a row."""
+    """Cosines on a padded interval and waves on a ring; for each its columns, and the root of S, a kernel a row."""
     n, span = position.size, float(np.ptp(position))
     u = (position - position.min()) / (span if span > 0 else 1.0)
     lengths = _LENGTHS[_LENGTHS >= min(0.7 / max(n - 1, 1), _LENGTHS[-1])]
@@ -229,5 +229,7 @@ def _noises(s: Floats) -> list[tuple[Floats, Floats, Floats, float]]:
     out = []
     for ν in _RESIDUALS:
         variance = ν**2 + s**2
-        out.append((1 / variance, ν**2 / variance, ν**2 * s**2 / variance, float(np.log(variance / s**2).sum())))
+        out.append(
+            (1 / variance, ν**2 / variance, ν**2 * s**2 / variance, float(np.log(variance / s**2).sum()))
+        )
     return out
