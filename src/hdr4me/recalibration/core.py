@@ -23,8 +23,8 @@ from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
 
-# Fewer dimensions have nothing to learn from each other: clipping.
-_FEWEST = 4
+# Fewer dimensions cannot tell a gain from luck: clipping, or a declared structure that the data confirm.
+_FEWEST = 8
 # The mean probability of a declared structure from which on the data confirm it.
 _CONFIRMED = 0.95
 # The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
@@ -167,24 +167,28 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
+        own = rule_used in ("structure", "bayes")
         model = None
-        if parts and believed > 0.5 and rule_used in ("structure", "bayes"):
-            # For any posterior mean, s²·∂E[θ|x]/∂x is the posterior variance.
+        if safe or own:
+            # For a posterior mean s²·∂E[θ|x]/∂x is the posterior variance; for clipping it is its error at an end.
             model = max(float(np.mean(reading.response)), 0.0)
-        elif rule_used in ("structure", "bayes"):
-            model = float(np.mean(summary.expected_error(reading.value)))
-        value, error = error_after(reading, part, model, clipped if safe else None)
+        if own and not (parts and believed > 0.5):
+            model = max(model or 0.0, float(np.mean(summary.expected_error(reading.value))))
+        value, error = error_after(reading, part, model, clipped if safe and not own else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
-        if n < _FEWEST:
-            return Choice("base", 0.0, clipped)
         trusted = {"structure"} if believed > _CONFIRMED else set()
+        if n < _FEWEST and not trusted:
+            return Choice("base", 0.0, clipped)
         # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
         nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
         trusted |= {"structure", "bayes"} if nothing else set()
-        return choose(candidates(fits, parts), clipped, x, s, directions, problem, trusted)
+        rules = candidates(fits, parts)
+        if n < _FEWEST:
+            rules = {name: rules[name] for name in trusted}
+        return choose(rules, clipped, x, s, directions, problem, trusted)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":

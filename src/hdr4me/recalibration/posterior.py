@@ -96,6 +96,8 @@ class Posterior:
         priors = [self._averaged(p) for p in (self.estimate_prior, self.spread_prior)]
         values = np.concatenate([[self.cells.null], self.cells.middles])
         inside = np.where(np.arange(values.size) > 0, self.cells.width**2 / 12, 0.0)
+        # What lies in the first or the last cell is mostly at the very end of the domain: half a cell away.
+        inside[[1, -1]] = self.cells.width**2 / 4
         powers = np.stack([values, values**2 + inside], axis=1)
         away = np.abs(values - self.cells.null)
         for part, x, s in self._rows(fine=False):
