@@ -62,7 +62,8 @@ def summary(rows: list[Row]) -> str:
     """One line for each family, and every cell that misses a bar."""
     lines = [
         "| cells | number | repeats | harmed (ratio > 1.02 beyond 2 s.e.) | worst ratio | median ratio | "
-        "honest: least | at edges: least | average: mean | average: length / raw's | announced / real: median | least |",
+        "honest: least | at edges: least | average: mean | average: length / raw's | announced / real: median | "
+        "least |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
 
@@ -127,8 +128,8 @@ def frequency_summary(rows: list[Row]) -> str:
         f"\nFrequencies: {len(rows)} cells, {min(float(r['repeats']) for r in rows):.0f} to "
         f"{max(float(r['repeats']) for r in rows):.0f} repeats; {len(harmed)} with `auto` above 1.02 × the better of "
         f"raw and norm-sub beyond two standard errors; median of auto over the better one {np.median(ratio):.3f}, "
-        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; announced / real: median {np.median(told):.2f}; largest mean "
-        f"excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
+        f"least {ratio.min():.3f}, largest {ratio.max():.3f}; announced / real: median {np.median(told):.2f}; largest "
+        f"mean excess of the first category {max(float(r['first_excess']) for r in rows):.3f}.\n"
     )
     return text + "".join(f"- {r['name']}: harmed\n" for r in harmed)
 

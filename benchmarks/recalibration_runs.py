@@ -1,8 +1,8 @@
 """Repeats of the re-calibration benchmark: taken cell by cell, more where a bar is near, kept in a file between runs.
 
 A draw is one repeat of a cell: a dictionary of numbers. A row is what is kept of a cell: the number of repeats, the
-mean of every number, and the standard deviation of those in `SPREAD`. Rows of two runs are merged exactly. Repeat number k
-of a cell has a generator of its own, so that a campaign can be stopped and continued.
+mean of every number, and the standard deviation of those in `SPREAD`. Rows of two runs are merged exactly. Repeat
+number k of a cell has a generator of its own, so that a campaign can be stopped and continued.
 """
 
 from __future__ import annotations
