@@ -163,7 +163,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     posterior = fits(x)
     summary = posterior.summary()
     beliefs = structured(parts, posterior, x)
-    believed = sum(belief.probability * belief.index.size for belief in beliefs) / n
+    believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:

@@ -32,13 +32,13 @@ _MANY = 5000
 class Belief(NamedTuple):
     """Dimensions that a declared structure describes, what it says of each, and how probable it is."""
 
-    index: NDArray[np.int64]
+    where: NDArray[np.int64]
     curve: Edged
     probability: float
 
     def part(self, rows: slice) -> Belief:
         """The same for some of its dimensions."""
-        return Belief(self.index[rows], self.curve.part(rows), self.probability)
+        return Belief(self.where[rows], self.curve.part(rows), self.probability)
 
 
 class Summary(NamedTuple):
@@ -155,9 +155,9 @@ class Posterior:
         high[fine] = np.clip(self.distinct.x[fine] + half, self.cells.low, self.cells.high)
         lower, upper = low[self.inverse], high[self.inverse]
         for belief in beliefs:
-            for i in range(0, belief.index.size, _CHUNK):
+            for i in range(0, belief.where.size, _CHUNK):
                 rows = slice(i, i + _CHUNK)
-                at = belief.index[rows]
+                at = belief.where[rows]
                 lower[at], upper[at] = self._mixed(belief.part(rows), tails, (lower[at], upper[at]))
         return lower, upper
 
@@ -165,7 +165,7 @@ class Posterior:
         self, belief: Belief, tails: tuple[float, float], alone: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats]:
         """The same for some dimensions with a structure; fine ones follow the likelier of the two."""
-        place = self.inverse[belief.index]
+        place = self.inverse[belief.where]
         p, curve, edges = belief.probability, belief.curve, self.cells.edges
         exchangeable = self._cdf(self.distinct.x[place], self.distinct.s[place])
         cdf = (1 - p) * exchangeable + p * curve.below(edges)

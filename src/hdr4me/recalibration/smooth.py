@@ -142,7 +142,7 @@ def _back(family: _Family, weighted: Floats) -> Floats:
     """From the kernels' own coordinates to the columns of Φ."""
     if family.vectors is None:
         return np.asarray(weighted.sum(axis=0))
-    return np.einsum("kij,kj->i", family.vectors, weighted)
+    return np.asarray(np.einsum("kij,kj->i", family.vectors, weighted))
 
 
 def _family(
