@@ -12,9 +12,11 @@ recalibration_mnist.md.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -41,8 +43,19 @@ def _scaled(pixels: NDArray[np.uint8]) -> Floats:
     return np.asarray(pixels / 127.5 - 1.0)
 
 
-def piped(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Truth, collected means and standard errors of surveys of users drawn from the records."""
+class Found(NamedTuple):
+    """One survey: the truth, collected means and standard errors, and what re-calibration made of them."""
+
+    truth: Floats
+    raw: Floats
+    error: Floats
+    better: Floats
+    announced: float
+    interval: Callable[..., tuple[Floats, Floats]]
+
+
+def piped(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Found]:
+    """Surveys of users drawn from the records, through the whole pipeline."""
     d = images.shape[1]
     schema = hd.Schema([hd.Numeric(f"p{j}", -1, 1) for j in range(d)])
     survey = hd.Survey(schema, epsilon=EPSILON, mechanism="piecewise", n_sampled=1)
@@ -55,10 +68,14 @@ def piped(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[tup
             for block in hd.engines.Local().reports(users, survey):
                 tally = tally.add_block(block)
         found = tally.estimate()
-        yield total / n_users, found.value, found.standard_error
+        better = found.recalibrate("auto")
+        assert better.recalibration is not None
+        told = better.recalibration.expected_error_after
+        interval = functools.partial(better.interval, 0.95)
+        yield Found(total / n_users, found.value, found.standard_error, better.value, told, interval)
 
 
-def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Found]:
     """The same from the normal law of collected means."""
     square = np.mean([np.mean(_scaled(part) ** 2, axis=0) for part in np.array_split(images, 30)], axis=0)
     truth = images.mean(axis=0) / 127.5 - 1.0
@@ -67,25 +84,24 @@ def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[tup
     error = cell("real", data, "piecewise", EPSILON, 1, n_users).standard_error
     rng = np.random.default_rng(n_users)
     for _ in range(repeats):
-        yield data.mean, data.mean + error * rng.normal(size=error.size), error
+        x = data.mean + error * rng.normal(size=error.size)
+        better = hd.recalibrate(x, error)
+        interval = functools.partial(better.interval, 0.95)
+        yield Found(data.mean, x, error, better.enhanced_mean, better.expected_error_after, interval)
 
 
-def line(draws: Iterator[tuple[Floats, Floats, Floats]], n_users: int) -> str:
+def line(surveys: Iterator[Found], n_users: int) -> str:
     """One row of the table; ± are standard errors over the repeats."""
     rows = []
-    for truth, found, error in draws:
-        better = hd.recalibrate(found, error)
-        empty = truth <= -1 + 1e-12
-        row = [float(np.mean((m - truth) ** 2)) for m in (found, np.clip(found, -1, 1), better.enhanced_mean)]
-        row.append(better.expected_error_after)
+    for found in surveys:
+        truth, empty = found.truth, found.truth <= -1 + 1e-12
+        means = (found.raw, np.clip(found.raw, -1, 1), found.better)
+        row = [*(float(np.mean((mean - truth) ** 2)) for mean in means), found.announced]
         for kind in ("honest", "average"):
-            low, high = better.interval(0.95, kind)
+            low, high = found.interval(kind=kind)
             held = (low <= truth) & (truth <= high)
-            row += [
-                float(held.mean()),
-                float(held[empty].mean()),
-                float(np.mean(high - low) / np.mean(3.919928 * error)),
-            ]
+            length = float(np.mean(high - low) / np.mean(3.919928 * found.error))
+            row += [float(held.mean()), float(held[empty].mean()), length]
         rows.append(row)
     table = np.array(rows)
     mean, spread = table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(table))
