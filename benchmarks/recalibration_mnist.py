@@ -76,7 +76,7 @@ def piped(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Fou
 
 
 def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Found]:
-    """The same from the normal law of collected means."""
+    """The same from the normal law of collected means; rules get the pooled standard error, as in an estimate."""
     square = np.mean([np.mean(_scaled(part) ** 2, axis=0) for part in np.array_split(images, 30)], axis=0)
     truth = images.mean(axis=0) / 127.5 - 1.0
     # An always-empty pixel has mean −1 exactly; rounding must not put it beyond the edge.
@@ -85,7 +85,7 @@ def drawn(images: NDArray[np.uint8], n_users: int, repeats: int) -> Iterator[Fou
     rng = np.random.default_rng(n_users)
     for _ in range(repeats):
         x = data.mean + error * rng.normal(size=error.size)
-        better = hd.recalibrate(x, error)
+        better = hd.recalibrate(x, error, steady_errors=np.sqrt(np.mean(error**2)))
         interval = functools.partial(better.interval, 0.95)
         yield Found(data.mean, x, error, better.enhanced_mean, better.expected_error_after, interval)
 
@@ -100,7 +100,7 @@ def line(surveys: Iterator[Found], n_users: int) -> str:
         for kind in ("honest", "average"):
             low, high = found.interval(kind=kind)
             held = (low <= truth) & (truth <= high)
-            length = float(np.mean(high - low) / np.mean(3.919928 * found.error))
+            length = float(np.nanmean(high - low) / np.nanmean(3.919928 * found.error))
             row += [float(held.mean()), float(held[empty].mean()), length]
         rows.append(row)
     table = np.array(rows)

