@@ -11,7 +11,7 @@ import numpy as np
 from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
 from hdr4me.planner.costs import Classes, classes, sampled_grid
-from hdr4me.planner.reports import Effort
+from hdr4me.planner.reports import Effort, largest_error
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -118,7 +118,9 @@ class Setting:
             counts = Counts(self.n_users, grid[k] / self.workload.n_dims)
             log = float(score[k])
             if counts.few:
-                each = within_few(made.sds[k], counts, tolerance)
+                many = self.jointly and self.workload.numeric and self.workload.n_coordinates > 1
+                largest = largest_error(candidate[0], self.epsilon / grid[k]) if many else None
+                each = within_few(made.sds[k], counts, tolerance, largest)
                 with np.errstate(divide="ignore"):
                     log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
             best = max(best, log)

@@ -99,6 +99,11 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+    if not single and option.few and joint > _USELESS and option.workload.numeric:
+        return (
+            f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
+            "as assumed; for all of them at once nothing that helps can be promised: too few answers"
+        )
     if single:
         body = f"the estimate will be within {_tolerance(each)} with {p} probability"
     else:
