@@ -8,6 +8,8 @@ the table, and the middles between two levels, where the random rounding adds mo
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,7 +84,13 @@ def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: floa
     >>> round(below, 2), round(above, 2)
     (0.2, 0.2)
     """
-    rows = _at_values(probabilities)
+    return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
+
+
+@lru_cache(maxsize=256)
+def _reach(table: bytes, cells: bytes, reports: int, level: float) -> tuple[float, float]:
+    decode = np.frombuffer(cells)
+    rows = _at_values(np.frombuffer(table).reshape(-1, decode.size))
     _, variance, third = _moments(rows, decode)
     chosen = set(np.linspace(0, len(rows) - 1, _VALUES).astype(int).tolist())
     chosen |= {int(np.argmax(variance)), int(np.argmax(third)), int(np.argmin(third))}

@@ -25,7 +25,7 @@ from hdr4me.framework.small_samples import share_interval
 __all__ = ["above_zero", "ratio_interval", "weighted_interval"]
 
 Floats = NDArray[np.float64]
-_NEWTON, _OUTER, _HALVINGS = 80, 60, 30
+_NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
 
 
@@ -36,14 +36,20 @@ def above_zero(values: Floats, shapes: Floats) -> Floats:
     >>> probability.round(6).tolist()
     [0.5]
     """
+    return _tail(values, shapes, np.zeros(len(values)))[0]
+
+
+def _tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """The probability and the saddlepoint, which is searched from `start`."""
     used = shapes > 0
     low = 1 / np.where(used, values, np.inf).min(axis=1)
     high = 1 / np.where(used, values, -np.inf).max(axis=1)
     span = high - low
-    s = np.zeros(len(values))
+    s = np.where((start > low) & (start < high), start, 0.0)
     for _ in range(_NEWTON):
         term = values / (1 - s[:, None] * values)
-        slope, curve = (shapes * term).sum(axis=1), (shapes * term**2).sum(axis=1)
+        part = shapes * term
+        slope, curve = part.sum(axis=1), (part * term).sum(axis=1)
         low, high = np.where(slope < 0, s, low), np.where(slope > 0, s, high)
         step = s - slope / curve
         moved = np.where((step > low) & (step < high), step, (low + high) / 2)
@@ -58,7 +64,8 @@ def above_zero(values: Floats, shapes: Floats) -> Floats:
     u = s * np.sqrt(curve)
     middle = np.abs(w) < 1e-5  # at the mean itself the formula is 0/0, and its limit is near one half
     safe = np.where(middle, 1.0, w)
-    return np.asarray(np.where(middle, 0.5, ndtr(-(safe + np.log(np.where(middle, 1.0, u) / safe) / safe))))
+    tail = np.where(middle, 0.5, ndtr(-(safe + np.log(np.where(middle, 1.0, u) / safe) / safe)))
+    return np.asarray(tail), s
 
 
 def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -106,23 +113,31 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
     open_ = np.flatnonzero((n > 0) @ (y < largest))
     if not open_.size:
         return found
-    shapes, mean, total = shapes[open_], mean[open_], total[open_]
-    sd = np.sqrt(np.maximum(shapes @ y**2 / total - mean**2, 0.0) / (total + 1))
+    mean, total = mean[open_], total[open_]
+    values, shapes = _used(y, shapes[open_])
+    sd = np.sqrt(np.maximum((shapes * values**2).sum(axis=1) / total - mean**2, 0.0) / (total + 1))
     target = -float(ndtri(α))
     below, above = mean.copy(), np.full(open_.size, largest)
-    m = np.minimum(mean + target * sd, (below + above) / 2)
+    m, s = np.minimum(mean + target * sd, (below + above) / 2), np.zeros(open_.size)
     for _ in range(_OUTER):
-        p = above_zero(y - m[:, None], shapes)
+        p, s = _tail(values - m[:, None], shapes, s)
         below, above = np.where(p > α, m, below), np.where(p > α, above, m)
         normal = -ndtri(np.clip(p, 1e-300, 0.4999999))
         guess = mean + (m - mean) * target / normal
         moved = np.where((guess > below) & (guess < above), guess, (below + above) / 2)
-        near = np.abs(moved - m) <= 1e-6 * sd
+        near = np.abs(moved - m) <= 1e-4 * sd
         m = moved
         if near.all():
             break
     found[open_] = m
     return found
+
+
+def _used(y: Floats, shapes: Floats) -> tuple[Floats, Floats]:
+    """Each row's values and shapes where the shape is not 0; rows with fewer are filled up with shapes of 0."""
+    used = shapes > 0
+    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
+    return y[order], np.take_along_axis(shapes, order, axis=1)
 
 
 def ratio_interval(
@@ -162,7 +177,8 @@ def ratio_interval(
         shapes = n + (z == largest) / np.count_nonzero(z == largest)
         if not ((shapes > 0) & (z < 0)).any():
             return False
-        return bool(above_zero(z[None, :], shapes[None, :])[0] < α)
+        used = shapes > 0
+        return bool(above_zero(z[None, used], shapes[None, used])[0] < α)
 
     ends = []
     centre = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0

@@ -125,8 +125,11 @@ def _asked(plan: Plan) -> str:
     if plan.asked is None or plan.solved:
         return ""
     what = f"±{number(plan.asked)}"
+    own = ", ".join(_own(plan, name, x) for name, x in list(plan.asked_in_units.items())[:3])
     if plan.asked_own:
-        what = ", ".join(f"{name} ±{number(x)}" for name, x in list(plan.asked_own.items())[:3])
+        what = own
+    elif own:
+        what += f" of a range scaled to [−1, 1] ({own})"
     words = f"{what} is kept by each with {percent(option.probability_within)}"
     if option.workload.n_coordinates > 1:
         words += f" and by all at once with {percent(option.joint_probability_within)} probability"
@@ -141,8 +144,13 @@ def _units(plan: Plan) -> str:
     shown = [name for name in numbers if name in plan.own_units][:3]
     if not shown:
         return ""
-    kept = ", ".join(f"{name} ±{number(plan.own_units[name]['each'])}" for name in shown)
+    kept = ", ".join(_own(plan, name, plan.own_units[name]["each"]) for name in shown)
     return f"in their own units, each: {kept}"
+
+
+def _own(plan: Plan, name: str, tolerance: float) -> str:
+    """One dimension's tolerance in its own units, the unit's name behind it."""
+    return f"{name} ±{number(tolerance)} {plan.unit(name)}".rstrip()
 
 
 def _by(option: Option) -> str:

@@ -24,6 +24,9 @@ __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
 
+_IN_UNITS = ("mean", "mean_by", "quantile", "sd")
+"""Statistics that are measured in their dimension's own units."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
@@ -106,7 +109,7 @@ class Answer:
 
         rows = self.table()
         columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
-        columns += ["note"] if rows and "note" in rows[0] else []
+        columns += [more for more in ("unit", "note") if rows and more in rows[0]]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
         return picture + table(columns, [[row[column] for column in columns] for row in rows])
@@ -200,6 +203,16 @@ class Answer:
         pairs = zip(self.n_answers.tolist(), self.unsure.tolist(), strict=True)
         return tuple(status_of(answers, unsure) for answers, unsure in pairs)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What each row is measured in, where the schema says so; empty for shares and frequencies."""
+        known = {d.name: getattr(d, "unit", None) or "" for d in self.survey.schema.dimensions}
+        squared = {name: f"{unit}²" if unit else "" for name, unit in known.items()}
+        return tuple(
+            squared[name] if statistic == "variance" else known[name] if statistic in _IN_UNITS else ""
+            for name, statistic in zip(self.dimensions, self.statistics, strict=True)
+        )
+
     def interval(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
     ) -> tuple[Floats, Floats]:
@@ -270,6 +283,7 @@ class Answer:
             As for `interval`.
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
+        units = self.units
         notes = list(self.notes or ("",) * len(self))
         for i in self._few_rows(level, simultaneous).tolist():
             notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
@@ -285,6 +299,7 @@ class Answer:
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
+            | ({"unit": units[i]} if any(units) else {})
             | ({"note": notes[i]} if any(notes) else {})
             for i, status in enumerate(self.status)
         ]
