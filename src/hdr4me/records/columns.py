@@ -43,7 +43,7 @@ class Source:
         owners: Sequence[Any],
         unknown: Sequence[int] = (),
         states: Sequence[NDArray[np.uint8] | None] = (),
-        selections: Mapping[int, tuple[int, int, int]] = MappingProxyType({}),
+        selections: Mapping[int, tuple[int, int, int, int]] = MappingProxyType({}),
     ) -> None:
         self.columns = columns
         self.n = n
@@ -105,7 +105,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     owners: list[object] = []
     unknown: list[int] = []
     states: list[NDArray[np.uint8] | None] = []
-    selections: dict[int, tuple[int, int, int]] = {}
+    selections: dict[int, tuple[int, int, int, int]] = {}
     n_lut = 1
     for j, dimension in enumerate(survey.schema):
         column: Any = batch.column(j)
@@ -186,6 +186,10 @@ def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int], NDArr
         column = _encoded(column, dimension)
     column = _plain_dictionary(column)
     labels = column.dictionary.to_pylist()
+    if pa.types.is_float32(
+        column.dictionary.type
+    ):  # 2.1 is 2.1, as a text file has it, and not 2.0999999046325684
+        labels = [None if x is None else float(str(np.float32(x))) for x in labels]
     if pa.types.is_boolean(column.dictionary.type):
         _check_truth(dimension)
     default = dimension.index[dimension.default]
