@@ -186,16 +186,18 @@ def estimate(
         )
     elif csv is None:
         shown, left = (rows, []) if every or more else _largest(rows)
-        columns = ("dimension", "statistic", *COLUMNS[1:], "unit", "note") if several else (*COLUMNS, "unit")
+        from hdr4me.statistics.few import EXACT, FEW_NOTE
+
+        few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
+        shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
+        columns = ("dimension", "statistic") if several else ("dimension",)
+        columns += (*COLUMNS[1:], "unit", "note")
         told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
         print_table(
             title + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
             [[row.get(column) for column in told] for row in shown],
         )
-        from hdr4me.statistics.few import FEW_NOTE
-
-        few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
         if few:
             left.append(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
         for note in [*left, *(() if recalibrate or every else _tops(found, left))]:

@@ -49,10 +49,10 @@ def summary(plan: Plan) -> str:
     """One line for the person who asked; a plan that is worse than asking nobody says so first."""
     option = plan.best
     parts = [
-        _opening(plan) + _promise(option),
+        _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
         _asked(plan),
-        _units(plan),
+        "" if plan.asked_own else _units(plan),
         f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
         _zeros(option),
         _few(option),
@@ -114,6 +114,22 @@ def _promise(option: Option) -> str:
     if option.few and max(worst) > _USELESS and option.workload.numeric:
         return body + " (nothing that helps can be promised whatever the values are: too few answers)"
     return body + f" ({' and '.join(map(_tolerance, worst))} whatever the values are)"
+
+
+def _promise_own(plan: Plan) -> str:
+    """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
+    names, kept = list(plan.asked_own), plan.own_units
+    shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
+        " each" if len(names) > 1 else ""
+    )
+    if len(names) > 1:
+        body += (
+            f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
+        )
+    worst = ", ".join(_own(plan, name, kept[name]["worst_all"]) for name in names[:3])
+    return f"{body} ({worst} whatever the values are)"
 
 
 def _tolerance(x: float) -> str:
