@@ -238,9 +238,12 @@ def make_option(
     if promise.few and workload.numeric:
         size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
     bound = _Promise(largest, n_users, share, size)
-    joint = promise.joint(probability)
+    # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
+    bounded = _Promise(assumed, n_users, share, size)
+    all_of_them = promise if workload.n_coordinates == 1 else bounded
+    joint = all_of_them.joint(probability)
     ξ = joint if tolerance is None else tolerance
-    each, together = promise.within(ξ)
+    each, together = promise.within(ξ)[0], all_of_them.within(ξ)[1]
     without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
@@ -298,6 +301,6 @@ class _Promise:
         if not self.few:
             log = log_probability_within(0.0, self.sds, tolerance)
             return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))
-        p = within_few(self.sds, self.counts, tolerance)
+        p = within_few(self.sds, self.counts, tolerance, self.largest)
         with np.errstate(divide="ignore"):
             return float(p.min()), float(np.exp(np.sum(self.numbers * np.log(p))))

@@ -168,6 +168,18 @@ class Plan(Sequence[Option]):
                 }
         return found
 
+    def unit(self, name: str) -> str:
+        """What the schema says that a number is measured in; empty if it says nothing."""
+        schema = self.best.schema
+        return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
+
+    @property
+    def asked_in_units(self) -> dict[str, float]:
+        """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
+        if self.asked_own or self.asked is None or self.best.schema is None:
+            return dict(self.asked_own)
+        return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -177,7 +189,8 @@ class Plan(Sequence[Option]):
             "n_dims": self.best.n_dims,
             "epsilon": self.best.epsilon,
             "tolerance": self.best.tolerance,
-            "tolerances": dict(self.asked_own),
+            "tolerances": self.asked_in_units,
+            "units": {name: self.unit(name) for name in self.own_units if self.unit(name)},
             "probability": self.best.probability,
             "prior": self.setting.prior_name,
             "jointly": self.setting.jointly,

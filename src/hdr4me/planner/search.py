@@ -13,7 +13,7 @@ from hdr4me.framework.supremum import log_probability_within
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, sampled_grid
-from hdr4me.planner.reports import Effort
+from hdr4me.planner.reports import Effort, largest_error
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -132,7 +132,9 @@ class Setting:
             counts = Counts(self.n_users, grid[k] / self.workload.n_dims)
             log = float(score[k])
             if counts.few:
-                each = within_few(made.sds[k], counts, tolerance)
+                many = self.jointly and self.workload.numeric and self.workload.n_coordinates > 1
+                largest = largest_error(candidate[0], self.epsilon / grid[k]) if many else None
+                each = within_few(made.sds[k], counts, tolerance, largest)
                 with np.errstate(divide="ignore"):
                     log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
             best = max(best, log)

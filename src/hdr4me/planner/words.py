@@ -51,10 +51,10 @@ def summary(plan: Plan) -> str:
     """One line for the person who asked; a plan that is worse than asking nobody says so first."""
     option = plan.best
     parts = [
-        _opening(plan) + _promise(option),
+        _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
         _asked(plan),
-        _units(plan),
+        "" if plan.asked_own else _units(plan),
         _choices(option),
         f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
         _zeros(option),
@@ -102,6 +102,11 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+    if not single and option.few and joint > _USELESS and option.workload.numeric:
+        return (
+            f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
+            "as assumed; for all of them at once nothing that helps can be promised: too few answers"
+        )
     if single:
         body = f"the estimate will be within {_tolerance(each)} with {p} probability"
     else:
@@ -114,6 +119,22 @@ def _promise(option: Option) -> str:
     return body + f" ({' and '.join(map(_tolerance, worst))} whatever the values are)"
 
 
+def _promise_own(plan: Plan) -> str:
+    """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
+    names, kept = list(plan.asked_own), plan.own_units
+    shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
+        " each" if len(names) > 1 else ""
+    )
+    if len(names) > 1:
+        body += (
+            f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
+        )
+    worst = ", ".join(_own(plan, name, kept[name]["worst_all"]) for name in names[:3])
+    return f"{body} ({worst} whatever the values are)"
+
+
 def _tolerance(x: float) -> str:
     return f"±{number(x)}" if math.isfinite(x) else "no bound"
 
@@ -123,8 +144,11 @@ def _asked(plan: Plan) -> str:
     if plan.asked is None or plan.solved:
         return ""
     what = f"±{number(plan.asked)}"
+    own = ", ".join(_own(plan, name, x) for name, x in list(plan.asked_in_units.items())[:3])
     if plan.asked_own:
-        what = ", ".join(f"{name} ±{number(x)}" for name, x in list(plan.asked_own.items())[:3])
+        what = own
+    elif own:
+        what += f" of a range scaled to [−1, 1] ({own})"
     words = f"{what} is kept by each with {percent(option.probability_within)}"
     if option.workload.n_coordinates > 1:
         words += f" and by all at once with {percent(option.joint_probability_within)} probability"
@@ -139,8 +163,13 @@ def _units(plan: Plan) -> str:
     shown = [name for name in numbers if name in plan.own_units][:3]
     if not shown:
         return ""
-    kept = ", ".join(f"{name} ±{number(plan.own_units[name]['each'])}" for name in shown)
+    kept = ", ".join(_own(plan, name, plan.own_units[name]["each"]) for name in shown)
     return f"in their own units, each: {kept}"
+
+
+def _own(plan: Plan, name: str, tolerance: float) -> str:
+    """One dimension's tolerance in its own units, the unit's name behind it."""
+    return f"{name} ±{number(tolerance)} {plan.unit(name)}".rstrip()
 
 
 def _choices(option: Option) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel, Table
 from hdr4me.statistics.blocks import block_mean, is_block
 from hdr4me.statistics.calibrate import sample_covariance, value_moments
+from hdr4me.statistics.few import few_means, few_ratio
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.statistics.vectors import is_codebook, mean_vector
@@ -21,6 +22,8 @@ __all__ = ["MEAN", "SHARE"]
 Floats = NDArray[np.float64]
 _SURELY = 3.0
 """The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
+
+_FIRST = np.zeros(1, np.int64)
 
 
 class Mean(Statistic):
@@ -70,7 +73,8 @@ class Share(Statistic):
             r = int(counts.sum())
             decode = np.array(table.decoders["present" + suffix])
             mean, error = _mean_and_error(counts, decode)
-            made.append(Part(j, (None,), np.array([mean]), np.array([error]), r))
+            law = few_means(Moments(table), decode, counts[None], np.array([error]), counted.n_reports)
+            made.append(Part(j, (None,), np.array([mean]), np.array([error]), r, few=(law, _FIRST)))
         return made
 
 
@@ -108,8 +112,17 @@ def _plain(counted: Counted, dimensions: list[int]) -> dict[int, Part]:
     mean[some] = counts[some] @ moments.decode / answers[some]
     mean[several], variance[several] = value_moments(counts[several], counted.n_reports, moments)
     error = np.sqrt(variance)
+    law = few_means(moments, moments.decode, counts.astype(np.float64), error, counted.n_reports, noise=True)
     return {
-        j: Part(j, (None,), mean[i : i + 1], error[i : i + 1], int(answers[i]), scaled=True)
+        j: Part(
+            j,
+            (None,),
+            mean[i : i + 1],
+            error[i : i + 1],
+            int(answers[i]),
+            scaled=True,
+            few=(law, np.array([i])),
+        )
         for i, j in enumerate(dimensions)
     }
 
@@ -121,7 +134,8 @@ def _decoded(counted: Counted, j: int) -> Part:
     value = np.array(table.decoders["value" + suffix])
     if "present" + suffix not in table.decoders:
         mean, error = _mean_and_error(counts, value)
-        return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True)
+        law = few_means(Moments(table), value, counts[None], np.array([error]), counted.n_reports)
+        return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, few=(law, _FIRST))
     present = np.array(table.decoders["present" + suffix])
     share, share_error = _mean_and_error(counts, present)
     mean, error, unsure = np.nan, np.nan, True
@@ -135,7 +149,10 @@ def _decoded(counted: Counted, j: int) -> Part:
             if share
             else np.nan
         )
-    return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure and r > 1)
+    few = (few_ratio(Moments(table).probabilities, value, present, counts, error), _FIRST) if r > 1 else None
+    return Part(
+        j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure and r > 1, few=few
+    )
 
 
 def _mean_and_error(counts: Floats, decode: Floats) -> tuple[float, float]:
