@@ -65,7 +65,10 @@ def plan(
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="<str>", help="Only these for categories: auto, grr, oue, histogram (repeat)."),
+        typer.Option(
+            metavar="<str>",
+            help="Only these for categories: auto, grr, subset, projective, oue … (repeat).",
+        ),
     ] = None,
     prior: Annotated[
         str,

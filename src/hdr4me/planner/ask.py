@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from hdr4me.errors import InvalidInput, NotReachable
+from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.blocks import BLOCKS, blocks_fit
+from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
     MAX_DIMS,
@@ -73,8 +75,8 @@ def plan(
     n_categories
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name or "agreement" (blocks), for categories "auto", "grr",
-        "subset", "projective", "oue", "histogram".
+        Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
+        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
@@ -143,6 +145,7 @@ def plan(
         jointly,
         scales,
     )
+    _check_pairs(setting, schema)
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:
@@ -207,7 +210,7 @@ def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
             "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
         )
     for name in listed:
-        if name == BLOCKS:
+        if name in (BLOCKS, PAIR):
             continue
         try:
             registered(name)
@@ -228,6 +231,17 @@ def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
     if not listed:
         raise InvalidInput.of("categorical", listed, f"some of {', '.join(CATEGORICAL)}")
     return tuple(listed)
+
+
+def _check_pairs(setting: Setting, schema: Any) -> None:
+    """Pairs need two numbers that are not optional."""
+    if PAIR not in setting.mechanisms:
+        return
+    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
+    if optional or (schema is not None and setting.workload.numeric < 2):
+        raise InvalidInput.of("mechanisms", PAIR, "pairs are of numbers that are not optional, at least two")
+    if setting.epsilon < JOINT_FROM:
+        raise InvalidInput.of("epsilon", setting.epsilon, f"pairs need at least {JOINT_FROM}")
 
 
 def _missing(

@@ -15,6 +15,7 @@ from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
 from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.pairs import PAIR, neighbours
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
@@ -103,6 +104,8 @@ class Option:
     def table(self) -> Any:
         """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
         prior = self.workload.prior
+        if self.base == PAIR:
+            return "optimal"
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
         from hdr4me.mechanisms.prior import optimal_mean
@@ -130,6 +133,7 @@ class Option:
             n_sampled=self.n_sampled,
             categorical=self.categorical or "auto",
             name=name,
+            pairs=neighbours(schema) if self.base == PAIR else (),
         )
 
     @property
@@ -232,7 +236,8 @@ def make_option(
         for w in (worst, True)
     )
     blocks = mechanism == BLOCKS
-    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / workload.n_dims
+    questions = workload.n_questions(base)
+    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / questions
     promise = _Promise(assumed, n_users, share, None)
     size = None
     if promise.few and workload.numeric:

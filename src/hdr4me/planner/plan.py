@@ -210,7 +210,6 @@ def rank(
 
     Without a tolerance the best option's own serves all, so that their probabilities can be compared.
     """
-    d = setting.workload.n_dims
 
     def option(name: str, method: str, m: int, ξ: float | None) -> Option:
         return make_option(
@@ -234,14 +233,19 @@ def rank(
     options = [
         option(name, method, m, tolerance)
         for (name, method), at in best.items()
-        for m in ([at] if mixed and method != "auto" else sorted({1, max(1, at - 1), at, min(d, at + 1), d}))
-        if name != BLOCKS or possible(m, d)
+        for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
+        if name != BLOCKS or possible(m, setting.workload.n_dims)
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (o.mse, o.n_sampled))
     return Plan(tuple(_distinct(options)), setting, solved)
+
+
+def _beside(at: int, most: int) -> list[int]:
+    """The m beside the best one, 1, and all of the questions."""
+    return sorted({1, max(1, at - 1), at, min(most, at + 1), most})
 
 
 def _distinct(options: list[Option]) -> list[Option]:

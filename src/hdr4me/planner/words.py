@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.blocks import BLOCKS
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ def summary(plan: Plan) -> str:
         _asked(plan),
         "" if plan.asked_own else _units(plan),
         _choices(option),
-        f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
+        _sent(option),
         _zeros(option),
         _few(option),
         _uneven(option),
+        _in_pairs(plan),
         f"re-calibration is {option.recalibration.verdict}",
         _why_not_optimal(plan),
     ]
@@ -170,6 +172,34 @@ def _units(plan: Plan) -> str:
 def _own(plan: Plan, name: str, tolerance: float) -> str:
     """One dimension's tolerance in its own units, the unit's name behind it."""
     return f"{name} ±{number(tolerance)} {plan.unit(name)}".rstrip()
+
+
+def _sent(option: Option) -> str:
+    questions = option.workload.n_questions(option.base)
+    if questions == option.n_dims:
+        return f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+    return f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
+
+
+def _in_pairs(plan: Plan) -> str:
+    """Whether asking numbers two by two would pay, where pairs were no candidate."""
+    setting, best = plan.setting, plan.best
+    plain = best.workload.prior is not None and best.workload.prior.uniform and not setting.worst
+    if "pair" in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
+        return ""
+    method = best.categorical
+    m = setting.best_sampled(("pair", method))
+    gain = best.mse / float(setting.classes(("pair", method), (m,)).mse[0])
+    if gain < _WORTH_WEIGHING:
+        return ""
+    return f"asking numbers in pairs (mechanism pair) would lower the error {number(gain)} times"
+
+
+def _may_pair(option: Option) -> bool:
+    """Pairs are of numbers that are not optional, under at least `JOINT_FROM`."""
+    schema = option.schema
+    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
+    return option.epsilon >= JOINT_FROM and not optional
 
 
 def _choices(option: Option) -> str:
