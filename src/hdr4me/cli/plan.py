@@ -273,6 +273,8 @@ def _show(found: Plan) -> None:
             ["dimension", "95 % each ±" if best.probability == 0.95 else "each ±", "all ±", "worst case ±"],
             [[name, kept["each"], kept["all"], kept["worst_all"]] for name, kept in found.own_units.items()],
         )
+    if found.statistic != "mean":
+        return
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""
