@@ -61,7 +61,7 @@ def other_columns() -> dict[str, Floats]:
     except ImportError:
         pass
     try:
-        import statsmodels.api as sm
+        import statsmodels.api as sm  # type: ignore[import-untyped,unused-ignore]
 
         visits, engel = sm.datasets.randhie.load_pandas().data, sm.datasets.engel.load_pandas().data
         found |= {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hdr4me.pages.answer import as_html, draw, panels_of, png_bytes
 
 
@@ -74,5 +76,5 @@ def test_groups_that_are_steps_of_a_scale_are_a_curve_and_others_are_points():
 def test_bars_lie_where_their_edges_are():
     figure = draw([row("histogram", "x", "0 to 10", 0.2), row("histogram", "x", "10 to 40", 0.8)])
     assert figure is not None
-    bars = figure.axes[0].patches
+    bars: list[Any] = list(figure.axes[0].patches)
     assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0.0, 10.0), (10.0, 30.0)]

@@ -21,6 +21,7 @@ SCHEMA = hd.Schema([*NUMBERS, hd.Product("a × b", ["a", "b"])])
 
 def test_the_product_is_taken_from_the_middles_of_both_ranges():
     product = SCHEMA["a × b"]
+    assert isinstance(product, hd.Product)
     assert product.bounds == (-10.0, 10.0)
     assert product.reads == "number"
     assert SCHEMA.columns == ("a", "b")

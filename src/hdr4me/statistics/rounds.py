@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Table
+from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
@@ -33,8 +33,9 @@ from hdr4me.survey import Numeric, Product, Schema, Survey
 __all__ = ["combine", "refine"]
 
 Floats = NDArray[np.float64]
-DESIGNS = 4
-"""A design takes up to seconds, and its table makes the survey's document longer: for so many numbers it is made."""
+DESIGNS, DESIGN_UP_TO = 4, 3.0
+"""A design takes a second, and more above this budget of an answer, and its table makes the survey's document longer:
+it is made for so many numbers. What it gains over the better of two general tables is 2 to 12 % of the noise."""
 _BINS = 32
 _DOUBT = 0.1
 """Of the prior of a design, the share that is spread evenly: the pilot's distribution is uncertain."""
@@ -225,7 +226,7 @@ def _designed(following: Survey, pilot: Counted, dimensions: Sequence[int]) -> S
     """The next survey, each number that is asked alone by the table of least variance for the pilot's distribution."""
     questions = list(following.questions)
     general = [named(name, epsilon=following.epsilon_per_answer).exact() for name in GENERAL]
-    kept: dict[int, Channel] = {}
+    shared = [table.channel() for table in general]
     for j, shape in shapes(pilot, dimensions).items():
         q = following.question_of(j)
         if len(questions[q].dimensions) > 1 or following.schema.dimensions[j].reads != "number":
@@ -236,13 +237,12 @@ def _designed(following: Survey, pilot: Counted, dimensions: Sequence[int]) -> S
         shares = np.diff(np.concatenate([[0.0], inside, [1.0]]))
         even = _DOUBT / _BINS + (1.0 - _DOUBT) * shares
         prior = as_prior((np.linspace(-1.0, 1.0, _BINS + 1), even))
-        tables = (
-            general
-            if len(dimensions) > DESIGNS
-            else [*general, optimal_mean(following.epsilon_per_answer, prior)]
-        )
-        best = min(tables, key=lambda table: prior_variance(table, prior))
-        channel = kept.setdefault(id(best), best.channel())
+        budget = following.epsilon_per_answer
+        few = len(dimensions) <= DESIGNS and budget <= DESIGN_UP_TO
+        tables = [*general, optimal_mean(budget, prior)] if few else general
+        variances = [prior_variance(table, prior) for table in tables]
+        best = variances.index(min(variances))
+        channel = shared[best] if best < len(general) else tables[best].channel()
         questions[q] = replace(questions[q], channel=channel)
     return Survey.from_questions(
         following.schema,

@@ -6,7 +6,7 @@ a covariance that is wanted is best asked as a question of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,7 +50,7 @@ class Product(Dimension):
     kind = "product"
 
     name: str
-    product: tuple[str, str]
+    product: Sequence[str]
     factors: tuple[Numeric, Numeric] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Product(Dimension):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.product
+        return tuple(self.product)
 
     @property
     def reads(self) -> str:
