@@ -43,7 +43,7 @@ class Product(Dimension):
     >>> schema = Schema([Numeric("a", 0, 10), Numeric("b", 0, 4), Product("a × b", ["a", "b"])])
     >>> schema["a × b"].bounds, schema.columns
     ((-10.0, 10.0), ('a', 'b'))
-    >>> [schema["a × b"].clean(pair) for pair in ((10, 4), (5, 1), (0, 4), (None, 4))]
+    >>> [schema["a × b"].clean(pair) for pair in ((10, 4), (5, 4), (0, 4), (None, 4))]
     [1.0, 0.0, -1.0, 0.0]
     """
 
