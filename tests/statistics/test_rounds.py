@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -142,7 +144,7 @@ def test_tables_of_the_second_round_are_for_the_pilot_s_distribution(survey_of, 
         following = hd.refine(pilot, users=20_000, mechanism=mechanism)
         low, high = following.schema["x"].bounds
         x = (np.clip(values, low, high) - low) / (high - low) * 2 - 1
-        table = following.questions[0].channel
+        table: Any = following.questions[0].channel
         reading, decode = Reading(table), np.array(table.decoders["value"])
         noise[mechanism] = float(np.mean(reading.at(x[:4000])[:, 0] @ decode**2 - x[:4000] ** 2))
     assert noise["designed"] < 0.85 * noise["optimal"]
