@@ -311,6 +311,8 @@ def _show(found: Plan) -> None:
                 for name, kept in found.own_units.items()
             ],
         )
+    if found.statistic != "mean":
+        return
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

@@ -51,6 +51,8 @@ def percent(p: float) -> str:
 def summary(plan: Plan) -> str:
     """One line for the person who asked; a plan that is worse than asking nobody says so first."""
     option = plan.best
+    if plan.statistic != "mean":
+        return _of_statistic(plan)
     parts = [
         _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
@@ -66,6 +68,27 @@ def summary(plan: Plan) -> str:
         _why_not_optimal(plan),
     ]
     return _warning(option) + "; ".join(part for part in parts if part) + "."
+
+
+_ERRORS = {
+    "distribution": "the distribution will be off by {} (Wasserstein-1 distance)",
+    "quantile": "a quantile will be off by {}",
+    "variance": "a variance will be off by {}",
+    "sd": "a standard deviation will be off by {}",
+    "covariance": "a covariance will be off by {}",
+    "mean_by": "a mean in one of the groups, all of one size, will be off by {}",
+}
+
+
+def _of_statistic(plan: Plan) -> str:
+    """One line for a plan that is for another statistic than the mean."""
+    option, error = plan.best, plan.statistic_errors[0]
+    told = f"With {option.n_users:,} users and ε = {option.epsilon:g}, "
+    told += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
+    shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
+    told += ", averaged over three shapes of values" if shapes else ""
+    sent = f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+    return f"{told}; {sent}; its means will be within {_tolerance(option.tolerance_each)} each."
 
 
 def _warning(option: Option) -> str:
