@@ -94,9 +94,7 @@ def test_errors_of_a_hundred_numbers() -> None:
 @pytest.mark.parametrize("b", [2, 3, 7, 16, 33, 64])
 def test_the_best_number_of_agreeing_places(epsilon: float, b: int) -> None:
     """What the search finds is the best of all."""
-    every = [
-        channel_contrast(epsilon, Agreement(b, agreeing)) for agreeing in range(b // 2 + 1, b + 1)
-    ]
+    every = [channel_contrast(epsilon, Agreement(b, agreeing)) for agreeing in range(b // 2 + 1, b + 1)]
     found = agreement_channel(epsilon, b)
     assert contrast(found) == float(max(every))
 

@@ -30,7 +30,9 @@ from hdr4me.tally.counting import RULES, fields_of
 
 def survey_of(b: int, epsilon: float, **more) -> hd.Survey:
     names = [f"x{i}" for i in range(b)]
-    return hd.Survey(hd.Schema([hd.Numeric(x, -1, 1) for x in names]), epsilon=epsilon, blocks=[names], **more)
+    return hd.Survey(
+        hd.Schema([hd.Numeric(x, -1, 1) for x in names]), epsilon=epsilon, blocks=[names], **more
+    )
 
 
 @pytest.mark.parametrize("b", [2, 5, 63, 64])
@@ -194,7 +196,9 @@ def test_blocks_beside_other_questions() -> None:
     assert not tally.rejected
     answer = tally.estimate()
     value = dict(zip(zip(answer.dimensions, answer.categories, strict=True), answer.value, strict=True))
-    error = dict(zip(zip(answer.dimensions, answer.categories, strict=True), answer.standard_error, strict=True))
+    error = dict(
+        zip(zip(answer.dimensions, answer.categories, strict=True), answer.standard_error, strict=True)
+    )
     for key, truth in (("a", 1.0), ("b", 2.0), ("c", -1.0)):
         assert abs(value[key, None] - truth) < 7 * error[key, None]
 
@@ -237,7 +241,12 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch) -> None:
 
 def test_what_a_block_is_refused_for(tmp_path: Path) -> None:
     schema = hd.Schema(
-        [hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1), hd.Numeric("o", 0, 1, optional=True), hd.Numeric("c", 0, 1)]
+        [
+            hd.Numeric("a", 0, 1),
+            hd.Numeric("b", 0, 1),
+            hd.Numeric("o", 0, 1, optional=True),
+            hd.Numeric("c", 0, 1),
+        ]
     )
     for blocks in ([["a"]], ["ab"], [["a", "a"]], [["a", "b"], ["b", "c"]], [["a", "o"]]):
         with pytest.raises(InvalidInput, match="blocks"):

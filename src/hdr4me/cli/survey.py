@@ -274,7 +274,9 @@ def _show(made: Survey, json: bool) -> None:
             "mechanism": channel.mechanism,
             "kind": channel.kind,
             "dimensions": sum(len(q.dimensions) for q in made.questions if q.channel is channel),
-            "inputs": channel.n_inputs if channel.n_inputs < 1 << 53 else f"2^{channel.n_inputs.bit_length() - 1}",
+            "inputs": channel.n_inputs
+            if channel.n_inputs < 1 << 53
+            else f"2^{channel.n_inputs.bit_length() - 1}",
             "counters": channel.n_counters,
             "bytes": channel.wire_size,
             "epsilon": channel.epsilon,

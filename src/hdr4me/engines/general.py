@@ -84,7 +84,10 @@ def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws
     for k in range(most):
         dims = np.array([own[min(k, len(own) - 1)] if own else 0 for own in each])
         sizes = np.array(
-            [q.channel.takes[k].size if k < len(own) else 1 for q, own in zip(survey.questions, each, strict=True)]
+            [
+                q.channel.takes[k].size if k < len(own) else 1
+                for q, own in zip(survey.questions, each, strict=True)
+            ]
         )
         place = _places(columns, survey, dims[asked])
         fraction = draws.halves(place.size).reshape(place.shape)

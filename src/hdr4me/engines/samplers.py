@@ -173,9 +173,7 @@ def _agreement(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers
     return blocks
 
 
-def _flip_many(
-    family: Agreement, blocks: Numbers, heavy: NDArray[np.bool_], draws: SecureDraws
-) -> None:
+def _flip_many(family: Agreement, blocks: Numbers, heavy: NDArray[np.bool_], draws: SecureDraws) -> None:
     """Flip places of blocks of more than 64 signs: users with as many of them are served together."""
     most = family.size - family.agreeing
     inside = family.ends[: most + 1]

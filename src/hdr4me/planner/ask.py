@@ -179,7 +179,9 @@ def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
         return (*names(planned=True), *((BLOCKS,) if blocks else ()))
     listed = [given] if isinstance(given, str) else list(given)
     if BLOCKS in listed and not blocks:
-        raise InvalidInput.of("mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional")
+        raise InvalidInput.of(
+            "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
+        )
     for name in listed:
         if name == BLOCKS:
             continue

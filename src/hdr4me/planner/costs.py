@@ -98,9 +98,7 @@ def classes(
     columns = []
     for group in workload.groups:
         if mechanism_name == BLOCKS:
-            columns.append(
-                block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)
-            )
+            columns.append(block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst))
             continue
         part = _entries if group.size else _numbers
         columns.append(

@@ -109,11 +109,14 @@ class Account:
                 )
             )
         if isinstance(dimension, Vector):
-            return f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) " + {
-                "missing": "are missing and count as 0",
-                "unknown": f"have no {dimension.length} numbers: a coordinate that is none, or the vector, counts as 0",
-                "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
-            }[FIELDS[k]]
+            return (
+                f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) "
+                + {
+                    "missing": "are missing and count as 0",
+                    "unknown": f"have no {dimension.length} numbers: a coordinate that is none, or the vector, counts as 0",
+                    "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
+                }[FIELDS[k]]
+            )
         shown = f"{becomes:g}" if isinstance(becomes, float) else repr(becomes)
         return (
             f"column {dimension.name!r}: {count:,} of {read:,} values ({100 * count / read:.3g} %) are {what} "

@@ -12,8 +12,8 @@ from hdr4me.channels import Channel, Table
 from hdr4me.statistics.blocks import block_mean, is_block
 from hdr4me.statistics.calibrate import sample_covariance, value_moments
 from hdr4me.statistics.moments import Moments
-from hdr4me.statistics.vectors import is_codebook, mean_vector
 from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.vectors import is_codebook, mean_vector
 from hdr4me.survey import Dimension
 
 __all__ = ["MEAN", "SHARE"]

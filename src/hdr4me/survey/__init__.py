@@ -9,4 +9,14 @@ from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
 from hdr4me.survey.vector import Vector
 
-__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Selection", "Survey", "Vector"]
+__all__ = [
+    "DIMENSIONS",
+    "Categorical",
+    "Dimension",
+    "Numeric",
+    "Question",
+    "Schema",
+    "Selection",
+    "Survey",
+    "Vector",
+]

@@ -64,7 +64,11 @@ def design(
         if j in later:
             continue
         dimensions = first.get(j, (j,))
-        key = ("block", len(dimensions)) if j in signs else _key(dimension, len(dimensions), epsilon, categorical)
+        key = (
+            ("block", len(dimensions))
+            if j in signs
+            else _key(dimension, len(dimensions), epsilon, categorical)
+        )
         if key not in made:
             made[key] = _channel(key, epsilon, mechanism)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
@@ -91,7 +95,9 @@ def _together(
     found: list[tuple[int, ...]] = []
     used: set[int] = set()
     for what, names in [*(("pairs", pair) for pair in pairs), *(("blocks", block) for block in blocks)]:
-        least, most, words = (2, 2, "two names") if what == "pairs" else (2, MAX_SIZE, f"2 to {MAX_SIZE} names")
+        least, most, words = (
+            (2, 2, "two names") if what == "pairs" else (2, MAX_SIZE, f"2 to {MAX_SIZE} names")
+        )
         if isinstance(names, str) or not least <= len(names) <= most:
             raise InvalidInput.of(what, names, f"{words} of numeric dimensions")
         own = tuple(sorted(schema.index(name) for name in names))
