@@ -70,7 +70,8 @@ def plan(
     n_categories
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name or "agreement" (blocks), for categories "auto", "grr", "oue", "histogram".
+        Only these candidates: for numbers any registered name or "agreement" (blocks), for categories "auto",
+        "grr", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of

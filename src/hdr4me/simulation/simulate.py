@@ -45,8 +45,8 @@ def simulate(
     Parameters
     ----------
     mechanism
-        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own. Or the channel of an
-        agreement block or of a vector: then every user answers it, and the sums are those of decoded reports.
+        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own. Or the channel of
+        an agreement block or of a vector: then every user answers it, and the sums are those of decoded reports.
     values
         True values [n, d], d from 1 to 65536, in the mechanism's domain; for a vector those of the ball of norm 1.
     seed
