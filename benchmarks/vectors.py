@@ -104,7 +104,7 @@ def block_accuracy(d: int, size: int, epsilon: float, spread: str) -> str:
     ends = spread == "±1"
     mean = np.linspace(-0.9, 0.9, d) * (1.0 if ends else 0.5)
     variance = 1 - mean**2 if ends else np.full(d, 1 / 12)
-    times = max(200, 40_000 // d)
+    times = max(200, 20_000 // d)
     engine, about, own, covered = Local(threads=1), 0.0, 0.0, 0
     for _ in range(times):
         u = rng.random((n, d))
@@ -132,7 +132,7 @@ def vector_accuracy(d: int, epsilon: float, norm: float) -> str:
     vector = rng.standard_normal(d)
     vector *= norm / np.linalg.norm(vector)
     predicted = total_error(channel, norm)
-    n = max(2_000, 200_000_000 // (channel.family.codewords * d))
+    n = max(2_000, 1_000_000_000 // (channel.family.codewords * d))
     survey = Survey(Schema([Vector("x", d)]), epsilon=epsilon)
     tally = Tally(survey)
     for block in Local(threads=1).reports(np.tile(vector, (n, 1)), survey):
@@ -175,13 +175,13 @@ def priv_unit_g(d: int, epsilon: float) -> float:
 
 
 def coordinates(d: int, epsilon: float) -> tuple[str, float]:
-    """The best that asking for coordinates by themselves does, over ranges from 1 down to 3 standard deviations."""
+    """The best that asking for coordinates by themselves does, over two ranges: 1, and 4 standard deviations."""
     n, sd = 1_000_000, 1 / np.sqrt(d)
     found: list[tuple[float, str]] = []
-    for reach in (1.0, 6 * sd, 4 * sd, 3 * sd):
+    for reach in (1.0, 4 * sd):
         if reach > 1.0:
             continue
-        names = ["optimal", "optimal_mean", "piecewise", "hybrid", "duchi"]
+        names = ["optimal", "optimal_mean", "piecewise"]
         option = hd.plan(
             n_users=n, n_dims=d, epsilon=epsilon, prior=stats.norm(0, sd / reach), mechanisms=names
         ).best
@@ -203,8 +203,8 @@ def rivals(d: int, epsilon: float) -> str:
     """One line: the codebook, PrivUnitG, coordinates."""
     channel: Any = codebook_channel(epsilon, d)
     own, theirs = total_error(channel) / d, priv_unit_g(d, epsilon) / d
-    words, alone = coordinates(d, epsilon)
     family = channel.family
+    words, alone = coordinates(d, epsilon) if d == 100 else ("not computed", float("nan"))
     return (
         f"| {d} | {epsilon:g} | {family.codewords:,}, {family.heavy} | {own:.4f} | {theirs:.4f} | {own / theirs:.4f} "
         f"| {alone:.3f} ({words}) | {alone / own:.1f} |"
@@ -240,9 +240,8 @@ def main(path: Path) -> None:
         *(
             block_accuracy(*case)
             for case in (
-                (4, 4, 4.0, "±1"),
+                (8, 8, 8.0, "±1"),
                 (64, 64, 8.0, "±1"),
-                (100, 4, 4.0, "±1"),
                 (100, 4, 4.0, "spread"),
                 (100, 100, 8.0, "spread"),
             )
@@ -256,7 +255,7 @@ def main(path: Path) -> None:
         "|---|---|---|---|---|---|---|---|",
         *(
             vector_accuracy(*case)
-            for case in ((10, 4.0, 1.0), (100, 4.0, 1.0), (100, 4.0, 0.3), (100, 8.0, 1.0))
+            for case in ((10, 4.0, 1.0), (100, 4.0, 0.3), (100, 8.0, 1.0))
         ),
         "",
         "n·MSE of a coordinate for vectors on the unit sphere: the codebook (codewords, heavy ones), PrivUnitG by its",

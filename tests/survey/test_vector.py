@@ -76,7 +76,7 @@ def test_a_place_is_the_cleaned_vector(raw) -> None:
 @pytest.mark.parametrize("kind", ["lists", "large", "fixed", "texts", "ints"])
 def test_batches_are_cleaned_as_devices_do(kind: str) -> None:
     v = hd.Vector("v", 2)
-    rows = RAW
+    rows: list = list(RAW)
     if kind == "fixed":
         rows = [row for row in RAW if row is None or len(row) == 2]
         column = pa.array(rows, pa.list_(pa.float64(), 2))
@@ -141,7 +141,7 @@ def test_wrong_declarations() -> None:
     schema = hd.Schema([hd.Vector("v", 2, 3)])
     assert hd.Schema.from_dict(schema.to_dict()) == schema
     assert (
-        hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector", "length": 2}]})["v"].norm == 1.0
+        hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector", "length": 2}]})["v"].bounds == (-1.0, 1.0)
     )
     with pytest.raises(FormatError, match="fields"):
         hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector"}]})

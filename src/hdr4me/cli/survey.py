@@ -32,6 +32,7 @@ _OPTIONS = {
     "mechanism": "--mechanism",
     "purpose": "--purpose",
     "categorical": "--categorical",
+    "blocks": "--block",
 }
 
 
@@ -55,6 +56,12 @@ def survey(
     categorical: Annotated[
         str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
     ] = "auto",
+    block: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<columns>", help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*)."
+        ),
+    ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
@@ -121,6 +128,7 @@ def survey(
             categorical=categorical,
             name=name,
             purpose=purpose,
+            blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")
@@ -133,6 +141,18 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def _columns(schema: Schema, text: str) -> list[str]:
+    """The numbers that names and patterns with commas between them stand for."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        exact = [name for name in schema.names if name == part]
+        matched = exact or [x.name for x in schema if x.reads == "number" and fnmatchcase(x.name, part)]
+        if not matched:
+            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
+        found += [name for name in matched if name not in found]
+    return found
 
 
 def meaning_of(epsilon: float) -> str:
