@@ -22,7 +22,7 @@ from hdr4me.engines import Local
 
 mpl.use("Agg")
 
-ROUNDS, PEOPLE, EPSILON, NORM, STEP = 12, 4_000, 4.0, 4.0, 0.2
+ROUNDS, PEOPLE, EPSILON, NORM, STEP = 12, 500, 4.0, 4.0, 0.2
 Floats = NDArray[np.float64]
 
 
