@@ -232,3 +232,26 @@ def test_the_engine_has_the_simulated_law() -> None:
     square = along**2
     assert abs(square.mean() - scores.second) < 6 * square.std() / np.sqrt(n)
     assert len(word_levels()) == 65536
+
+
+def test_what_an_executor_does() -> None:
+    """The functions that Spark calls, without a cluster: records to reports, reports to a partial tally."""
+    from hdr4me.engines.spark_counts import count_batches, from_vector
+    from hdr4me.engines.spark_records import account_batches, account_from, report_batches
+
+    names = ["a", "b", "c"]
+    schema = hd.Schema([hd.Vector("v", 2), *(hd.Numeric(x, 0, 1) for x in names)])
+    survey = hd.Survey(schema, epsilon=2.0, blocks=[names])
+    rows = {"v": pa.array([[0.6, 0.0], [3.0, 4.0], None, [1.0]] * 50, pa.list_(pa.float64()))}
+    batches = pa.table(rows | {x: [0.5] * 200 for x in names}).to_batches()
+    made = list(report_batches(iter(batches), survey))
+    assert sum(batch.num_rows for batch in made) == 200
+    (partial,) = list(
+        count_batches([batch.select(["report"]) for batch in made], survey, keep=False, where="")
+    )
+    vector = np.frombuffer(partial.column(0)[0].as_py(), np.int64)
+    tally = from_vector(vector, survey)
+    assert (tally.n_reports, tally.rejected) == (200, {})
+    assert tally.n_answers(0) + tally.n_answers(1) == 200
+    told = [row for batch in account_batches(iter(batches), survey) for row in batch.to_pylist()]
+    assert account_from(told, survey).counts[0].tolist() == [200, 50, 50, 0, 50]
