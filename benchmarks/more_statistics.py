@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 
 import hdr4me as hd
 from hdr4me.channels import Table
+from hdr4me.framework.em import climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.em import climb, fit
 from hdr4me.statistics.quantiles import ends_of
 from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, Shape
@@ -121,6 +122,29 @@ def wasserstein(rng: np.random.Generator, draws: int = 20) -> list[str]:
     return lines
 
 
+def quantile_errors(rng: np.random.Generator, draws: int = 20) -> list[str]:
+    """Ours and Li et al.'s EMS on the same Square wave counts, and ours on the default table."""
+    lines = [f"| values, way | {' | '.join(map(str, P))} | mean |", "|---|" + "---|" * (len(P) + 1)]
+    for name, values in populations(100_000, rng).items():
+        true = np.quantile(values, P, method="inverted_cdf")
+        for mechanism in ("square_wave", "optimal"):
+            reading = Reading(table_of(mechanism))
+            grid, fine = Grid.of(reading), Grid.of(reading, 256)
+            counts = np.stack([counts_of(values, reading, rng) for _ in range(draws)])
+            ways = {mechanism: (grid, climb(grid.joined(counts), grid.law, grid.shape))}
+            if mechanism == "square_wave":
+                options = {"steps": 2000, "tolerance": 1e-3 * np.e}
+                fitted = fit(fine.joined(counts), fine.law, fine.shape, np.ones(draws), **options)  # type: ignore[arg-type]
+                ways["square_wave, EMS as published"] = (fine, fitted)
+            for way, (used, found) in ways.items():
+                told = np.array([np.interp(P, row, used.edges) for row in used.cumulative(found.p)])
+                error = np.sqrt(np.mean((told - true) ** 2, axis=0))
+                cells = " | ".join(f"{e:.3f}" for e in error)
+                lines.append(f"| {name}, {way} | {cells} | {error.mean():.4f} |")
+                print(lines[-1], flush=True)
+    return lines
+
+
 def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
     heads = " | ".join(map(str, P))
     lines = [f"| table, n, values, kind | {heads} |", "|---|" + "---|" * len(P)]
@@ -156,114 +180,29 @@ def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
     return lines
 
 
-def variances(rng: np.random.Generator, draws: int = 400) -> list[str]:
+def variances(rng: np.random.Generator, draws: int = 2000) -> list[str]:
     lines = [
-        "| table, ε, values | coverage short | coverage honest | RMSE | mean standard error |",
+        "| table, ε, n, values | coverage short | coverage honest | RMSE | mean standard error |",
         "|---|---|---|---|---|",
     ]
     for mechanism, epsilon in (("optimal", 1.0), ("square_wave", 1.0), ("optimal", 4.0)):
         survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon, mechanism)
-        for name, values in populations(20_000, rng).items():
-            inside, found, errors = {"short": 0, "honest": 0}, [], []
-            for _ in range(draws):
-                answer = hd.ask(tally_of(values, survey, rng), "variance", "x")
-                found.append(answer.value[0])
-                errors.append(answer.standard_error[0])
-                for kind in inside:
-                    low, high = answer.interval(kind=kind)
-                    inside[kind] += int(low[0] <= values.var() <= high[0])
-            rmse = np.sqrt(np.mean((np.array(found) - values.var()) ** 2))
-            cover = " | ".join(f"{100 * inside[kind] / draws:.1f} %" for kind in inside)
-            lines.append(
-                f"| {mechanism}, {epsilon:g}, {name} | {cover} | {rmse:.5f} | {np.mean(errors):.5f} |"
-            )
-            print(lines[-1], flush=True)
-    return lines
-
-
-def covariances(rng: np.random.Generator, draws: int = 600) -> list[str]:
-    n = 3000
-    a = rng.uniform(-1, 1, n)
-    b = 0.6 * a + 0.4 * rng.uniform(-1, 1, n)
-    lines = [
-        "| ε | coverage of 95 % | variance simulated / formula | product column: variance less by |",
-        "|---|---|---|---|",
-    ]
-    for epsilon in (1.0, 2.0, 4.0):
-        schema = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1)])
-        survey = hd.Survey(schema, epsilon, "optimal", n_sampled=2)
-        reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
-        decode = np.array(reading.table.decoders["value"])
-        true, found, inside = float(np.cov(a, b, ddof=0)[0, 1]), [], 0
-        for _ in range(draws):
-            block = np.zeros((n, 2, survey.slot_size), np.uint8)
-            for q, values in enumerate((a, b)):
-                block[:, q, 0], block[:, q, 2] = q, _codes(values, reading, rng)
-            rows = block.reshape(n, -1)
-            pairs = hd.PairCounts(survey, [("a", "b")]).add_block(rows)
-            answer = hd.ask(hd.Tally(survey).add_block(rows), "covariance", ["a", "b"], pairs=pairs)
-            low, high = answer.interval()
-            inside += int(low[0] <= true <= high[0])
-            found.append(answer.value[0])
-        noise = [reading.at(values)[:, 0] @ decode**2 - values**2 for values in (a, b)]
-        t = [a - a.mean(), b - b.mean()]
-        formula = np.mean(noise[0] * noise[1] + noise[0] * t[1] ** 2 + noise[1] * t[0] ** 2) / n
-        whole = Reading(table_of("optimal", epsilon))
-        product = a * b
-        one = np.mean(whole.at(product)[:, 0] @ np.array(whole.table.decoders["value"]) ** 2 - product**2) / n
-        lines.append(
-            f"| {epsilon:g} | {100 * inside / draws:.1f} % | {np.var(found) / formula:.3f} | {formula / one:.1f} |"
-        )
-        print(lines[-1], flush=True)
-    return lines
-
-
-def _codes(values: Floats, reading: Reading, rng: np.random.Generator) -> NDArray[np.int64]:
-    place = (values + 1) / 2 * (reading.n_levels - 1)
-    level = np.minimum(place.astype(np.int64), reading.n_levels - 2)
-    level = level + (rng.random(level.size) < place - level)
-    running = np.cumsum(reading.rows[:, 0], axis=1)
-    found = (rng.random(level.size)[:, None] > running[level]).sum(axis=1)
-    return np.asarray(np.minimum(found, running.shape[1] - 1), np.int64)
-
-
-def rounds(rng: np.random.Generator, draws: int = 200) -> list[str]:
-    n, share = 40_000, 0.2
-    data: dict[str, Floats] = {
-        "sd .1": rng.normal(0, 0.1, n),
-        "sd .25": rng.normal(0, 0.25, n),
-        "uniform": rng.uniform(-1, 1, n),
-        "delays of flights (synthetic)": np.where(
-            rng.random(n) < 0.8, rng.normal(-0.85, 0.03, n), -0.9 + rng.exponential(0.15, n)
-        ),
-    }
-    data |= {name: rng.choice(column, n) for name, column in real_columns().items()}
-    lines = [
-        "| values, ε | standard error, one round | RMSE two rounds | gain in MSE | coverage of 95 % | width kept |",
-        "|---|---|---|---|---|---|",
-    ]
-    for epsilon in (1.0, 4.0):
-        survey = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon)
-        for name, values in data.items():
-            users = np.clip(values, -1, 1)
-            one, two, inside, width = [], [], 0, []
-            for _ in range(draws if epsilon == 1.0 else draws // 3):
-                users = rng.permutation(users)
-                cut = int(share * n)
-                one.append(tally_of(users, survey, rng).estimate().standard_error[0])
-                pilot = tally_of(users[:cut], survey, rng)
-                following = hd.refine(pilot, users=n - cut)
-                answer = hd.combine([pilot, tally_of(users[cut:], following, rng)])
-                two.append(answer.value[0])
-                low, high = answer.interval()
-                inside += int(low[0] <= users.mean() <= high[0])
-                width.append(np.diff(following.schema["x"].bounds)[0] / 2)
-            errors = [float(np.sqrt(np.mean(np.square(x)))) for x in (one, np.array(two) - users.mean())]
-            lines.append(
-                f"| {name}, {epsilon:g} | {errors[0]:.4f} | {errors[1]:.4f} | {(errors[0] / errors[1]) ** 2:.2f} | "
-                f"{100 * inside / len(two):.0f} % | {np.mean(width):.2f} |"
-            )
-            print(lines[-1], flush=True)
+        for n in (10_000, 100_000):
+            for name, values in populations(n, rng).items():
+                inside, found, errors = {"short": 0, "honest": 0}, [], []
+                for _ in range(draws if n < 100_000 else draws // 2):
+                    answer = hd.ask(tally_of(values, survey, rng), "variance", "x")
+                    found.append(answer.value[0])
+                    errors.append(answer.standard_error[0])
+                    for kind in inside:
+                        low, high = answer.interval(kind=kind)
+                        inside[kind] += int(low[0] <= values.var() <= high[0])
+                rmse = np.sqrt(np.mean((np.array(found) - values.var()) ** 2))
+                cover = " | ".join(f"{100 * inside[kind] / len(found):.1f} %" for kind in inside)
+                lines.append(
+                    f"| {mechanism}, {epsilon:g}, {n:,}, {name} | {cover} | {rmse:.5f} | {np.mean(errors):.5f} |"
+                )
+                print(lines[-1], flush=True)
     return lines
 
 
@@ -287,14 +226,31 @@ def speed(rng: np.random.Generator) -> list[str]:
     return lines
 
 
-SECTIONS: dict[str, tuple[str, Callable[..., list[str]]]] = {
+SECTIONS: dict[str, tuple[str, Callable[..., list[str]] | str]] = {
     "wasserstein": (
         "Wasserstein-1 distance to the users' values (n = 100,000, ε = 1, range of width 2)",
         wasserstein,
     ),
-    "variances": ("Variances (n = 20,000)", variances),
-    "covariances": ("Covariance of two numbers answered in one report (n = 3,000, ε/2 each)", covariances),
-    "rounds": ("Two rounds: 8,000 and 32,000 reports against 40,000 in one", rounds),
+    "errors": (
+        "Quantiles: root mean square error (n = 100,000, ε = 1, range of width 2)",
+        quantile_errors,
+    ),
+    "variances": ("Variances: coverage of 95 % intervals", variances),
+    "covariances": (
+        "Covariance and correlation: two answers in one report under ε/2 each (pairs), or a question about the product",
+        "statistics_of_two:covariances",
+    ),
+    "groups": ("Means and shares by group", "statistics_of_two:groups"),
+    "rounds": ("Two rounds: 8,000 and 32,000 reports against 40,000 in one", "second_rounds:rounds"),
+    "others": (
+        "Two rounds on populations that the constants were not set on (8,000 and 32,000 reports)",
+        "second_rounds:others",
+    ),
+    "designs": (
+        "The second round's table: general, or designed for the pilot's distribution",
+        "second_rounds:designs",
+    ),
+    "ends": ("Two rounds end to end on real data", "second_rounds:ends"),
     "speed": ("Time", speed),
     "quantiles": (
         "Quantiles: coverage of 95 % intervals and their mean half-width on [−1, 1] (ε = 1)",
@@ -312,6 +268,9 @@ def main(names: list[str]) -> None:
     for text in names or list(SECTIONS):
         name, _, draws = text.partition("=")
         title, run = SECTIONS[name]
+        if isinstance(run, str):
+            module, _, function = run.partition(":")
+            run = getattr(import_module(module), function)
         lines = run(np.random.default_rng(20261116), **({"draws": int(draws)} if draws else {}))
         kept[title] = "\n".join([f"{draws} draws.\n", *lines] if draws else lines)
         ordered = [title for title, _ in SECTIONS.values() if title in kept]

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.client import PermanentClient as PermanentClient
+    from hdr4me.comparison import Comparison as Comparison
+    from hdr4me.comparison import compare as compare
+    from hdr4me.explanation import explain as explain
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import exact as exact
@@ -46,10 +49,12 @@ if TYPE_CHECKING:
     from hdr4me.survey import Categorical as Categorical
     from hdr4me.survey import Dimension as Dimension
     from hdr4me.survey import Numeric as Numeric
+    from hdr4me.survey import Product as Product
     from hdr4me.survey import Question as Question
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Selection as Selection
     from hdr4me.survey import Survey as Survey
+    from hdr4me.survey import Vector as Vector
     from hdr4me.tally import PairCounts as PairCounts
     from hdr4me.tally import Tally as Tally
 
@@ -60,6 +65,7 @@ _HOMES = {
     "Categorical": "survey",
     "Channel": "channels",
     "Client": "client",
+    "Comparison": "comparison",
     "Deviation": "framework",
     "Dimension": "survey",
     "Entries": "channels",
@@ -67,6 +73,7 @@ _HOMES = {
     "Ledger": "client",
     "Mechanism": "mechanisms.law",
     "Numeric": "survey",
+    "Product": "survey",
     "PairCounts": "tally",
     "PermanentClient": "client",
     "Plan": "planner",
@@ -79,13 +86,16 @@ _HOMES = {
     "Survey": "survey",
     "Table": "channels",
     "Tally": "tally",
+    "Vector": "survey",
     "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
     "combine": "statistics",
+    "compare": "comparison",
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
+    "explain": "explanation",
     "infer_schema": "records",
     "local_epsilon": "accounting",
     "mechanism": "mechanisms",
@@ -102,6 +112,7 @@ __all__ = [
     "Categorical",
     "Channel",
     "Client",
+    "Comparison",
     "Deviation",
     "Dimension",
     "Entries",
@@ -112,6 +123,7 @@ __all__ = [
     "PairCounts",
     "PermanentClient",
     "Plan",
+    "Product",
     "Question",
     "Recalibration",
     "Report",
@@ -121,17 +133,20 @@ __all__ = [
     "Survey",
     "Table",
     "Tally",
+    "Vector",
     "amplification",
     "ask",
     "audit",
     "channels",
     "checks",
     "combine",
+    "compare",
     "deviation",
     "engines",
     "errors",
     "estimate",
     "exact",
+    "explain",
     "infer_schema",
     "local_epsilon",
     "mechanism",

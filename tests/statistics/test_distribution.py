@@ -7,8 +7,8 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.em import LADDER, climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.em import LADDER, climb, fit
 from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, shapes
 

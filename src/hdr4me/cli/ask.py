@@ -99,11 +99,17 @@ def _of_two(
 def _pair_counts(
     tally: Tally, wanted: list[tuple[str, str]], pairs: Path | None, reports: Sequence[Path]
 ) -> PairCounts | None:
-    """Pair counts from their file, or from the reports; None if every pair is one question."""
+    """Pair counts from their file, or from the reports; None if every pair is one question, or has its product."""
+    from hdr4me.survey import Product
     from hdr4me.tally import PairCounts
 
     survey = tally.survey
-    apart = [pair for pair in wanted if survey.question_of(pair[0]) != survey.question_of(pair[1])]
+    asked = {frozenset(x.product) for x in survey.schema if isinstance(x, Product)}
+    apart = [
+        pair
+        for pair in wanted
+        if survey.question_of(pair[0]) != survey.question_of(pair[1]) and frozenset(pair) not in asked
+    ]
     if not apart:
         return None
     if pairs is not None:

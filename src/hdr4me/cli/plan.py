@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
+from hdr4me.cli.plan_rounds import second_round, show_second
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 
@@ -22,6 +24,8 @@ _OPTIONS = {
     "n_dims": "--dims",
     "n_categories": "--categories",
     "rank_by": "--rank-by",
+    "p": "--quantiles",
+    "statistic": "--statistic",
     "mechanisms": "--mechanism",
     **{
         name: f"--{name}"
@@ -44,7 +48,8 @@ def plan(
         list[str] | None,
         typer.Option(
             metavar="<float or name=float>",
-            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat).",
+            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat), "
+            "such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
     probability: Annotated[
@@ -68,8 +73,8 @@ def plan(
     prior: Annotated[
         str,
         typer.Option(
-            help="Whose values: uniform, worst (whatever they are), or a CSV or Parquet file of values to expect "
-            "(columns by dimension, with --schema)."
+            help="Whose values: uniform, worst (whatever they are), a tally of an earlier collection, or a CSV or "
+            "Parquet file of values to expect (columns by dimension, with --schema)."
         ),
     ] = "uniform",
     each: Annotated[
@@ -78,6 +83,18 @@ def plan(
     rank_by: Annotated[
         str, typer.Option(help="error, or probability (of keeping within the tolerance).")
     ] = "error",
+    statistic: Annotated[
+        str,
+        typer.Option(
+            help="What it is for, and ranked by: mean, distribution, quantile, variance, sd, covariance, mean_by."
+        ),
+    ] = "mean",
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
+    ] = 1,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
     ] = None,
@@ -93,6 +110,9 @@ def plan(
         str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
     ] = None,
     during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
+    fakes: Annotated[
+        float | None, typer.Option(help="Tell what this share of false reports could do, such as 0.01.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
@@ -107,6 +127,10 @@ def plan(
 
     check_outputs([output, html, png], [schema])
     check_crowd(shuffled, delta, every, during)
+    if fakes is not None and not 0 < fakes < 1:
+        raise InvalidInput(f"--fakes {fakes} is not allowed: a share between 0 and 1")
+    if rounds not in (1, 2):
+        raise InvalidInput(f"--rounds {rounds} is not allowed: 1 or 2")
     if png is not None and png.suffix.lower() not in _PICTURES:
         raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
     loaded: Any = None
@@ -129,10 +153,11 @@ def plan(
                 n_categories=categories,
                 mechanisms=mechanism,
                 categorical=categorical,
-                prior=prior if prior in _PRIORS else None,
-                values=None if prior in _PRIORS else _values(prior, loaded),
+                **_expected(prior, loaded),
                 jointly=not each,
                 rank_by=rank_by,
+                statistic=statistic,
+                p=None if quantiles is None else _shares(quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()
@@ -147,6 +172,10 @@ def plan(
         print_note(f"{output} not written: the tolerance asked for is not reached")
     _draw(found, html, png)
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
+    limits = [] if fakes is None else limits_of_harm(found.best, fakes)
+    more |= {"fakes": limits} if limits else {}
+    second = [] if rounds == 1 else second_round(found)
+    more |= {"rounds": second} if second else {}
     if json:
         document = {"reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
@@ -154,27 +183,38 @@ def plan(
         print_json(document)
     else:
         _show(found)
+        show_second(second)
         for line in lines:
             typer.echo(line)
+        if limits:
+            harm_table(limits)
     if refusal is not None:
         raise typer.Exit(1)
 
 
 def _tolerances(given: list[str] | None) -> Any:
-    """One number, or a mapping from dimension to number: "age=5", "age=5 years" (the unit's name is not read)."""
+    """One number, or a mapping from dimension to a tolerance: "age=5", or "age=5 years" if the schema says years."""
     if not given:
         return None
     named = [text.partition("=") for text in given]
     if len(given) == 1 and not named[0][1]:
         return _number(given[0], given[0])
-    found: dict[str, float] = {}
+    found: dict[str, str] = {}
     for (name, equals, text), item in zip(named, given, strict=True):
         if not (name and equals and text) or name.strip() in found:
             raise InvalidInput(
                 f"--tolerance {item!r} is not allowed: write one number, or name=number once for each"
             )
-        found[name.strip()] = _number(text.split()[0] if text.split() else text, item)
+        _number(text.split()[0] if text.split() else text, item)
+        found[name.strip()] = text.strip()
     return found
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--quantiles {text!r} is not allowed: numbers separated by commas") from None
 
 
 def _number(text: str, item: str) -> float:
@@ -184,11 +224,26 @@ def _number(text: str, item: str) -> float:
         raise InvalidInput(f"--tolerance {item!r} is not allowed: a number, or name=number") from None
 
 
+def _expected(source: str, schema: Any) -> dict[str, Any]:
+    """The arguments `prior` or `values`: a word, a tally, or a file of values."""
+    if source in _PRIORS:
+        return {"prior": source}
+    if Path(source).is_file():
+        with Path(source).open("rb") as file:
+            head = file.read(256)
+        if head.startswith(b'{"checksum":"') and b'"document":' in head:
+            from hdr4me.tally import Tally
+
+            return {"prior": Tally.load(source)}
+    return {"values": _values(source, schema)}
+
+
 def _values(source: str, schema: Any) -> Any:
     """The columns of a file that the schema names, as values to expect."""
     if schema is None or not Path(source).is_file():
         raise InvalidInput(
-            f"--prior {source!r} is not allowed: uniform, worst, or with --schema a CSV or Parquet file of values"
+            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema a "
+            "CSV or Parquet file of values"
         )
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
@@ -223,6 +278,7 @@ def _show(found: Plan) -> None:
             "95 % each ±",
             "all ±",
             "worst case ±",
+            *([] if found.statistic == "mean" else [f"error of the {found.statistic}"]),
         ],
         [
             [
@@ -235,6 +291,7 @@ def _show(found: Plan) -> None:
                 option.tolerance_each,
                 option.tolerance_joint,
                 option.worst_tolerance_joint,
+                *([] if found.statistic == "mean" else [found.error_of(option)]),
             ]
             for option in found.mechanisms
         ],
@@ -242,9 +299,20 @@ def _show(found: Plan) -> None:
     if found.own_units:
         print_table(
             "In their own units, by the first option",
-            ["dimension", "95 % each ±" if best.probability == 0.95 else "each ±", "all ±", "worst case ±"],
-            [[name, kept["each"], kept["all"], kept["worst_all"]] for name, kept in found.own_units.items()],
+            [
+                "dimension",
+                "95 % each ±" if best.probability == 0.95 else "each ±",
+                "all ±",
+                "worst case ±",
+                "unit",
+            ],
+            [
+                [name, kept["each"], kept["all"], kept["worst_all"], found.unit(name)]
+                for name, kept in found.own_units.items()
+            ],
         )
+    if found.statistic != "mean":
+        return
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

@@ -19,7 +19,9 @@ def refine(
     users: Annotated[
         int | None, typer.Option(help="Users of the next round (four times the pilot's unless given).")
     ] = None,
-    mechanism: Annotated[str, typer.Option(help="How numbers are randomised next.")] = "optimal",
+    mechanism: Annotated[
+        str, typer.Option(help="How numbers are randomised next; designed: for the pilot's values.")
+    ] = "designed",
     name: Annotated[str, typer.Option(help="A name for the next survey.")] = "",
     even: Annotated[bool, typer.Option("--even", help="Draw all questions equally often.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the ranges as JSON.")] = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from json import dumps as to_json
 from json import loads as from_json
@@ -32,6 +33,8 @@ _OPTIONS = {
     "mechanism": "--mechanism",
     "purpose": "--purpose",
     "categorical": "--categorical",
+    "lasting": "--lasting",
+    "blocks": "--block",
 }
 
 
@@ -55,6 +58,17 @@ def survey(
     categorical: Annotated[
         str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
     ] = "auto",
+    lasting: Annotated[
+        float | None,
+        typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+    ] = None,
+    block: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<columns>",
+            help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*).",
+        ),
+    ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
@@ -73,6 +87,14 @@ def survey(
     optional: Annotated[
         list[str] | None,
         typer.Option("--optional", metavar="<column>", help="Missing is an answer of its own (repeat)."),
+    ] = None,
+    products: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--product",
+            metavar="<a,b>",
+            help="Also ask for the product of two numbers: their covariance (repeat).",
+        ),
     ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
@@ -108,6 +130,7 @@ def survey(
         if wrong:
             raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
         schema, declared = Schema.load(source), declared_names(source)
+    schema = _with_products(schema, products or [])
     _say_missing(schema, declared)
     if schema_only:
         _write_schema(schema, output)
@@ -121,6 +144,8 @@ def survey(
             categorical=categorical,
             name=name,
             purpose=purpose,
+            lasting=lasting,
+            blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")
@@ -133,6 +158,18 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def _columns(schema: Schema, text: str) -> list[str]:
+    """The numbers that names and patterns with commas between them stand for."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        exact = [name for name in schema.names if name == part]
+        matched = exact or [x.name for x in schema if x.reads == "number" and fnmatchcase(x.name, part)]
+        if not matched:
+            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
+        found += [name for name in matched if name not in found]
+    return found
 
 
 def meaning_of(epsilon: float) -> str:
@@ -223,6 +260,16 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
 _SHOWN = 5
 
 
+def _with_products(schema: Schema, given: Sequence[str]) -> Schema:
+    """The schema with a product of two numbers for each `--product a,b`."""
+    from hdr4me.cli.ask import pair_of
+    from hdr4me.survey import Product
+    from hdr4me.survey import Schema as Made
+
+    pairs = [pair_of("--product", text) for text in given]
+    return Made([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in pairs)]) if pairs else schema
+
+
 def _write_schema(schema: Schema, output: Path | None) -> None:
     text = to_json(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
     if output is None:
@@ -274,7 +321,9 @@ def _show(made: Survey, json: bool) -> None:
             "mechanism": channel.mechanism,
             "kind": channel.kind,
             "dimensions": sum(len(q.dimensions) for q in made.questions if q.channel is channel),
-            "inputs": channel.n_inputs,
+            "inputs": channel.n_inputs
+            if channel.n_inputs < 1 << 53
+            else f"2^{channel.n_inputs.bit_length() - 1}",
             "counters": channel.n_counters,
             "bytes": channel.wire_size,
             "epsilon": channel.epsilon,
@@ -287,6 +336,7 @@ def _show(made: Survey, json: bool) -> None:
         "name": made.name,
         "epsilon": made.epsilon,
         "epsilon_per_answer": made.epsilon_per_answer,
+        "lasting_epsilon": made.lasting_epsilon,
         "n_dims": len(made.schema),
         "n_questions": len(made.questions),
         "n_sampled": made.n_sampled,
@@ -307,5 +357,6 @@ def _show(made: Survey, json: bool) -> None:
             print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"
+        f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
+        "(docs/over-time.md)"
     )

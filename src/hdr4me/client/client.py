@@ -1,4 +1,8 @@
-"""The client: on the user's device, with the system's randomness; standard library only."""
+"""The client: on the user's device, with the system's randomness; standard library only.
+
+What is drawn, and in which order, is part of the interface: docs/browser.md specifies it, and `tests/vectors` holds the
+answers to given words that every client must give.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from hdr4me.channels import Draws, SystemDraws
 from hdr4me.client.ledger import Ledger
 from hdr4me.errors import InvalidInput
 from hdr4me.reports.report import Report
-from hdr4me.survey import Survey
+from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["Client", "answer", "draw_questions"]
+__all__ = ["Client", "answer", "draw_questions", "value_of"]
 
 
 class Client:
@@ -75,11 +79,18 @@ def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> t
     x = 0
     for j, take in zip(question.dimensions, question.channel.takes, strict=True):
         dimension = survey.schema.dimensions[j]
-        place = dimension.place(_value(record, dimension.name), take.size)
+        place = dimension.place(value_of(record, dimension), take.size)
         fraction = 0 if take.reads == "category" else draws.bits(FRACTION_BITS)
         level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
         x = x * take.size + level
     return question.channel.sample(x, draws)
+
+
+def value_of(record: Mapping[str, Any], dimension: Dimension) -> Any:
+    """What the record holds for a dimension: the value of its column, or those of the columns it is computed from."""
+    if dimension.columns == (dimension.name,):
+        return _value(record, dimension.name)
+    return tuple(_value(record, name) for name in dimension.columns)
 
 
 def _value(record: Mapping[str, Any], name: str) -> Any:

@@ -98,7 +98,7 @@ def run_demo(
 def true_values(records: pa.Table, schema: Schema) -> dict[str, Any]:
     """The means and frequencies of the panel after the client's own cleaning: defaults for gaps, clamped to range."""
     truth: dict[str, Any] = {}
-    for dimension in schema:
+    for dimension in (schema[name] for name in schema.columns):
         column: Any = records[dimension.name]
         if isinstance(dimension, Categorical):
             found = column.fill_null(dimension.default).to_numpy()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hdr4me.kernels.exact.alias import alias_table, columns_bits
 from hdr4me.kernels.exact.perturb import Plan
 from hdr4me.kernels.exact.positions import range_lines
-from hdr4me.survey import Numeric, Survey
+from hdr4me.survey import Numeric, Product, Survey
 
 __all__ = ["placing", "plan_of"]
 
@@ -61,10 +61,14 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     for question in survey.questions:
         for j, take in zip(question.dimensions, question.channel.takes, strict=True):
             dimension = survey.schema.dimensions[j]
+            if take.reads == "vector":
+                continue  # a vector is not one number: `hdr4me.engines.wide` reads it
             n_levels = take.size - (take.reads == "optional")
             bottom[j] = first[j] * _ONE
             top[j] = bottom[j] + (n_levels - 1) * _ONE
             default[j] = bottom[j] + dimension.place(None, take.size)
+            if isinstance(dimension, Product):  # its column holds numbers on [−1, 1]
+                low[j], scale[j] = -1.0, (n_levels - 1) * _ONE / 2
             if isinstance(dimension, Numeric):
                 low[j], span = dimension.low, (n_levels - 1) * _ONE
                 scale[j] = span / (dimension.high - dimension.low)

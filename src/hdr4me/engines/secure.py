@@ -45,6 +45,19 @@ class SecureDraws:
             found[bad] = self._stream.words32(bad.size)
         return found % bound
 
+    def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """For each bound from 1 to 2^64 − 1 a whole number below it.
+
+        As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
+        """
+        mask = bounds.copy()
+        for shift in (1, 2, 4, 8, 16, 32):
+            mask |= mask >> np.uint64(shift)
+        found = self._stream.words32(2 * bounds.size).view(np.uint64) & mask
+        while (bad := np.flatnonzero(found >= bounds)).size:
+            found[bad] = self._stream.words32(2 * bad.size).view(np.uint64) & mask[bad]
+        return found
+
     def subsets(self, n: int, d: int, m: int) -> NDArray[np.int64]:
         """n uniform subsets of m of the numbers below d ≤ 65536, each in increasing order."""
         if m == d:

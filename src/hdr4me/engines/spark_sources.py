@@ -40,7 +40,7 @@ def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[
         tasks = record_tasks(files, session.sparkContext.defaultParallelism)
         return session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks)
     frame = _frame(session, records if files is None else files.paths, survey)
-    return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.names]), _same
+    return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.columns]), _same
 
 
 def _is_here(path: str) -> bool:
@@ -69,7 +69,7 @@ def _frame(session: SparkSession, records: Any, survey: Survey) -> DataFrame:
         )
     empty: Any = records.limit(0).toArrow()
     list(record_batches(empty, survey))
-    chosen = empty.select(list(survey.schema.names)).schema
+    chosen = empty.select(list(survey.schema.columns)).schema
     from_batch(pa.RecordBatch.from_pylist([], schema=chosen), survey)
     return records
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
+from hdr4me.planner.blocks import BLOCKS, block_variances
 from hdr4me.planner.reports import (
     Effort,
     choice_variances,
@@ -112,6 +113,8 @@ def classes(
     for k, group in enumerate(workload.groups):
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif mechanism_name == BLOCKS:
+            made = [block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)]
         else:
             part = _entries if group.size else _numbers
             made = [

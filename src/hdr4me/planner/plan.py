@@ -12,6 +12,7 @@ import numpy as np
 
 from hdr4me.errors import NotReachable
 from hdr4me.planner.beliefs import half_range
+from hdr4me.planner.blocks import BLOCKS, possible
 from hdr4me.planner.option import Option, make_option
 from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
 from hdr4me.planner.winners import Winner, winners
@@ -20,11 +21,12 @@ from hdr4me.planner.words import not_reachable, number, percent, summary
 __all__ = ["Plan", "rank"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Sequence[Option]):
     """The options, best first; `solved` names what was solved for, `asked` is the tolerance given.
 
-    `asked_own` holds the tolerances by dimension, in own units, where they were given so.
+    `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
+    another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
     """
 
     options: tuple[Option, ...]
@@ -32,6 +34,8 @@ class Plan(Sequence[Option]):
     solved: str = ""
     asked: float | None = None
     asked_own: Mapping[str, float] = field(default_factory=dict)
+    statistic: str = "mean"
+    statistic_errors: tuple[float, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -45,6 +49,35 @@ class Plan(Sequence[Option]):
 
     def __iter__(self) -> Iterator[Option]:
         return iter(self.options)
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self)} options: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        columns = (
+            "mechanism",
+            "m",
+            "MSE",
+            f"within ±{self.best.tolerance:.3g}: each",
+            "all",
+            "each ±",
+            "all ±",
+        )
+        rows = [
+            (
+                f"{o.mechanism} + {o.categorical}" if o.categorical and o.workload.numeric else o.mechanism,
+                o.n_sampled,
+                o.mse,
+                o.probability_within,
+                o.joint_probability_within,
+                o.tolerance_each,
+                o.tolerance_joint,
+            )
+            for o in self.mechanisms
+        ]
+        return html.paragraph(self.summary) + html.table(columns, rows)
 
     @property
     def best(self) -> Option:
@@ -98,6 +131,12 @@ class Plan(Sequence[Option]):
         ways += [f"ε = {budget:g}"] if budget is not None else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
+    def error_of(self, option: Option) -> float:
+        """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
+        if self.statistic == "mean":
+            return math.sqrt(option.mse)
+        return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
+
     @property
     def mechanisms(self) -> tuple[Option, ...]:
         """The best option of each mechanism, best first."""
@@ -129,6 +168,18 @@ class Plan(Sequence[Option]):
                 }
         return found
 
+    def unit(self, name: str) -> str:
+        """What the schema says that a number is measured in; empty if it says nothing."""
+        schema = self.best.schema
+        return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
+
+    @property
+    def asked_in_units(self) -> dict[str, float]:
+        """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
+        if self.asked_own or self.asked is None or self.best.schema is None:
+            return dict(self.asked_own)
+        return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -138,12 +189,15 @@ class Plan(Sequence[Option]):
             "n_dims": self.best.n_dims,
             "epsilon": self.best.epsilon,
             "tolerance": self.best.tolerance,
-            "tolerances": dict(self.asked_own),
+            "tolerances": self.asked_in_units,
+            "units": {name: self.unit(name) for name in self.own_units if self.unit(name)},
             "probability": self.best.probability,
             "prior": self.setting.prior_name,
             "jointly": self.setting.jointly,
             "own_units": self.own_units,
             "beats_baseline": self.best.beats_baseline,
+            "statistic": self.statistic,
+            "statistic_errors": list(self.statistic_errors),
             "options": [option.to_dict() for option in self.options],
             "winners": [winner.to_dict() for winner in self.winners],
         }
@@ -180,6 +234,7 @@ def rank(
         option(name, method, m, tolerance)
         for (name, method), at in best.items()
         for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
+        if name != BLOCKS or possible(m, setting.workload.n_dims)
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))

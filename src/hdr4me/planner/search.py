@@ -11,8 +11,9 @@ import numpy as np
 from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
 from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, sampled_grid
-from hdr4me.planner.reports import Effort
+from hdr4me.planner.reports import Effort, largest_error
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -65,12 +66,13 @@ class Setting:
     def candidates(self) -> list[tuple[str, str]]:
         """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
         if not self.workload.categorical:
-            return [(name, "") for name in self.mechanisms] if self.workload.numeric else [("privset", "")]
+            tried = [name for name in self.mechanisms if name != BLOCKS or self._blocks]
+            return [(name, "") for name in tried] if self.workload.numeric else [("privset", "")]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
         if {"auto", "projective"} <= set(
             methods
-        ):  # as a survey chooses: long reports only where short ones are bad
+        ):  # as a survey chooses: long reports where short ones are bad
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
@@ -78,6 +80,12 @@ class Setting:
         if not self.workload.numeric:
             return [(method, method) for method in methods]
         return [(name, method) for name in self.mechanisms for method in methods]
+
+    @property
+    def _blocks(self) -> bool:
+        """Whether blocks are tried: there are several numbers, and the budget is large or nothing else is asked for."""
+        several = self.workload.n_dims > 1
+        return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
 
     def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
         """The candidate's variances over m."""
@@ -125,7 +133,9 @@ class Setting:
             counts = Counts(self.n_users, grid[k] / questions)
             log = float(score[k])
             if counts.few:
-                each = within_few(made.sds[k], counts, tolerance)
+                many = self.jointly and self.workload.numeric and self.workload.n_coordinates > 1
+                largest = largest_error(candidate[0], self.epsilon / grid[k]) if many else None
+                each = within_few(made.sds[k], counts, tolerance, largest)
                 with np.errstate(divide="ignore"):
                     log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
             best = max(best, log)

@@ -68,7 +68,7 @@ def batch_rows(survey: Survey) -> int:
     >>> batch_rows(Survey(Schema([towns]), categorical="oue"))
     6708
     """
-    widest = max(8 * len(survey.schema), survey.report_size)
+    widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
 
 
@@ -84,7 +84,7 @@ def as_files(records: Any) -> RecordFiles | None:
 
 
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Batches whose columns are the survey's dimensions in its order, of at most `batch_rows` records.
+    """Batches whose columns are the survey's own (`Schema.columns`), in its order, of at most `batch_rows` records.
 
     A dimension without a column is an error, not a column of defaults: a misspelt name must not go unseen.
 
@@ -119,7 +119,7 @@ def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
         for part in _parts(files):
             yield from read_part(part, survey)
         return
-    names = list(survey.schema.names)
+    names = list(survey.schema.columns)
     if isinstance(records, pa.Table | pa.RecordBatch):
         check_names("the table", records.schema.names, names)
         chosen = records.select(names)
@@ -144,7 +144,7 @@ def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
 def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
     """The batches of one file or part of a file."""
     kind = file_kind(part.path)
-    names = list(survey.schema.names)
+    names = list(survey.schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
         texts = [x.name for x in survey.schema if isinstance(x, Categorical)]
@@ -169,10 +169,10 @@ def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
 def _read_text(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
     with open_text(part.path, part.encoding) as text:
         if is_lines(text):
-            yield from read_lines(text, survey.schema.dimensions)
+            yield from read_lines(text, [survey.schema[name] for name in survey.schema.columns])
         else:
             filled = [x.name for x in survey.schema if isinstance(x, Categorical) and "" in x.index]
-            yield from read_delimited(text, survey.schema.names, part.delimiter, filled=filled)
+            yield from read_delimited(text, survey.schema.columns, part.delimiter, filled=filled)
 
 
 def is_lines(text: Text) -> bool:

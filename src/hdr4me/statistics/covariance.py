@@ -12,6 +12,7 @@ from hdr4me.channels import Channel, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.joint import Joint, joint_of
+from hdr4me.statistics.products import covariance_by_product, product_question
 from hdr4me.statistics.readings import kept_reading
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.statistics.variance import VARIANCE, square_decoder
@@ -20,8 +21,9 @@ from hdr4me.survey import Dimension
 __all__ = ["CORRELATION", "COVARIANCE"]
 
 Floats = NDArray[np.float64]
-_SURELY = 3.0
-"""Variances must be this many standard errors above 0 before a correlation is told."""
+_SURELY, _CLEARLY = 3.0, 6.0
+"""Variances must be this many standard errors above 0 before a correlation is told, and before it has no note."""
+DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
 
 
 class Covariance(Statistic):
@@ -29,7 +31,7 @@ class Covariance(Statistic):
 
     With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent, so
     each factor may be decoded by itself. Numbers that are asked as a pair need no `pairs`: a decoder of the product
-    is applied to the tally's own counts.
+    is applied to the tally's own counts. Nor do numbers whose product is a question of its own (`hdr4me.Product`).
     """
 
     name = "covariance"
@@ -79,7 +81,9 @@ class Correlation(Covariance):
         value = covariance.value / root
         # Errors of the variances add to the covariance's to first order; they share few reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
-        return [Part(j, covariance.categories, value, error, covariance.n_answers)]
+        doubtful = bool((v < _CLEARLY * e).any())
+        notes = (DOUBTFUL if doubtful else "",)
+        return [Part(j, covariance.categories, value, error, covariance.n_answers, notes=notes)]
 
 
 COVARIANCE, CORRELATION = Covariance(), Correlation()
@@ -102,6 +106,9 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
     q = survey.question_of(j)
     if survey.question_of(k) == q:
         return _within(counted, q, j, k)
+    product = product_question(survey, j, k)
+    if product is not None:
+        return covariance_by_product(counted, j, k, product)
     joint = joint_of(counted, pairs, j, k)
     r = joint.n
     if r < 2:

@@ -121,7 +121,7 @@ def joint_of(
     if pairs is None:
         raise InvalidInput(
             f"a tally does not tell of {names[0]!r} and {names[1]!r} together: count pairs from the reports "
-            "(hdr4me.PairCounts) and give them as pairs"
+            "(hdr4me.PairCounts) and give them as pairs, or ask for their product in the next survey (hdr4me.Product)"
         )
     if pairs.survey != survey:
         raise InvalidInput("the pair counts are of another survey than the tally")

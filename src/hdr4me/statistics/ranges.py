@@ -1,18 +1,13 @@
-"""How far a range may be narrowed: squared bias and variance together are least; and what two rounds would bring."""
+"""How far a range may be narrowed: squared bias and variance together are least."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms import mechanism as named
-from hdr4me.mechanisms.priors import as_prior
-
-__all__ = ["CAUTION", "Range", "foretell_rounds", "narrowed"]
+__all__ = ["CAUTION", "Range", "narrowed", "spread_of", "unseen_share"]
 
 Floats = NDArray[np.float64]
 CAUTION = 1.0
@@ -21,6 +16,11 @@ LEAST = 0.1
 """No range is narrowed to less than this share of its width."""
 WORTH = 0.85
 """A range is narrowed only if that brings the expected squared error below this share."""
+UNSEEN, HEAPED = 0.4, 1.2
+"""The share of users beyond a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]: for values
+of which more than half are heaped at an end of the range (counts with many zeros, yes or no) it is the second number,
+because such values have long tails."""
+_HEAP, _AT_END = 0.5, 1 / 32
 MARGIN = 1
 """Steps of the grid (1/64 of the range) by which each end is moved outwards: where the pilot puts it is uncertain."""
 _STEPS = 65
@@ -38,6 +38,8 @@ class Range:
         By how much the mean rises and falls because values outside count as the ends: E(low − t)₊ and E(t − high)₊.
     gain
         The squared error with the whole range over that with this one.
+    unseen
+        By how much the mean may move because of users whom the pilot's noise hides.
     """
 
     low: float
@@ -45,6 +47,7 @@ class Range:
     below: float
     above: float
     gain: float
+    unseen: float = 0.0
 
     @property
     def bias(self) -> float:
@@ -52,8 +55,31 @@ class Range:
         return CAUTION * max(self.below, self.above)
 
 
-def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float) -> Range:
+def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
+    """The share of users beyond an end whom a pilot may miss.
+
+    Parameters
+    ----------
+    edges, cumulative
+        The pilot's distribution: the share of values up to each edge on [−1, 1].
+    noise
+        The standard error of the pilot's mean on [−1, 1].
+
+    Examples
+    --------
+    >>> edges = np.linspace(-1, 1, 65)
+    >>> heap = np.concatenate([[0.0], np.full(64, 1.0)])  # all values at the lower end
+    >>> round(unseen_share(edges, (edges + 1) / 2, 0.02), 6), round(unseen_share(edges, heap, 0.02), 6)
+    (0.008, 0.024)
+    """
+    low, high = np.interp([-1.0 + 2 * _AT_END, 1.0 - 2 * _AT_END], edges, cumulative)
+    return (HEAPED if max(low, 1.0 - high) > _HEAP else UNSEEN) * noise
+
+
+def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: float = 0.0) -> Range:
     """The range that makes bias² + variance least, for values distributed as given.
+
+    Users whom the pilot misses count as spread evenly over what is cut off, all of them beyond one end.
 
     Parameters
     ----------
@@ -63,6 +89,8 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float) -> Range
         How many reports the next round will have about this dimension.
     noise
         The variance of a report on [−1, 1].
+    unseen
+        The share of users beyond an end whom the pilot may miss.
     """
     ends = np.linspace(-1.0, 1.0, _STEPS)
     fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)
@@ -75,67 +103,22 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float) -> Range
     low, high = ends[:, None], ends[None, :]
     half = (high - low) / 2
     bias = CAUTION * np.maximum(below[:, None], above[None, :])
-    spread = _spread(edges, cumulative)
-    cost = (half**2 * noise + spread) / n + bias**2
+    spread = spread_of(edges, cumulative)
+    hidden = unseen * np.maximum(1.0 + low, 1.0 - high) / 2
+    cost = (half**2 * noise + spread) / n + bias**2 + hidden**2
     cost[half < LEAST] = np.inf
     first, last = np.unravel_index(int(cost.argmin()), cost.shape)
     i, k = max(int(first) - MARGIN, 0), min(int(last) + MARGIN, _STEPS - 1)
     whole = (noise + spread) / n
     if cost[i, k] > WORTH * whole:
         return Range(-1.0, 1.0, 0.0, 0.0, 1.0)
-    return Range(float(ends[i]), float(ends[k]), float(below[i]), float(above[k]), float(whole / cost[i, k]))
+    gain, moved = float(whole / cost[i, k]), float(hidden[i, k])
+    return Range(float(ends[i]), float(ends[k]), float(below[i]), float(above[k]), gain, moved)
 
 
-def _spread(edges: Floats, cumulative: Floats) -> float:
+def spread_of(edges: Floats, cumulative: Floats) -> float:
+    """The variance of values distributed as given."""
     middles = (edges[:-1] + edges[1:]) / 2
     share = np.diff(cumulative)
     mean = float(share @ middles)
     return float(share @ (middles - mean) ** 2)
-
-
-def foretell_rounds(
-    prior: Any, n: int, epsilon: float, *, mechanism: str = "optimal", pilot: float = 0.2
-) -> float:
-    """How many times less the mean squared error of a mean is with two rounds than with one, if values are as expected.
-
-    The pilot is taken to find the distribution as it is, so this is what two rounds bring at best.
-
-    Parameters
-    ----------
-    prior
-        What the values are expected to be on [−1, 1]: "uniform", a SciPy distribution, a histogram or an array.
-    n
-        Reports about the dimension in both rounds together.
-    epsilon
-        The budget of one answer.
-    mechanism
-        How numbers are randomised.
-    pilot
-        The share of the reports in the first round.
-
-    Returns
-    -------
-    float
-        The gain; about 1 where the values fill their range.
-
-    Examples
-    --------
-    >>> from scipy.stats import norm
-    >>> foretell_rounds(norm(0, 0.1), 40_000, 1.0) > 3, round(foretell_rounds("uniform", 40_000, 1.0), 6)
-    (True, 1.0)
-    """
-    if not 0.0 < pilot < 1.0:
-        raise InvalidInput.of("pilot", pilot, "a share strictly between 0 and 1")
-    law = as_prior(prior)
-    edges = np.linspace(-1.0, 1.0, 257)
-    order = np.argsort(law.values)
-    below = np.concatenate([[0.0], np.cumsum(law.shares[order])])
-    cumulative = below[np.searchsorted(law.values[order], edges, side="right")]
-    table = named(mechanism, epsilon=epsilon).exact()
-    noise = float(np.asarray(table.variance(law.values)) @ law.shares)
-    first, second = pilot * n, (1.0 - pilot) * n
-    found = narrowed(edges, cumulative, second, noise)
-    half = (found.high - found.low) / 2
-    whole = noise + law.variance
-    later = (half**2 * noise + law.variance) / second + found.bias**2
-    return float((1.0 / later + first / whole) * whole / n)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Channel, Table
 from hdr4me.channels.proof import BITS
+from hdr4me.framework.decoders import decoder_of, inverse_of
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Dimension
 
@@ -77,21 +78,12 @@ class Reading:
 
     @cached_property
     def inverse(self) -> Floats:
-        """Applied to numbers given for every input, a number for each cell with these means, of least variance.
-
-        Where no numbers for the cells have these means, the nearest ones; see `decoder`.
-        """
-        law = self.rows.reshape(-1, self.rows.shape[-1])
-        mass = law.mean(axis=0)
-        scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
-        return np.asarray(scale[:, None] * np.linalg.pinv(law * scale, rcond=1e-12))
+        """Applied to numbers given for every input, a number for each cell with these means, of least variance."""
+        return inverse_of(self.rows.reshape(-1, self.rows.shape[-1]))
 
     def decoder(self, target: Floats) -> Floats | None:
         """A number for each cell whose mean is `target` at every input, of least variance; None if there is none."""
-        found = self.inverse @ target
-        law = self.rows.reshape(-1, self.rows.shape[-1])
-        gap = float(np.abs(law @ found - target).max())
-        return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None
+        return decoder_of(self.rows.reshape(-1, self.rows.shape[-1]), target, self.inverse)
 
     def at(self, values: ArrayLike) -> Floats:
         """P(cell | value on [−1, 1], others' input): between two levels the two rows are mixed."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Table
+from hdr4me.framework.em import LADDER, climb
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.em import LADDER, climb
 from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of
 from hdr4me.statistics.statistic import Counted
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import stdtr
 
 from hdr4me.channels import Channel, Table
 from hdr4me.errors import InvalidInput
@@ -17,7 +19,7 @@ from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of, 
 from hdr4me.statistics.statistic import Counted, Intervals, Part
 from hdr4me.survey import Dimension
 
-__all__ = ["SD", "VARIANCE", "finite_variance", "square_decoder"]
+__all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond", "square_decoder"]
 
 Floats = NDArray[np.float64]
 _SURELY = 2.0
@@ -98,15 +100,49 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
 
 def _ends(found: float, error: float, step: float, r: int) -> Intervals:
-    """The variance's interval on [−1, 1], widened by what rounding may hide if it is to be honest."""
+    """The variance's interval on [−1, 1], widened by what rounding may hide if it is to be honest.
+
+    The variance lies somewhere in [V̂ − Δ²/12, V̂ + Δ²/6] but for chance. It cannot be at both ends at once, so the
+    reach beyond them is less than that of an interval about one point (`reach_beyond`).
+    """
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        reach = float(quantile(level, r)) * error
         below, above = (step**2 / 12, step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        reach = reach_beyond(level, r, (below + above) / error if error > 0 else 0.0) * error
         return np.array([found - below - reach]), np.array([found + above + reach])
 
     return ends
+
+
+def reach_beyond(level: float, r: float, width: float) -> float:
+    """How far an interval reaches beyond a stretch of possible centres, in standard errors.
+
+    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one, which
+    is `width` standard errors further away, with F(−c − width). c makes both together 1 − level (Imbens and Manski
+    2004), F being the law that `quantile` takes at r reports: for width 0, c is that quantile, for a wide stretch the
+    one-sided quantile.
+
+    Parameters
+    ----------
+    level
+        The least coverage, wherever in the stretch the truth lies.
+    r
+        The number of reports.
+    width
+        The stretch's width in standard errors.
+
+    Examples
+    --------
+    >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
+    [1.96, 1.77, 1.645]
+    """
+    full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
+
+    def missed(c: float) -> float:
+        return float(stdtr(freedom, -c) + stdtr(freedom, -c - width)) - (1.0 - level)
+
+    return float(brentq(missed, 0.0, full)) if width > 0.0 and missed(0.0) > 0.0 > missed(full) else full
 
 
 def _through(ends: Intervals, change: Any) -> Intervals:

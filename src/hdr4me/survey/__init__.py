@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from hdr4me.survey.dimensions import DIMENSIONS, Categorical, Dimension, Numeric
+from hdr4me.survey.product import Product
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
+from hdr4me.survey.vector import Vector
 
-__all__ = ["DIMENSIONS", "Categorical", "Dimension", "Numeric", "Question", "Schema", "Selection", "Survey"]
+__all__ = [
+    "DIMENSIONS",
+    "Categorical",
+    "Dimension",
+    "Numeric",
+    "Product",
+    "Question",
+    "Schema",
+    "Selection",
+    "Survey",
+    "Vector",
+]

@@ -52,6 +52,15 @@ class Dimension(ABC):
         """What −1 and 1 stand for in the dimension's own units."""
         return (-1.0, 1.0)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a record that hold its value: its own name, or those that it is computed from."""
+        return (self.name,)
+
+    def within(self, others: Mapping[str, Dimension]) -> Dimension:
+        """The dimension in a schema of these dimensions, by name: itself, unless it is computed from some of them."""
+        return self
+
     def fits(self, take: Take) -> bool:
         """Whether a channel that takes this can serve the dimension."""
         return take.reads == self.reads and (self.reads != "category" or take.size == len(self.categories))

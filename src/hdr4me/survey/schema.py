@@ -41,6 +41,10 @@ class Schema:
         self._index = {name: j for j, name in enumerate(self.names)}
         if len(self._index) < len(self.names):
             raise InvalidInput(f"dimension {first_twice(self.names)!r} appears twice: names must differ")
+        others = dict(zip(self.names, self.dimensions, strict=True))
+        self.dimensions = tuple(dimension.within(others) for dimension in self.dimensions)
+        self.columns: tuple[str, ...] = tuple(x.name for x in self.dimensions if x.columns == (x.name,))
+        """The columns of a record: every dimension's but those of products, which have none of their own."""
 
     def __len__(self) -> int:
         return len(self.dimensions)
