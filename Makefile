@@ -3,10 +3,13 @@ PYTHON ?= python3
 PIP = PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet
 BIN = .venv/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo serve test check format bench docs lowest clean
 
 demo: .venv/base
 	$(BIN)/hdr4me demo --output demo
+
+serve: .venv/collector
+	$(BIN)/hdr4me demo --serve --output demo
 
 test: .venv/dev
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
@@ -21,6 +24,16 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/dev
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	@echo "open site/index.html"
+
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	PIP_CONSTRAINT=lowest.txt .venv-lowest/bin/python -m pip install --quiet -e . pytest pytest-xdist hypothesis mpmath
+	.venv-lowest/bin/pytest -n auto --dist worksteal tests/channels tests/survey tests/client tests/reports tests/tally \
+	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
+
 bench: .venv/dev
 	$(BIN)/hdr4me bench
 
@@ -29,9 +42,13 @@ bench: .venv/dev
 	$(PIP) -e .
 	touch $@
 
+.venv/collector: .venv/base
+	$(PIP) -e '.[collector]'
+	touch $@
+
 .venv/dev: .venv/base
 	$(PIP) -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv .venv-lowest demo build dist site

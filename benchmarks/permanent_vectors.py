@@ -61,8 +61,46 @@ def record(rng: random.Random) -> dict[str, Any]:
     return found
 
 
+def staged() -> Survey:
+    """The same dimensions with answers of two stages, three in each report."""
+    return Survey(surveys()[0].schema, epsilon=3.0, n_sampled=3, lasting=9.0)
+
+
+class Words:
+    """Fresh words of 16 bits that are written down."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.taken = rng, list[int]()
+
+    def bits(self, n: int) -> int:
+        self.taken.append(self.rng.getrandbits(n))
+        return self.taken[-1]
+
+    def below(self, n: int) -> int:
+        raise AssertionError("a second stage draws words only")
+
+
+def two_stages(index: int) -> list[dict[str, Any]]:
+    """Reports of two stages: the fresh words stand beside what comes of them."""
+    rng, survey, found = random.Random(20260102), staged(), []
+    for _ in range(300):
+        secret, told, fresh = rng.randbytes(32), record(rng), Words(rng)
+        answers, new = decide(survey, survey.series, secret, told, (), survey.n_sampled, fresh)
+        found.append(
+            {
+                "survey": index,
+                "secret": secret.hex(),
+                "record": told,
+                "fresh": fresh.taken,
+                "answers": answers,
+                "new": new,
+            }
+        )
+    return found
+
+
 def main(path: Path) -> None:
-    """All vectors, about 2,500 of them."""
+    """All vectors, about 2,900 of them."""
     rng = random.Random(20260101)
     streams, draws, reports = [], [], []
     for _ in range(300):
@@ -81,7 +119,7 @@ def main(path: Path) -> None:
         ]
         stream = Stream(secret, series, Use.ANSWER)
         draws.append([secret.hex(), series, bounds, [stream.below(bound) for bound in bounds]])
-    asked = surveys()
+    asked = [*surveys(), staged()]
     for _ in range(350):
         secret, index = rng.randbytes(32), rng.randrange(3)
         survey, known = asked[index], list[str]()
@@ -112,6 +150,7 @@ def main(path: Path) -> None:
         "surveys": [json.loads(survey.to_json()) for survey in asked],
         "series": [survey.series for survey in asked],
         "reports": reports,
+        "two_stages": two_stages(len(asked) - 1),
     }
     lines = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     path.write_text(lines.replace("],[", "],\n[").replace("},{", "},\n{") + "\n", encoding="utf-8")

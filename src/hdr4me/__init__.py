@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hdr4me.client import Client as Client
     from hdr4me.client import Ledger as Ledger
     from hdr4me.client import PermanentClient as PermanentClient
+    from hdr4me.comparison import Comparison as Comparison
+    from hdr4me.comparison import compare as compare
+    from hdr4me.explanation import explain as explain
     from hdr4me.framework import Deviation as Deviation
     from hdr4me.framework import deviation as deviation
     from hdr4me.mechanisms import exact as exact
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema as Schema
     from hdr4me.survey import Selection as Selection
     from hdr4me.survey import Survey as Survey
+    from hdr4me.survey import Vector as Vector
     from hdr4me.tally import PairCounts as PairCounts
     from hdr4me.tally import Tally as Tally
 
@@ -61,6 +65,7 @@ _HOMES = {
     "Categorical": "survey",
     "Channel": "channels",
     "Client": "client",
+    "Comparison": "comparison",
     "Deviation": "framework",
     "Dimension": "survey",
     "Entries": "channels",
@@ -81,13 +86,16 @@ _HOMES = {
     "Survey": "survey",
     "Table": "channels",
     "Tally": "tally",
+    "Vector": "survey",
     "amplification": "accounting",
     "ask": "statistics",
     "audit": "auditing",
     "combine": "statistics",
+    "compare": "comparison",
     "deviation": "framework",
     "estimate": "statistics",
     "exact": "mechanisms",
+    "explain": "explanation",
     "infer_schema": "records",
     "local_epsilon": "accounting",
     "mechanism": "mechanisms",
@@ -104,6 +112,7 @@ __all__ = [
     "Categorical",
     "Channel",
     "Client",
+    "Comparison",
     "Deviation",
     "Dimension",
     "Entries",
@@ -124,17 +133,20 @@ __all__ = [
     "Survey",
     "Table",
     "Tally",
+    "Vector",
     "amplification",
     "ask",
     "audit",
     "channels",
     "checks",
     "combine",
+    "compare",
     "deviation",
     "engines",
     "errors",
     "estimate",
     "exact",
+    "explain",
     "infer_schema",
     "local_epsilon",
     "mechanism",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 
 from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.finite_field import dot, inverse, is_order, minus, times
+from hdr4me.channels.finite_field import dot, inverse, is_order, minus, modulus, tables, times
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
 
 SPACES = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 3), (3, 4), (4, 2), (4, 3), (5, 3), (7, 2), (7, 3), (13, 2)]
+SPACES += [(8, 2), (8, 3), (9, 2), (9, 3), (16, 2), (25, 2)]
 
 
 def space(q: int, t: int) -> Projective:
@@ -41,7 +43,7 @@ class Given:
         return next(self.answers)
 
 
-@pytest.mark.parametrize("q", [2, 3, 4, 5, 7, 11])
+@pytest.mark.parametrize("q", [2, 3, 4, 5, 7, 8, 9, 11, 16, 25, 27, 32])
 def test_a_field_is_a_field(q: int) -> None:
     """All triples: products and differences obey the laws, and every number but 0 has an inverse."""
     numbers = range(q)
@@ -54,9 +56,38 @@ def test_a_field_is_a_field(q: int) -> None:
 
 
 def test_orders_of_fields() -> None:
-    assert [q for q in range(30) if is_order(q)] == [2, 3, 4, 5, 7, 11, 13, 17, 19, 23, 29]
+    powers = [4, 8, 9, 16, 25, 27, 32, 49, 64, 81, 121, 125, 128, 169, 243, 256]
+    primes = [q for q in range(2, 300) if all(q % k for k in range(2, q))]
+    assert [q for q in range(300) if is_order(q)] == sorted(powers + primes)
     assert is_order(65537)
-    assert not any(map(is_order, (9, 25, 49, 169, 65536, 4093 * 4093)))
+    assert not any(map(is_order, (0, 1, 6, 12, 289, 65536, 4093 * 4093)))
+
+
+@pytest.mark.parametrize("q", [49, 64, 81, 121, 125, 128, 169, 243, 256])
+def test_a_larger_field_is_a_field(q: int) -> None:
+    """Every number but 0 is a power of one number, and products distribute over differences (2,000 seeded triples)."""
+    products, differences, inverses = tables(q)
+    assert any(len(_powers(g, q)) == q - 1 for g in range(1, q))
+    assert all(products[a * q + inverses[a]] == 1 for a in range(1, q))
+    rng = Random(q)
+    for a, b, c in ([rng.randrange(q) for _ in range(3)] for _ in range(2000)):
+        assert times(a, differences[b * q + c], q) == minus(times(a, b, q), times(a, c, q), q)
+        assert times(a, times(b, c, q), q) == times(times(a, b, q), c, q)
+
+
+def _powers(g: int, q: int) -> set[int]:
+    found, x = {1}, g
+    while x not in found:
+        found.add(x)
+        x = times(x, g, q)
+    return found
+
+
+def test_the_polynomials_are_the_smallest_irreducible_ones() -> None:
+    """x² + x + 1, x³ + x + 1, x² + 1 over three numbers, and the polynomial of AES."""
+    assert [modulus(q) for q in (4, 8, 9)] == [(1, 1), (1, 1, 0), (1, 0)]
+    assert modulus(256) == (1, 1, 0, 1, 1, 0, 0, 0)
+    assert times(0x53, 0xCA, 256) == 1  # FIPS 197
 
 
 @pytest.mark.parametrize(("q", "t"), SPACES)
@@ -90,7 +121,7 @@ def test_the_shares_by_enumeration(q: int, t: int) -> None:
         assert found == (own if x == c else other)
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 2), (5, 3), (7, 2)])
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 2), (5, 3), (7, 2), (8, 3), (9, 2)])
 def test_each_point_comes_from_as_many_draws(q: int, t: int) -> None:
     """Every pair of draws, tried: each heavy (light) point of x comes out equally often, and no other."""
     family = space(q, t)
@@ -124,7 +155,7 @@ def test_one_number_travels() -> None:
     assert len(Projective(1_000_000, 4, 11).fields) == 1
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (4, 2), (3, 3)])
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (4, 2), (3, 3), (9, 2), (8, 2)])
 def test_supports_are_sums_over_hyperplanes(q: int, t: int) -> None:
     family = space(q, t)
     counts = [(7 * y + 3) % 11 for y in range(family.n_outputs)]
@@ -137,7 +168,8 @@ def test_supports_are_sums_over_hyperplanes(q: int, t: int) -> None:
     ("size", "order", "length"),
     [
         (10, 6, 3),
-        (10, 9, 3),
+        (10, 12, 3),
+        (10, 289, 2),
         (10, 1, 3),
         (10, "3", 3),
         (10, MAX_POINTS + 1, 2),
@@ -158,9 +190,31 @@ def test_a_tampered_document_is_refused() -> None:
     """One more in W than ε allows, a field that is none, a number as text, a field too many."""
     document = channel(1.0, space(3, 3)).to_dict()
     assert channel_from_dict(document).to_dict() == document
-    for change in ({"weight": document["weight"] + 1}, {"family": {**document["family"], "order": 9}}):
+    for change in ({"weight": document["weight"] + 1}, {"family": {**document["family"], "order": 6}}):
         with pytest.raises(InvalidInput):
             channel_from_dict({**document, **change})
     for family in ({"order": "3"}, {"extra": 1}):
         with pytest.raises(FormatError):
             channel_from_dict({**document, "family": {**document["family"], **family}})
+
+
+@pytest.mark.parametrize("q", [8, 9, 16, 27])
+def test_a_document_carries_the_field_s_polynomial(q: int) -> None:
+    """A client in another language needs nothing else; another polynomial, or none, is refused."""
+    document = channel(1.0, Projective(q, q, 2)).to_dict()
+    family = document["family"]
+    assert family["modulus"] == list(modulus(q))
+    assert channel_from_dict(document).to_dict() == document
+    other = [*family["modulus"][:-1], (family["modulus"][-1] + 1) % 2]
+    without = {key: value for key, value in family.items() if key != "modulus"}
+    for bad in ({**family, "modulus": other}, {**family, "modulus": "x"}, without):
+        with pytest.raises(FormatError):
+            channel_from_dict({**document, "family": bad})
+
+
+@pytest.mark.parametrize("q", [3, 4, 13])
+def test_documents_of_primes_and_of_four_are_as_before(q: int) -> None:
+    document = channel(1.0, Projective(q, q, 2)).to_dict()
+    assert set(document["family"]) == {"name", "size", "order", "length"}
+    with pytest.raises(FormatError):
+        channel_from_dict({**document, "family": {**document["family"], "modulus": [1, 1]}})

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
+from hdr4me.channels import Entries
 from hdr4me.client import Client, Ledger, PermanentClient
 from hdr4me.client.client import draw_questions
 from hdr4me.client.ledger_file import beside
@@ -45,7 +46,10 @@ def stream_by_the_book(secret: bytes, series: bytes, use: int, a: int, b: int, s
 
 
 def test_there_are_enough_vectors() -> None:
-    assert sum(len(VECTORS[name]) for name in ("streams", "draws", "secret_marks", "reports")) >= 2_500
+    assert (
+        sum(len(VECTORS[name]) for name in ("streams", "draws", "secret_marks", "reports", "two_stages"))
+        >= 2_900
+    )
 
 
 def test_streams() -> None:
@@ -312,3 +316,69 @@ def test_numbers_between_levels_keep_their_side(path: Path) -> None:
         known += new
     assert len(known) <= levels
     assert len(set(known)) == len(known)
+
+
+def test_a_second_stage_is_fresh_and_a_row_costs_the_lasting_budget(tmp_path: Path) -> None:
+    """64 reports of 20 entries: the chance that a fair second stage repeats all is below 1e-200."""
+    schema = Schema([Categorical("city", [f"c{i}" for i in range(20)]), Numeric("age", 0, 120)])
+    survey = Survey(schema, epsilon=1.0, n_sampled=2, lasting=3.0)
+    client = PermanentClient(survey, Ledger(tmp_path / "ledger.json", reports_per_survey=2))
+    record = {"city": "c3", "age": 120}
+    reports = [client.report(record) for _ in range(64)]
+    assert len(set(reports)) > 1
+    assert client.ledger.total == 3
+    client.report({**record, "city": "c4"})
+    assert client.ledger.total == Fraction(9, 2)
+
+
+def test_the_first_stage_is_remembered() -> None:
+    """With a second stage that is told to keep, the answers are those of the secret, whatever the day."""
+
+    class Keep:
+        def bits(self, n: int) -> int:
+            assert n == 16
+            return 40000  # above every turn of absent entries, below the turn of present ones' bound
+
+        def below(self, n: int) -> int:
+            raise AssertionError("no such draw")
+
+    survey = Survey(Schema([Categorical("city", ["a", "b", "c"])]), epsilon=1.0, lasting=3.0)
+    channel = survey.channels[0]
+    assert isinstance(channel, Entries)
+    stages = channel.stages
+    assert stages is not None
+    secret = bytes(range(32))
+    told = {decide(survey, survey.series, secret, {"city": "b"}, (), 1, Keep())[0] for _ in range(5)}
+    assert len(told) == 1
+    stream = Stream(secret, survey.series, Use.ANSWER, 0, 1)
+    kept = [stages.sample(int(k == 1), stream, Keep()) for k in range(3)]
+    assert told == {((0, *kept),)}
+
+
+def test_vectors_of_two_stages() -> None:
+    class Given:
+        def __init__(self, words: list[int]) -> None:
+            self.words = iter(words)
+
+        def bits(self, n: int) -> int:
+            assert n == 16
+            return next(self.words)
+
+        def below(self, n: int) -> int:
+            raise AssertionError("a second stage draws words only")
+
+    survey = Survey.from_json(json.dumps(VECTORS["surveys"][3]))
+    for vector in VECTORS["two_stages"]:
+        assert vector["survey"] == 3
+        fresh = Given(vector["fresh"])
+        answers, new = decide(
+            survey,
+            survey.series,
+            bytes.fromhex(vector["secret"]),
+            vector["record"],
+            (),
+            survey.n_sampled,
+            fresh,
+        )
+        assert ([list(a) for a in answers], list(new)) == (vector["answers"], vector["new"])
+        assert next(fresh.words, None) is None

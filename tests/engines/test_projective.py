@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels import HeavySet
+from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.kernels.exact.projective import coordinates, dots
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.projective import projective, space_oracle
+from hdr4me.mechanisms.projective import field_arrays, projective, space_oracle
 from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
@@ -64,13 +65,25 @@ def test_the_kernel_is_the_plain_formula(epsilon: float, v: int) -> None:
         assert channel.sample(x, Again(draws, user)) == tuple(outputs[user].tolist())
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (7, 2)])
+@pytest.mark.parametrize(("q", "t"), [(8, 4), (9, 3), (16, 3), (27, 2), (49, 2), (256, 2), (4099, 2)])
+def test_the_kernel_in_fields_of_every_kind(q: int, t: int) -> None:
+    """Powers of two and of odd primes, and a prime beyond the table of inverses."""
+    family = Projective(n_points(q, t), q, t)
+    channel = HeavySet("projective", 1.0, family, heaviest(1.0, family))
+    inputs = np.random.default_rng(q).integers(0, family.size, 500)
+    draws = Seeded(3)
+    outputs = sample_many(channel, inputs, draws)  # type: ignore[arg-type]
+    for user, x in enumerate(inputs.tolist()):
+        assert channel.sample(x, Again(draws, user)) == tuple(outputs[user].tolist())
+
+
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (7, 2), (8, 2), (9, 3)])
 def test_coordinates_and_products(q: int, t: int) -> None:
     family = Projective(n_points(q, t), q, t)
     every = np.arange(family.n_outputs)
     vectors = coordinates(every, q, t)
     assert vectors.tolist() == [list(family.vector(i)) for i in range(family.n_outputs)]
-    heavy = dots(vectors[:, None], vectors, q, np.array(PRODUCTS_OF_4)) == 0
+    heavy = dots(vectors[:, None], vectors, q, *field_arrays(q)[:2]) == 0
     assert heavy.tolist() == [[family.is_heavy(x, (y,)) for x in every.tolist()] for y in every.tolist()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hdr4me.channels import HeavySet
+from hdr4me.channels.finite_field import is_order
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
 from hdr4me.channels.subset import Subset
@@ -34,23 +35,22 @@ def test_the_best_sets(epsilon: float, v: int, error: float) -> None:
     assert round(total(subset_selection(epsilon, v), v), digits) == error
 
 
-@pytest.mark.parametrize("v", [257, 1000, 4043, 10_000, 65_536])
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("v", [257, 300, 1000, 4043, 10_000, 65_536])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 1.5, 1.75, 2.0])
 def test_nearly_as_good_as_the_best_sets(epsilon: float, v: int) -> None:
-    """At most 2 % above subset selection, from 257 categories on and for budgets up to 2."""
-    assert total(projective(epsilon, v), v) <= 1.02 * total(subset_selection(epsilon, v), v)
+    """At most 1.3 % above subset selection, from 257 categories on and for budgets up to 2."""
+    assert total(projective(epsilon, v), v) <= 1.013 * total(subset_selection(epsilon, v), v)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 5.0])
 @pytest.mark.parametrize("v", [5, 30, 200, 1000])
 def test_no_space_is_much_better(epsilon: float, v: int) -> None:
-    """Every prime below 300, and 4: no space of up to 32·v points has an error more than 1.5 % smaller."""
+    """Every field below 300: no space of up to 32·v points has an error more than 0.5 % smaller."""
     chosen = space_oracle(epsilon, v, *best_space(epsilon, v)).total
-    orders = [q for q in range(2, 300) if q == 4 or all(q % k for k in range(2, q))]
-    for q in orders:
+    for q in filter(is_order, range(2, 300)):
         for t in range(2, 12):
             if v <= n_points(q, t) <= 32 * v:
-                assert chosen <= 1.015 * space_oracle(epsilon, v, q, t).total
+                assert chosen <= 1.005 * space_oracle(epsilon, v, q, t).total
 
 
 def test_the_oracle_is_the_space() -> None:

@@ -13,7 +13,11 @@ from hdr4me.statistics.supports import SUPPORTS, hyperplane_sums, support_counts
 
 
 @pytest.mark.parametrize(
-    ("q", "t"), [(2, 2), (2, 6), (3, 2), (3, 4), (4, 2), (4, 4), (5, 3), (7, 3), (13, 2), (17, 3), (19, 2)]
+    ("q", "t"),
+    [
+        *((2, 2), (2, 6), (3, 2), (3, 4), (4, 2), (4, 4), (5, 3), (7, 3), (13, 2), (17, 3), (19, 2)),
+        *((8, 3), (9, 3), (16, 2), (16, 3), (25, 2), (27, 2), (32, 2), (49, 2)),
+    ],
 )
 def test_hyperplane_sums(q: int, t: int) -> None:
     family = Projective(n_points(q, t), q, t)
@@ -21,7 +25,7 @@ def test_hyperplane_sums(q: int, t: int) -> None:
     assert hyperplane_sums(counts, q, t).tolist() == family.support_counts(counts.tolist())
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 8), (3, 5), (4, 4), (17, 3)])
+@pytest.mark.parametrize(("q", "t"), [(2, 8), (3, 5), (4, 4), (17, 3), (8, 3), (9, 3)])
 def test_large_counts_are_exact(q: int, t: int) -> None:
     """Counts of 50 bits: a float transform of them as they are would be off by more than one."""
     family = Projective(n_points(q, t) - 1, q, t)

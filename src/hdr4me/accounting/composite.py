@@ -15,11 +15,10 @@ from itertools import product as every
 from math import prod
 
 from hdr4me.channels.proof import column_loss
+from hdr4me.channels.stages import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
 __all__ = ["Composite", "composite", "second_moment"]
-
-Rows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,7 @@ class Composite:
     @cached_property
     def rows(self) -> Rows:
         """The product: what one report does, in integers that sum to the product of both sums."""
-        columns = range(len(self.second[0]))
-        return tuple(
-            tuple(sum(w * self.second[z][y] for z, w in enumerate(row)) for y in columns)
-            for row in self.first
-        )
+        return product_rows(self.first, self.second)
 
     @cached_property
     def loss(self) -> Fraction:

@@ -1,7 +1,8 @@
-"""The audit: a proof by fractions for every channel, and an attack that tries to tell two records apart."""
+"""The audit: a proof and an attack for every channel; alarms for counts that no honest population gives."""
 
 from __future__ import annotations
 
+from hdr4me.auditing.alarms import Alarm, Watch, watch
 from hdr4me.auditing.auditor import ALARM, Audit, Finding, attack, audit
 
-__all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
+__all__ = ["ALARM", "Alarm", "Audit", "Finding", "Watch", "attack", "audit", "watch"]

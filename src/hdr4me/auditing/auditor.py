@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.codebook import Codebook, values, word_levels
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
 from hdr4me.channels.proof import ONE, exp_lower, log_upper
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.local import Local
+from hdr4me.kernels.exact.codebook import axis_ranks
 from hdr4me.kernels.exact.projective import coordinates, dots
-from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey
+from hdr4me.mechanisms.projective import field_arrays
+from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey, Vector
 from hdr4me.tally.counting import fields_of
 
 __all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
@@ -34,6 +37,8 @@ ALARM = 1e-6
 """The probability that an honest table is accused, for each table."""
 
 Shares = NDArray[np.float64]
+_LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000
+"""Draws of a codebook that are always made, and products beyond which no more are."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Finding:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """All tables of a survey, and the whole report: the m dimensions that leak most, together."""
 
@@ -68,6 +73,41 @@ class Audit:
     n_sampled: int
     findings: tuple[Finding, ...]
     loss: Fraction
+
+    def __repr__(self) -> str:
+        verdict = "passes" if self.passed else "FAILS"
+        return (
+            f"<Audit {verdict}: epsilon {self.epsilon_proven:.6g} proven of {self.epsilon_declared:g} declared, "
+            f"{len(self.findings)} channel(s)>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        columns = (
+            "channel",
+            "kind",
+            "dimensions",
+            "worst ratio",
+            "ε proven",
+            "declared",
+            "attack finds ≥",
+            "verdict",
+        )
+        rows = [
+            (
+                f.mechanism,
+                f.kind,
+                f.n_dims,
+                str(f.loss),
+                f.epsilon_proven,
+                f.epsilon_declared,
+                f.epsilon_attacked,
+                "passes" if f.passed else "FAILS",
+            )
+            for f in self.findings
+        ]
+        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows)
 
     @property
     def epsilon_proven(self) -> float:
@@ -79,6 +119,10 @@ class Audit:
         """Every table passes, and so does a whole report."""
         whole = self.loss <= exp_lower(self.epsilon_declared)
         return whole and all(finding.passed for finding in self.findings)
+
+
+_AT_ONCE = 1 << 19
+"""Outputs that are in memory at a time."""
 
 
 def audit(survey: Survey, n_draws: int = 1_000_000) -> Audit:
@@ -105,13 +149,19 @@ def attack(channel: Channel, n_draws: int) -> float:
 
     The channel answers its two worst inputs `n_draws` times each through the sampler that batches use. Outputs are put
     into classes by their likelihood ratio, and the set of classes is fixed beforehand (the one whose bound should come
-    out highest), so the two Clopper–Pearson bounds are honest.
+    out highest), so the two Clopper–Pearson bounds are honest. A codebook takes K·d products a draw, so that long
+    vectors are drawn fewer times, at least 10,000 times each; the bound holds at any number.
     """
     first, second = channel.worst_pair()
-    outputs = [_outputs(channel, x, n_draws) for x in (first, second)]
-    classes, law = _classes(channel, first, second, outputs)
-    chosen = _telling_set(law[0], law[1], n_draws)
-    hits = [int(chosen[found].sum()) for found in classes]
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
+        products = channel.family.codewords * (channel.family.length + 1)
+        n_draws = min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // products))
+    hits = [0, 0]
+    for start in range(0, n_draws, _AT_ONCE):
+        n = min(_AT_ONCE, n_draws - start)
+        classes, law = _classes(channel, first, second, [_outputs(channel, x, n) for x in (first, second)])
+        chosen = _telling_set(law[0], law[1], n_draws)
+        hits = [before + int(chosen[found].sum()) for before, found in zip(hits, classes, strict=True)]
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
@@ -132,6 +182,10 @@ def _classes(
         return [1 - _heavier(found, first, second) for found in outputs], _three(channel)
     if isinstance(channel, HeavySet) and isinstance(channel.family, Projective):
         return [1 - _on_planes(channel.family, found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Agreement):
+        return [1 - _nearer(channel.family, found, first, second) for found in outputs], _three(channel)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
+        return [1 - _on_axis(channel.family, found) for found in outputs], _three(channel)
     if isinstance(channel, HeavySet) and isinstance(channel.family, PrivSet):
         sets = [channel.family.members(x) for x in (first, second)]
         return [1 - _shared(found, *sets) for found in outputs], _three(channel)
@@ -157,8 +211,28 @@ def _on_planes(family: Projective, outputs: NDArray[np.int64], first: int, secon
     distinct, where = np.unique(outputs[:, 0], return_inverse=True)
     vectors = coordinates(distinct, q, t)
     inputs = coordinates(np.array([first, second]), q, t)
-    heavy = dots(vectors[:, None], inputs, q, np.array(PRODUCTS_OF_4)) == 0
+    field = field_arrays(q)
+    heavy = dots(vectors[:, None], inputs, q, field.products, field.differences) == 0
     return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])[where]
+
+
+def _nearer(family: Agreement, outputs: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """1 where a block agrees with the first one in enough places and not with the second, −1 the other way, else 0."""
+    heavy = []
+    for x in (first, second):
+        differ = outputs ^ np.array(family.split(x), np.uint64).view(np.int64)
+        n_places = np.bitwise_count(differ.view(np.uint64)).sum(axis=1)
+        heavy.append(n_places <= family.size - family.agreeing)
+    return np.asarray(heavy[0].astype(np.int64) - heavy[1])
+
+
+def _on_axis(family: Codebook, outputs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """1 where a codeword is heavy for the first axis and not for its other end, −1 the other way round, else 0."""
+    numbers = np.array(values(), np.float32)[np.frombuffer(word_levels(), np.uint8)]
+    ranks = np.empty((len(outputs), 2), np.int64)
+    axis_ranks(outputs[:, 0], outputs[:, 1], family.codewords, numbers, ranks)
+    heavy = ranks < family.heavy
+    return np.asarray(heavy[:, 0].astype(np.int64) - heavy[:, 1])
 
 
 def _shared(outputs: NDArray[np.int64], first: tuple[int, ...], second: tuple[int, ...]) -> NDArray[np.int64]:
@@ -187,6 +261,8 @@ def _outputs(channel: Channel, x: int, n_draws: int) -> NDArray[np.int64]:
     dimensions: list[Dimension] = []
     values: list[float] = []
     rest = channel.n_inputs
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
+        return _vectors(channel, channel.family, x, n_draws)
     if isinstance(channel, HeavySet) and isinstance(channel.family, PrivSet):
         return _selected(channel, channel.family, x, n_draws)
     for number, take in enumerate(channel.takes):
@@ -217,6 +293,14 @@ def _selected(channel: HeavySet, family: PrivSet, x: int, n_draws: int) -> NDArr
     survey = Survey.from_questions(schema, epsilon=channel.epsilon, n_sampled=1, questions=questions)
     text = "|".join(str(item) for item in family.members(x) if item < family.size)
     records = pa.table({"x": pa.array([text]).take(np.zeros(n_draws, np.int64))})
+    return np.concatenate([fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)])
+
+
+def _vectors(channel: HeavySet, family: Codebook, x: int, n_draws: int) -> NDArray[np.int64]:
+    """The same for a vector."""
+    schema, questions = Schema([Vector("x", family.length)]), [Question((0,), channel)]
+    survey = Survey.from_questions(schema, epsilon=channel.epsilon, n_sampled=1, questions=questions)
+    records = np.broadcast_to(np.array(family.vector(x)), (n_draws, family.length))
     return np.concatenate([fields_of(block[:, 2:], channel) for block in Local().reports(records, survey)])
 
 

@@ -13,7 +13,7 @@ from hdr4me.channels.proof import check_loss
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
-__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict"]
+__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict", "pick"]
 
 
 class Draws(Protocol):
@@ -53,6 +53,14 @@ def below(draws: Draws, n: int) -> int:
             return word % n
 
 
+def pick(bounds: Sequence[int], word: int) -> int:
+    """The cell that a word picks: the number of bounds at or below it.
+
+    Every bound is compared: a search that stops early would take a time that tells of the input.
+    """
+    return sum([word >= bound for bound in bounds])
+
+
 class Field(NamedTuple):
     """One whole number of an answer: 0 to bound − 1, in 1, 2, 4 or 8 bytes on the wire."""
 
@@ -68,8 +76,9 @@ class Take(NamedTuple):
     """What a channel takes of one dimension.
 
     `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
-    "optional" (the same with one more input, the last one: no value), "category" (`size` categories) or "selection" (a
-    set of categories, numbered as `hdr4me.channels.privset.rank` does).
+    "optional" (the same with one more input, the last one: no value), "category" (`size` categories), "selection" (a
+    set of categories, numbered as `hdr4me.channels.privset.rank` does) or "vector" (numbered as
+    `hdr4me.channels.codebook.Codebook.number` does).
     """
 
     reads: str
@@ -135,7 +144,23 @@ class Channel(ABC):
     def from_dict(cls, document: Mapping[str, Any]) -> Channel:
         """Read what `to_dict` wrote, and prove it again."""
 
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.mechanism!r}: epsilon = {self.epsilon:g}, {self.n_inputs:,} inputs, "
+            f"{self.n_counters:,} counters, {self.wire_size} byte(s) an answer>"
+        )
+
     # -- what follows from that ----------------------------------------------------------------------------------
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        """An output for a permanent answer: `lasting` draws are the same in each report, `fresh` ones are new."""
+        return self.sample(x, lasting)
+
+    @property
+    def lasting_epsilon(self) -> float:
+        """What any number of reports of an unchanged value lose, if the answer is permanent."""
+        stages = getattr(self, "stages", None)
+        return self.epsilon if stages is None else float(stages.epsilon)
 
     @property
     def n_inputs(self) -> int:

@@ -9,16 +9,17 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take
+from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
 from hdr4me.channels.proof import BITS, ONE, entries_loss
 from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.table import check_rows, check_unbiased, pick
+from hdr4me.channels.stages import Stages
+from hdr4me.channels.table import check_rows, check_unbiased
 from hdr4me.errors import InvalidInput
 
 __all__ = ["Entries"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entries(Channel):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
@@ -37,6 +38,8 @@ class Entries(Channel):
         What each cell of an entry counts for.
     weights
         The two rows of whole numbers.
+    stages
+        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Entries(Channel):
     size: int
     decode: tuple[float, ...]
     weights: tuple[tuple[int, ...], ...]
+    stages: Stages | None = None
     loss: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -66,6 +70,8 @@ class Entries(Channel):
         except InvalidInput as error:
             raise InvalidInput(f"{name}: {error}") from error
         self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights, entries_loss)
         check_unbiased(f"{name}: decode", self.weights, self.decode, (0.0, 1.0))
 
     @property
@@ -99,6 +105,11 @@ class Entries(Channel):
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return tuple(pick(self._cumulative[k == x], draws.bits(BITS)) for k in range(self.size))
 
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        if self.stages is None:
+            return self.sample(x, lasting)
+        return tuple(self.stages.sample(int(k == x), lasting, fresh) for k in range(self.size))
+
     def probability(self, x: int, output: Sequence[int]) -> Fraction:
         found = Fraction(1)
         for k, cell in enumerate(output):
@@ -131,11 +142,12 @@ class Entries(Channel):
             "size": self.size,
             "decode": list(self.decode),
             "weights": [list(row) for row in self.weights],
-        }
+        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Entries:
-        check_fields("channel of entries", document, {"mechanism", "epsilon", "size", "decode", "weights"})
+        fields = {"mechanism", "epsilon", "size", "decode", "weights"}
+        check_fields("channel of entries", document, fields, frozenset({"stages"}))
         mechanism, epsilon = named_epsilon("channel of entries", document)
         return cls(
             mechanism,
@@ -143,4 +155,5 @@ class Entries(Channel):
             whole("size", document["size"]),
             numbers("decode", document["decode"]),
             integer_rows("weights", document["weights"]),
+            Stages.from_dict(document.get("stages")),
         )

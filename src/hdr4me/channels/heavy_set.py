@@ -87,6 +87,10 @@ class Family(ABC):
         """Beyond the bounds of the fields: whether this is an output."""
         return True
 
+    def are_counts(self, counts: Sequence[int], n: int) -> bool:
+        """Beyond their sum: whether n reports can have these counters."""
+        return True
+
     def worst_pair(self) -> tuple[int, int]:
         """Two inputs whose outputs are easiest to tell apart."""
         return 0, 1
@@ -108,11 +112,13 @@ FAMILIES: Registry[type[Family]] = Registry(
         "subset": "hdr4me.channels.subset:Subset",
         "projective": "hdr4me.channels.projective:Projective",
         "privset": "hdr4me.channels.privset:PrivSet",
+        "agreement": "hdr4me.channels.agreement:Agreement",
+        "codebook": "hdr4me.channels.codebook:Codebook",
     },
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeavySet(Channel):
     """A family and the weight W of its heavy outputs.
 
@@ -193,6 +199,10 @@ class HeavySet(Channel):
 
     def counters(self, output: Sequence[int]) -> Iterator[int]:
         return self.family.counters(output)
+
+    def n_answers(self, counts: Sequence[int]) -> int | None:
+        n = super().n_answers(counts)
+        return n if n is not None and self.family.are_counts(counts, n) else None
 
     def worst_pair(self) -> tuple[int, int]:
         return self.family.worst_pair()

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.finite_field import dot, inverse, is_order, minus, times
+from hdr4me.channels.finite_field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
 from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import FormatError, InvalidInput
 
 __all__ = ["MAX_POINTS", "Projective", "n_points"]
 
@@ -46,7 +46,7 @@ class Projective(Family):
     size
         How many categories there are.
     order
-        q, the size of the field: a prime or 4.
+        q, the size of the field: a prime, or a power of a prime up to 256.
     length
         t, how many numbers a vector has.
 
@@ -65,7 +65,9 @@ class Projective(Family):
 
     def __post_init__(self) -> None:
         if type(self.order) is not int or not 2 <= self.order < MAX_POINTS or not is_order(self.order):
-            raise InvalidInput.of("order", self.order, f"4 or a prime below {MAX_POINTS}")
+            raise InvalidInput.of(
+                "order", self.order, f"a prime below {MAX_POINTS}, or a power of a prime up to {MAX_POWER}"
+            )
         if type(self.length) is not int or not 2 <= self.length <= 24 or self.n_outputs > MAX_POINTS:
             raise InvalidInput.of(
                 "length", self.length, f"a whole number from 2 on that makes at most {MAX_POINTS} points"
@@ -152,12 +154,32 @@ class Projective(Family):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "order": self.order, "length": self.length}
+        """Size, order and length, and the polynomial that products are taken modulo where the order is no prime.
+
+        Documents leave out the polynomial of the field of 4, as they always did: only one polynomial makes it.
+        """
+        made: dict[str, Any] = {"size": self.size, "order": self.order, "length": self.length}
+        return made | ({"modulus": list(modulus(self.order))} if _says_modulus(self.order) else {})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Projective:
-        check_fields("projective family", document, {"size", "order", "length"})
-        return cls(*(whole(name, document[name]) for name in ("size", "order", "length")))
+        order = document.get("order")
+        own = type(order) is int and 2 <= order < MAX_POINTS and is_order(order) and _says_modulus(order)
+        check_fields(
+            "projective family", document, {"size", "order", "length"} | ({"modulus"} if own else set())
+        )
+        made = cls(*(whole(name, document[name]) for name in ("size", "order", "length")))
+        if own and document["modulus"] != list(modulus(made.order)):
+            raise FormatError(
+                f"modulus = {document['modulus']!r} is not allowed: a field of {made.order} numbers is made by "
+                f"{list(modulus(made.order))}"
+            )
+        return made
+
+
+def _says_modulus(order: int) -> bool:
+    """Whether a document carries the field's polynomial: it does for powers of primes above 4."""
+    return order > 4 and bool(modulus(order))
 
 
 def _digits(number: int, q: int, length: int) -> tuple[int, ...]:

@@ -10,12 +10,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take
+from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
 from hdr4me.channels.proof import BITS, ONE, column_loss
 from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
+from hdr4me.channels.stages import Stages
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased", "pick"]
+__all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased"]
 
 MAX_CELLS = 256
 """A cell is one byte on the wire."""
@@ -25,7 +26,7 @@ UNBIASED = 1e-7
 decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table(Channel):
     """Input x is reported as cell y with probability weights[x][y] / 2^32.
 
@@ -49,6 +50,8 @@ class Table(Channel):
         One row of whole numbers for each input.
     parts
         What the table takes of each dimension; one number with a level for each row unless given.
+    stages
+        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Table(Channel):
     decoders: Mapping[str, tuple[float, ...]]
     weights: tuple[tuple[int, ...], ...]
     parts: tuple[Take, ...] = ()
+    stages: Stages | None = None
     loss: Fraction = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +89,8 @@ class Table(Channel):
         except InvalidInput as error:
             raise InvalidInput(f"{name}: {error}") from error
         self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights)
         targets = self.targets
         if set(self.decoders) != set(targets):
             raise InvalidInput(
@@ -127,6 +133,9 @@ class Table(Channel):
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return (pick(self.cumulative[x], draws.bits(BITS)),)
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        return self.sample(x, lasting) if self.stages is None else (self.stages.sample(x, lasting, fresh),)
 
     def probability(self, x: int, output: Sequence[int]) -> Fraction:
         return Fraction(self.weights[x][output[0]], ONE)
@@ -174,11 +183,12 @@ class Table(Channel):
             "takes": [{"reads": part.reads, "size": part.size} for part in self.parts],
             "decoders": {name: list(values) for name, values in self.decoders.items()},
             "weights": [list(row) for row in self.weights],
-        }
+        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:
-        check_fields("table", document, {"mechanism", "epsilon", "takes", "decoders", "weights"})
+        fields = {"mechanism", "epsilon", "takes", "decoders", "weights"}
+        check_fields("table", document, fields, frozenset({"stages"}))
         mechanism, epsilon = named_epsilon("table", document)
         takes, decoders = document["takes"], document["decoders"]
         if not isinstance(takes, list) or not takes or not isinstance(decoders, Mapping):
@@ -198,15 +208,8 @@ class Table(Channel):
             {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
             integer_rows("a table's weights", document["weights"]),
             tuple(parts),
+            Stages.from_dict(document.get("stages")),
         )
-
-
-def pick(bounds: Sequence[int], word: int) -> int:
-    """The cell that a word picks: the number of bounds at or below it.
-
-    Every bound is compared: a search that stops early would take a time that tells of the input.
-    """
-    return sum([word >= bound for bound in bounds])
 
 
 def check_rows(name: str, rows: Sequence[Sequence[int]], most: int) -> None:

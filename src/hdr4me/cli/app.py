@@ -32,6 +32,7 @@ def _root(
 COMMANDS = (
     "demo",
     "plan",
+    "compare",
     "analyze",
     "survey",
     "perturb",
@@ -41,6 +42,11 @@ COMMANDS = (
     "refine",
     "rounds",
     "audit",
+    "explain",
+    "serve",
+    "send",
+    "backup",
+    "restore",
     "reproduce",
     "bench",
 )

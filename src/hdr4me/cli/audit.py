@@ -17,6 +17,16 @@ def audit(
     draws: Annotated[
         int, typer.Option(help="Reports that the attack draws for each of its two values.")
     ] = 1_000_000,
+    tally: Annotated[
+        Path | None, typer.Option(help="Look at this tally instead: can an honest population give it?")
+    ] = None,
+    reports: Annotated[
+        list[Path] | None, typer.Option(help="… and at these files of its reports, for copies (repeat).")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="… probability of any false alarm over all looks, at most.")
+    ] = 0.001,
+    look: Annotated[int, typer.Option(help="… the number of this look at the collection.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Prove every table private in integers, and attack the sampler that would use it.
@@ -24,13 +34,26 @@ def audit(
     The loss is an exact fraction, compared with a rational number below e^epsilon. The attack gives a lower bound of
     epsilon from sampled reports alone. Exit code 1 if anything exceeds what the survey declares.
 
+    With --tally the counts are looked at: an alarm means that no honest population gives them, whatever its values.
+    Exit code 1 if there is one.
+
     Example: hdr4me audit survey.json
+
+    Example: hdr4me audit survey.json --tally day.tally --reports day.parquet
     """
     from hdr4me.survey import Survey
 
     if not 1000 <= draws <= 20_000_000:
         raise InvalidInput(f"--draws {draws} is not allowed: 1000 to 20,000,000")
+    if reports and tally is None:
+        raise InvalidInput("--reports goes with --tally: give both")
     document = Survey.load(survey)
+    if tally is not None:
+        from hdr4me.cli.audit_tally import audit_tally
+
+        if not audit_tally(document, tally, reports or [], level, look, json):
+            raise typer.Exit(1)
+        return
     from hdr4me.auditing.auditor import audit as run
 
     found = run(document, n_draws=draws)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hdr4me.cli.extra import needs_collector
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.collector.store import Store
 
 
 def demo(
@@ -19,6 +23,15 @@ def demo(
     users: Annotated[int, typer.Option(help="How many simulated users.")] = 100_000,
     epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 2.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Start a collector of the demonstration's survey, with a page to answer on."
+        ),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="With --serve: the port to listen on; 0 takes any free one.")
+    ] = 8000,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """A whole collection: 100,000 users, 64 dimensions, survey → perturb → tally → estimate → a page to look at.
@@ -29,6 +42,9 @@ def demo(
         raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
     if seed < 0:
         raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
+    if serve:
+        _serve(output, epsilon, port)
+        return
     from hdr4me.demo.demo import run_demo
 
     with named_options({"epsilon": "--epsilon"}):
@@ -44,3 +60,28 @@ def demo(
         )
         print_note(made.advice)
     print_note(f"{made.coverage:.1%} of the 95 % intervals hold the truth. Now open {output / 'report.html'}")
+
+
+def _serve(output: Path, epsilon: float, port: int) -> None:
+    """Collect for the demonstration's survey; if the demonstration was run, its reports are there already."""
+    from hdr4me.cli.serve import start
+    from hdr4me.demo.population import panel_schema
+    from hdr4me.survey import Survey
+
+    with needs_collector():
+        from hdr4me.collector.config import Settings
+        from hdr4me.collector.simulated import load_reports
+    output.mkdir(parents=True, exist_ok=True)
+    path, reports = output / "survey.json", output / "reports.parquet"
+    if not path.exists():
+        with named_options({"epsilon": "--epsilon"}):
+            Survey(panel_schema(), epsilon=epsilon, name="fitness panel").save(path)
+    survey = Survey.load(path)
+
+    def fill(store: Store, number: int) -> None:
+        if reports.exists():
+            n = load_reports(store, number, reports, survey)
+            print_note(f"{n:,} reports of the demonstration's simulated wearers are in the round already")
+
+    settings = Settings(database=str(output / "collector.db"), min_reports=20)
+    start(settings, survey, [], host="127.0.0.1", port=port, page="/answer", prepare=fill)

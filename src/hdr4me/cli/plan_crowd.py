@@ -7,7 +7,7 @@ from typing import Any
 from hdr4me.cli.option_names import named_options
 from hdr4me.errors import InvalidInput
 
-__all__ = ["check_crowd", "crowd_and_time"]
+__all__ = ["check_crowd", "crowd_and_time", "limits_of_harm"]
 
 _DELTA = 1e-6
 
@@ -63,6 +63,13 @@ def crowd_and_time(
         lines += told_rounds.lines()
         document["repeated"] = told_rounds.to_dict()
     return lines, document
+
+
+def limits_of_harm(option: Any, share: float) -> list[dict[str, Any]]:
+    """What a share of false reports does at most to each dimension of the option's survey."""
+    from hdr4me.accounting.harm import harm
+
+    return [item.to_dict(share) for item in harm(_survey(option))]
 
 
 def _survey(option: Any) -> Any:

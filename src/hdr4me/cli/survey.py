@@ -33,6 +33,8 @@ _OPTIONS = {
     "mechanism": "--mechanism",
     "purpose": "--purpose",
     "categorical": "--categorical",
+    "lasting": "--lasting",
+    "blocks": "--block",
 }
 
 
@@ -56,6 +58,17 @@ def survey(
     categorical: Annotated[
         str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
     ] = "auto",
+    lasting: Annotated[
+        float | None,
+        typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+    ] = None,
+    block: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<columns>",
+            help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*).",
+        ),
+    ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
@@ -131,6 +144,8 @@ def survey(
             categorical=categorical,
             name=name,
             purpose=purpose,
+            lasting=lasting,
+            blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")
@@ -143,6 +158,18 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def _columns(schema: Schema, text: str) -> list[str]:
+    """The numbers that names and patterns with commas between them stand for."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        exact = [name for name in schema.names if name == part]
+        matched = exact or [x.name for x in schema if x.reads == "number" and fnmatchcase(x.name, part)]
+        if not matched:
+            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
+        found += [name for name in matched if name not in found]
+    return found
 
 
 def meaning_of(epsilon: float) -> str:
@@ -294,7 +321,9 @@ def _show(made: Survey, json: bool) -> None:
             "mechanism": channel.mechanism,
             "kind": channel.kind,
             "dimensions": sum(len(q.dimensions) for q in made.questions if q.channel is channel),
-            "inputs": channel.n_inputs,
+            "inputs": channel.n_inputs
+            if channel.n_inputs < 1 << 53
+            else f"2^{channel.n_inputs.bit_length() - 1}",
             "counters": channel.n_counters,
             "bytes": channel.wire_size,
             "epsilon": channel.epsilon,
@@ -307,6 +336,7 @@ def _show(made: Survey, json: bool) -> None:
         "name": made.name,
         "epsilon": made.epsilon,
         "epsilon_per_answer": made.epsilon_per_answer,
+        "lasting_epsilon": made.lasting_epsilon,
         "n_dims": len(made.schema),
         "n_questions": len(made.questions),
         "n_sampled": made.n_sampled,
@@ -327,5 +357,6 @@ def _show(made: Survey, json: bool) -> None:
             print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.epsilon_per_answer:g} for each value a question has for the first time (docs/over-time.md)"
+        f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
+        "(docs/over-time.md)"
     )

@@ -83,6 +83,11 @@ class Ledger:
         self.every = None if every is None else days(every)
         self.timeout = float(timeout)
 
+    def __repr__(self) -> str:
+        limit = "no limit" if self.limit is None else f"limit {float(self.limit):g}"
+        renewed = "" if self.every is None else f", renewed every {self.every} day(s)"
+        return f"<Ledger {self.path}: {limit}{renewed}>"
+
     # -- what is spent -----------------------------------------------------------------------------------------
 
     @property
@@ -96,15 +101,15 @@ class Ledger:
 
     def left(self, survey: Survey) -> Fraction:
         """The ε that this ledger would still allow for this survey's series today; may not reach one report."""
-        return self._left(self.book(), survey)
+        return self._left(self.book(), survey, survey.epsilon)
 
     def book(self) -> Book:
         """What the file says."""
         return read(self.path, _today())
 
-    def _left(self, book: Book, survey: Survey) -> Fraction:
+    def _left(self, book: Book, survey: Survey, epsilon: float) -> Fraction:
         since = None if self.every is None else _today() - self.every + 1
-        left = self.reports_per_survey * Fraction(survey.epsilon) - book.amount(_keys(survey), since)
+        left = self.reports_per_survey * Fraction(epsilon) - book.amount(_keys(survey), since)
         if self.limit is not None:
             left = min(left, self.limit - book.total(since))
         return max(left, Fraction(0))
@@ -116,24 +121,25 @@ class Ledger:
         cost = Fraction(survey.epsilon)
         with self._locked():
             book = self.book()
-            self._check(book, survey, cost)
+            self._check(book, survey, survey.epsilon)
             self._write(_charged(book, survey, cost))
 
     def claim(self, survey: Survey, choose: Choose) -> None:
-        """Pay ε/m for each row of a permanent answer that was not paid for before.
+        """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
 
         `choose` is given the device's secret, the marks paid for and how many more the budget allows; it returns the
         new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
         later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
         """
-        cost = Fraction(survey.epsilon) / survey.n_sampled
+        lasting = survey.lasting_epsilon
+        cost = Fraction(lasting) / survey.n_sampled
         with self._locked():
             book = self.book()
             known = frozenset(book.rows.get(survey.series, ()))
             if not known:
-                self._check(book, survey, Fraction(survey.epsilon))
+                self._check(book, survey, lasting)
             secret = self._secret(book)
-            affordable = int(self._left(book, survey) / cost)
+            affordable = int(self._left(book, survey, lasting) / cost)
             new = tuple(choose(secret, known, affordable))
             if not new:
                 return
@@ -143,13 +149,14 @@ class Ledger:
             charged = _charged(book, survey, len(new) * cost)
             self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
 
-    def _check(self, book: Book, survey: Survey, cost: Fraction) -> None:
+    def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
+        cost = Fraction(epsilon)
         since = None if self.every is None else _today() - self.every + 1
         when = "" if self.every is None else f" in {self.every} day(s)"
-        if book.amount(_keys(survey), since) + cost > self.reports_per_survey * Fraction(survey.epsilon):
+        if book.amount(_keys(survey), since) + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
                 f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon = "
-                f"{survey.epsilon}, under this name or another: {self.path} allows no more{when}"
+                f"{epsilon}, under this name or another: {self.path} allows no more{when}"
             )
         total = book.total(since) + cost
         if self.limit is not None and total > self.limit:

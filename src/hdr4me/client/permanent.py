@@ -3,7 +3,9 @@
 All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
 number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
 level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
-reports tell no more than one. Each row that a question visits for the first time costs ε/m. Standard library only.
+reports tell no more than one. Each row that a question visits for the first time costs ε/m. In a survey with
+`lasting_epsilon` the permanent answer passes a second, fresh stage in each report: reports differ, and a new row costs
+the lasting ε/m. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hdr4me.channels import Channel
+from hdr4me.channels import Channel, Draws, SystemDraws
 from hdr4me.client.client import draw_questions, value_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
@@ -23,6 +25,8 @@ from hdr4me.survey.dimensions import FRACTION_BITS
 __all__ = ["PermanentClient", "decide"]
 
 Answers = tuple[tuple[int, ...], ...]
+MOST_ROWS = 65536
+"""A mark is computed for every row at each report."""
 
 
 class PermanentClient:
@@ -57,6 +61,11 @@ class PermanentClient:
             raise InvalidInput.of("survey", survey, "a Survey")
         if not isinstance(ledger, Ledger):
             raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
+        if any(channel.n_inputs > MOST_ROWS for channel in survey.channels):
+            raise InvalidInput(
+                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for "
+                "blocks of more than 16 numbers"
+            )
         self.survey = survey
         self.ledger = ledger
 
@@ -82,6 +91,7 @@ def decide(
     record: Mapping[str, Any],
     known: Collection[str],
     affordable: int,
+    fresh: Draws | None = None,
 ) -> tuple[Answers, tuple[str, ...]]:
     """The answers, and the marks of the rows that must be paid for first.
 
@@ -99,12 +109,15 @@ def decide(
         The marks of the rows that are paid for.
     affordable : int
         How many more the budget allows; at least m if none is known yet.
+    fresh : Draws, optional
+        What a second stage draws from, where a channel has one: the system unless given.
 
     Returns
     -------
     answers, marks
         m answers (question, field, …) in increasing order of question, and the new marks in the same order.
     """
+    fresh = fresh or SystemDraws()
     answers: list[tuple[int, ...]] = []
     new: list[str] = []
     for q in draw_questions(survey, Stream(secret, series, Use.QUESTIONS)):
@@ -120,7 +133,7 @@ def decide(
                 row = _nearest(channel, row, paid)
         # A stream for each row: if the entries of two categories shared their words, a change from one category to
         # the other would move two entries only and so name both.
-        answers.append((q, *channel.sample(row, Stream(secret, series, Use.ANSWER, q, row))))
+        answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
     return tuple(answers), tuple(new)
 
 

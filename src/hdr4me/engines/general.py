@@ -5,6 +5,8 @@ Surveys whose answers are single bytes have a compiled kernel of their own (`hdr
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,13 +14,14 @@ from hdr4me.channels import Channel
 from hdr4me.engines.plan import placing, plan_of
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
+from hdr4me.engines.wide import Vectors, is_wide, wide_inputs
 from hdr4me.kernels.exact.perturb import Columns, Plan, perturb
 from hdr4me.kernels.exact.positions import positions
 from hdr4me.records.columns import Source
 from hdr4me.survey import Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["perturb_any", "perturb_source"]
+__all__ = ["perturb_any", "perturb_source", "perturb_with"]
 
 Numbers = NDArray[np.int64]
 
@@ -27,10 +30,12 @@ def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> NDArr
     """Padded reports of records: by the compiled kernel where every answer is single bytes, else by `perturb_any`."""
     if survey.byte_wise:
         return perturb(source.columns, plan_of(survey), source.n, threads=threads)
-    return perturb_any(source.columns, survey, source.n)
+    return perturb_any(source.columns, survey, source.n, source.vectors)
 
 
-def perturb_any(columns: Columns, survey: Survey, n: int) -> NDArray[np.uint8]:
+def perturb_any(
+    columns: Columns, survey: Survey, n: int, vectors: Vectors = MappingProxyType({})
+) -> NDArray[np.uint8]:
     """Padded reports uint8 [n, report_size] of n records, with the system's randomness.
 
     Parameters
@@ -41,8 +46,16 @@ def perturb_any(columns: Columns, survey: Survey, n: int) -> NDArray[np.uint8]:
         What is asked.
     n
         How many records there are.
+    vectors
+        The values of each dimension that is a vector.
     """
-    draws = SecureDraws()
+    return perturb_with(columns, survey, n, vectors, SecureDraws())
+
+
+def perturb_with(
+    columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws
+) -> NDArray[np.uint8]:
+    """The same with given draws: seeded ones are for simulation only."""
     m, size = survey.n_sampled, survey.slot_size
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
@@ -53,7 +66,10 @@ def perturb_any(columns: Columns, survey: Survey, n: int) -> NDArray[np.uint8]:
     for q in np.flatnonzero(np.diff(bounds)).tolist():
         users, places = np.divmod(order[bounds[q] : bounds[q + 1]], m)
         channel = survey.questions[q].channel
-        outputs = sample_many(channel, inputs[users, places], draws)
+        given = inputs[users, places]
+        if is_wide(channel):
+            given = wide_inputs(columns, vectors, survey, q, users, draws)
+        outputs = sample_many(channel, given, draws)
         reports[users, places, 2 : 2 + channel.wire_size] = bytes_of(outputs, channel)
     return reports.reshape(n, survey.report_size)
 
@@ -68,11 +84,17 @@ def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
 
 def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
     """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
-    most = max(len(question.dimensions) for question in survey.questions)
+    each = [() if is_wide(q.channel) else q.dimensions for q in survey.questions]
+    most = max(map(len, each))
     inputs = np.zeros(asked.shape, np.int64)
     for k in range(most):
-        dims = np.array([q.dimensions[min(k, len(q.dimensions) - 1)] for q in survey.questions])
-        sizes = np.array([q.channel.takes[k].size if k < len(q.dimensions) else 1 for q in survey.questions])
+        dims = np.array([own[min(k, len(own) - 1)] if own else 0 for own in each])
+        sizes = np.array(
+            [
+                q.channel.takes[k].size if k < len(own) else 1
+                for q, own in zip(survey.questions, each, strict=True)
+            ]
+        )
         place = _places(columns, survey, dims[asked])
         fraction = draws.halves(place.size).reshape(place.shape)
         level = (place >> FRACTION_BITS) + (fraction < (place & ((1 << FRACTION_BITS) - 1)))

@@ -61,6 +61,8 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     for question in survey.questions:
         for j, take in zip(question.dimensions, question.channel.takes, strict=True):
             dimension = survey.schema.dimensions[j]
+            if take.reads == "vector":
+                continue  # a vector is not one number: `hdr4me.engines.wide` reads it
             n_levels = take.size - (take.reads == "optional")
             bottom[j] = first[j] * _ONE
             top[j] = bottom[j] + (n_levels - 1) * _ONE

@@ -7,32 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.codebook import Codebook, values, word_levels
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
-from hdr4me.kernels.exact.member import with_member
+from hdr4me.kernels.exact.agreement import MOST, differ, flip, ways
+from hdr4me.kernels.exact.codebook import choose
+from hdr4me.kernels.exact.member import SMALL, with_member
 from hdr4me.kernels.exact.projective import points
+from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
 __all__ = ["SAMPLERS", "Sampler", "sample_many"]
 
 Numbers = NDArray[np.int64]
-Sampler = Callable[[Channel, Numbers, SecureDraws], Numbers]
-"""(channel, inputs [n], draws) → outputs [n, fields]."""
+Sampler = Callable[[Channel, NDArray[Any], SecureDraws], Numbers]
+"""(channel, inputs [n], draws) → outputs [n, fields]; blocks and vectors have inputs [n, …] (`engines/wide.py`)."""
 
 _FAST_SUBSETS = 65537
 """Categories for which the compiled kernel draws subsets of the others."""
 
 
-def sample_many(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+def sample_many(channel: Channel, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
     """Outputs of a channel for many inputs."""
     name = f"{channel.kind}/{channel.family.name}" if isinstance(channel, HeavySet) else channel.kind
     if name not in SAMPLERS:
@@ -80,10 +85,15 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
-    others = np.ascontiguousarray(draws.subsets(n, family.size - 1, family.chosen))
-    output = np.empty_like(others)
-    with_member(others, inputs, heavy, draws.below(family.chosen, n), output)
-    return output
+    places = draws.below(family.chosen, n)
+    output = np.empty((n, family.chosen), f"u{family.fields[0].size}")
+    if family.size <= SMALL and 2 < 2 * family.chosen < family.size:
+        draws.small_sets(family.size - 1, inputs, heavy, places, output)
+        return output
+    short = 1 < family.chosen < family.size - 1
+    others = (draws.short_subsets if short else draws.subsets)(n, family.size - 1, family.chosen)
+    with_member(np.ascontiguousarray(others), inputs, heavy, places, output)
+    return output  # in as few bytes as a report has
 
 
 def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
@@ -96,9 +106,8 @@ def _projective(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Number
     inside, outside = draws.below(family.n_heavy, n), draws.below(q ** (t - 1), n)
     powers = np.array([q**f for f in range(t + 1)], np.int64)
     starts = np.array([n_points(q, f) for f in range(t + 1)], np.int64)
-    products = np.array(PRODUCTS_OF_4 if q == 4 else (), np.int64)
     out = np.empty(n, np.int64)
-    points(inputs, heavy, inside, outside, powers, starts, products, out)
+    points(inputs, heavy, inside, outside, powers, starts, *field_arrays(q), out)
     return out[:, None]
 
 
@@ -145,6 +154,67 @@ def _below_steps(ends: tuple[int, ...], draws: SecureDraws, n: int) -> Numbers:
     return np.asarray(found)
 
 
+@lru_cache(maxsize=16)
+def _places(size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """How many blocks differ in at most 0, 1, … size − 1 places, and the binomials of the kernel."""
+    return np.array(Agreement(size, size).ends[:-1], np.uint64), ways()
+
+
+def _agreement(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
+    """As `Agreement.draw`; inputs and outputs are the fields [n, fields] as bit patterns."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Agreement)
+    blocks = inputs.reshape(len(inputs), len(family.fields)).copy()
+    heavy = draws.words(len(inputs)) < channel.weight
+    if family.size > MOST:
+        _flip_many(family, blocks, heavy, draws)
+        return blocks
+    inside, rest = np.uint64(family.n_heavy), np.uint64(family.n_outputs - family.n_heavy)
+    numbers = draws.below_each(np.where(heavy, inside, rest)) + np.where(heavy, np.uint64(0), inside)
+    ends, binomials = _places(family.size)
+    differ(numbers, ends, family.size, binomials, blocks[:, 0].view(np.uint64))
+    return blocks
+
+
+def _flip_many(family: Agreement, blocks: Numbers, heavy: NDArray[np.bool_], draws: SecureDraws) -> None:
+    """Flip places of blocks of more than 64 signs: users with as many of them are served together."""
+    most = family.size - family.agreeing
+    inside = family.ends[: most + 1]
+    outside = tuple(end - family.n_heavy for end in family.ends[most + 1 :])
+    n = len(blocks)
+    t = np.where(heavy, _below_steps(inside, draws, n), most + 1 + _below_steps(outside, draws, n))
+    ends = np.cumsum(family.widths)
+    for count in np.unique(t[t > 0]).tolist():
+        users = np.flatnonzero(t == count)
+        flip(users, draws.subsets(users.size, family.size, count), ends, blocks.view(np.uint64))
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> NDArray[np.float32]:
+    """What each half word of a codeword stands for."""
+    return np.array(values(), np.float32)[np.frombuffer(word_levels(), np.uint8)]
+
+
+def _codebook(channel: Channel, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
+    """As `Codebook.draw`; inputs are vectors [n, length] of the ball of norm 1."""
+    assert isinstance(channel, HeavySet)
+    family = channel.family
+    assert isinstance(family, Codebook)
+    n, d = inputs.shape
+    targets = np.zeros((n, 4 * (d // 4 + 1)), np.float32)
+    targets[:, :d] = inputs
+    targets[:, d] = np.sqrt(np.maximum(0.0, 1.0 - np.square(inputs).sum(axis=1)))
+    heavy = draws.words(n) < channel.weight
+    seeds = draws.words(n) >> np.uint32(32 - family.seed_bits)
+    light = draws.below(family.codewords - family.heavy, n) + family.heavy
+    ranks = np.where(heavy, draws.below(family.heavy, n), light)
+    found = np.empty((n, 2), np.int64)
+    found[:, 0] = seeds
+    choose(targets, seeds, ranks, family.codewords, _numbers(), found[:, 1])
+    return found
+
+
 SAMPLERS: Registry[Sampler] = Registry(
     "channel",
     "samplers",
@@ -154,5 +224,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         f"{HeavySet.kind}/{Subset.name}": _subset,
         f"{HeavySet.kind}/{Projective.name}": _projective,
         f"{HeavySet.kind}/{PrivSet.name}": _privset,
+        f"{HeavySet.kind}/{Agreement.name}": _agreement,
+        f"{HeavySet.kind}/{Codebook.name}": _codebook,
     },
 )

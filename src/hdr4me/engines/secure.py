@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.exact.keystream import Keystream
+from hdr4me.kernels.exact.member import small_sets
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
 
 __all__ = ["SecureDraws"]
@@ -44,12 +45,29 @@ class SecureDraws:
             found[bad] = self._stream.words32(bad.size)
         return found % bound
 
+    def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """For each bound from 1 to 2^64 − 1 a whole number below it.
+
+        As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
+        """
+        mask = bounds.copy()
+        for shift in (1, 2, 4, 8, 16, 32):
+            mask |= mask >> np.uint64(shift)
+        found = self._stream.words32(2 * bounds.size).view(np.uint64) & mask
+        while (bad := np.flatnonzero(found >= bounds)).size:
+            found[bad] = self._stream.words32(2 * bad.size).view(np.uint64) & mask[bad]
+        return found
+
     def subsets(self, n: int, d: int, m: int) -> NDArray[np.int64]:
         """n uniform subsets of m of the numbers below d ≤ 65536, each in increasing order."""
         if m == d:
             return np.broadcast_to(np.arange(d), (n, d))
         if m == 1:
             return self.below(d, n)[:, None]
+        return self.short_subsets(n, d, m).astype(np.int64)
+
+    def short_subsets(self, n: int, d: int, m: int) -> NDArray[np.uint16]:
+        """The same as numbers of 16 bits, for m from 2 to d − 1."""
         out = np.empty(n * m + SLACK, np.uint16)
         scratch = bitmap(d)
         rows = max(1, _CHUNK // m)
@@ -61,7 +79,23 @@ class SecureDraws:
             drawn = drawn[: below(words, d, drawn)]
             made, _ = subsets(d, m, drawn, 0, scratch, out, done * m, count)
             done += made
-        return out[: n * m].reshape(n, m).astype(np.int64)
+        return out[: n * m].reshape(n, m)
+
+    def small_sets(
+        self,
+        d: int,
+        inputs: NDArray[np.int64],
+        heavy: NDArray[np.bool_],
+        places: NDArray[np.int64],
+        out: NDArray[np.unsignedinteger],
+    ) -> None:
+        """Sets of the d other categories for each input, with the input where `heavy` (see the kernel)."""
+        n, m = out.shape
+        rows, at = max(1, _CHUNK // m), 0
+        while at < n:
+            words = self._stream.words32(words_needed(d, m, min(rows, n - at)))
+            drawn = np.empty(words.size, np.uint16)
+            at = small_sets(drawn[: below(words, d, drawn)], m, inputs, heavy, places, out, at)
 
 
 class OneByOne:

@@ -4,6 +4,8 @@
 - **Categories**: zero everywhere scores Σ f²/v, and 1/v everywhere scores Σ (f − 1/v)²/v. True frequencies are taken as
   Zipf's, f_k ∝ 1/k, unless the expected ones are known: a few categories are common and most are rare, as they are in
   data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
+- **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
+  taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def zipf_squares(size: int) -> float:
 
 
 def _squares(group: Group) -> float:
-    return zipf_squares(group.size) if group.squares is None else group.squares
+    if group.squares is not None:
+        return group.squares
+    return zipf_squares(group.size) * group.expected_choices**2
 
 
 def baseline(workload: Workload) -> Baseline:
@@ -60,6 +64,10 @@ def baseline(workload: Workload) -> Baseline:
             zeros += group.count * _SPREAD
             even += group.count * _SPREAD
         else:
+            total = group.expected_choices
             zeros += group.count * _squares(group)
-            even += group.count * max(_squares(group) - 1.0 / group.size, 0.0)
+            even += group.count * max(_squares(group) - total**2 / group.size, 0.0)
+        if group.choices:
+            zeros += group.count * _SPREAD
+            even += group.count * _SPREAD / 4
     return Baseline(zeros / workload.n_coordinates, even / workload.n_coordinates)

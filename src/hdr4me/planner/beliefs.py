@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
 
-__all__ = ["half_range", "scaled_tolerances", "workload_of"]
+__all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
 
 
 def half_range(dimension: Any) -> float:
     """What 1 on the scale [−1, 1] is in a number's own units; 1 for a frequency."""
     low, high = dimension.bounds
-    return 1.0 if dimension.reads == "category" else (high - low) / 2
+    return 1.0 if dimension.categories else (high - low) / 2
 
 
 def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:
@@ -31,6 +32,8 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     >>> from hdr4me.survey import Numeric, Schema
     >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
     (0.1, {'age': 1.0, 'height': inf})
+    >>> scaled_tolerances({"age": "6 years"}, Schema([Numeric("age", 0, 120, unit="years")]))
+    (0.1, {'age': 1.0})
     """
     if not isinstance(tolerance, Mapping):
         return tolerance, {}
@@ -41,13 +44,54 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     for name, own in tolerance.items():
         if name not in known:
             raise InvalidInput.of("tolerance", {name: own}, f"the schema's dimensions are {', '.join(known)}")
-        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
-            raise InvalidInput.of("tolerance", {name: own}, "a positive number in the dimension's own units")
-        found[name] = float(own) / half_range(known[name])
+        found[name] = own_tolerance(known[name], own) / half_range(known[name])
     if not found:
         raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
     least = min(found.values())
     return least, {name: found.get(name, np.inf) / least for name in known}
+
+
+def own_tolerance(dimension: Any, given: Any) -> float:
+    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives.
+
+    >>> from hdr4me.survey import Numeric
+    >>> own_tolerance(Numeric("delay", -60, 300, unit="min"), "5 min")
+    5.0
+    """
+    own = given
+    if isinstance(given, str):
+        number, _, word = " ".join(given.split()).partition(" ")
+        unit = getattr(dimension, "unit", None)
+        if word and word != unit:
+            meant = f"measured in {unit!r}" if unit else "without a unit in the schema"
+            raise InvalidInput.of(
+                "tolerance",
+                {dimension.name: given},
+                f"{dimension.name!r} is {meant}: write {dimension.name}={number}, which is in the dimension's own "
+                f"units" + ("" if unit else f', or declare unit = "{word}"'),
+            )
+        try:
+            own = float(number)
+        except ValueError:
+            own = None
+    if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
+        raise InvalidInput.of(
+            "tolerance", {dimension.name: given}, "a positive number in the dimension's own units"
+        )
+    return float(own)
+
+
+def prior_by_name(tally: Any, schema: Any) -> dict[str, Any]:
+    """What a tally tells of the schema's dimensions, in their own units."""
+    if schema is None:
+        raise InvalidInput("a tally as prior needs a schema: its dimensions have names and units")
+    told, names = tally.priors(), [dimension.name for dimension in schema.dimensions]
+    found = {name: told[name] for name in names if name in told}
+    if not found:
+        raise InvalidInput.of(
+            "prior", f"a tally of {', '.join(told)}", f"it must tell one of {', '.join(names)}"
+        )
+    return found
 
 
 def workload_of(
@@ -77,18 +121,32 @@ def workload_of(
                 "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
             )
     same: dict[str, Prior] = {common.key: common}
-    groups: Counter[tuple[int, Prior, float, float | None]] = Counter()
+    groups: Counter[tuple[int, int, Prior, float, float | None, float | None]] = Counter()
     for dimension in schema.dimensions:
-        size, own = len(getattr(dimension, "categories", ())), told.get(dimension.name)
-        found, squares = common, None
-        if size:
-            squares = None if own is None else _squares(dimension, own)
-        elif own is not None:
+        size, own = len(dimension.categories), told.get(dimension.name)
+        if hasattr(own, "priors"):
+            own = prior_by_name(own, schema).get(dimension.name)
+            if own is None:
+                raise InvalidInput.of(
+                    "prior", dimension.name, "its tally must tell the distribution of this dimension"
+                )
+        choices = getattr(dimension, "at_most", 0)
+        found, squares, chosen = common, None, None
+        if size and own is not None:
+            shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
+            squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
+        elif not size and own is not None:
             found = _own_units(dimension, own)
             found = same.setdefault(found.key, found)
-        groups[size, UNIFORM if size else found, scales.get(dimension.name, 1.0), squares] += 1
-    ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    return Workload(tuple(Group(n, size, law, scale, sq) for (size, law, scale, sq), n in ordered))
+        law, scale = UNIFORM if size else found, scales.get(dimension.name, 1.0)
+        groups[size, choices, law, scale, squares, chosen] += 1
+    ordered = sorted(groups.items(), key=lambda item: item[0][:2])
+    return Workload(
+        tuple(
+            Group(n, size, law, scale, squares, choices, chosen)
+            for (size, choices, law, scale, squares, chosen), n in ordered
+        )
+    )
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
@@ -110,8 +168,28 @@ def _own_units(dimension: Any, given: Any) -> Prior:
     return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
-def _squares(dimension: Any, given: Any) -> float:
-    """Σ f² of the frequencies that are given, or of the labels' own."""
+def _shares(dimension: Any, given: Any) -> NDArray[np.float64]:
+    """The share of users with each category of a selection: as given, or counted in selections."""
+    categories = list(dimension.categories)
+    if isinstance(given, Mapping):
+        f = np.array([float(given.get(label, 0.0)) for label in categories])
+    else:
+        f, n = np.zeros(len(categories)), 0
+        for value in given:
+            f[list(dimension.clean(value))] += 1.0
+            n += 1
+        f /= max(n, 1)
+    if not ((f >= 0) & (f <= 1)).all() or f.sum() > dimension.at_most:
+        raise InvalidInput.of(
+            "prior",
+            dimension.name,
+            f"shares of users from 0 to 1 that sum to at most {dimension.at_most}, or selections",
+        )
+    return f
+
+
+def _frequencies(dimension: Any, given: Any) -> NDArray[np.float64]:
+    """The frequencies that are given, or the labels' own; they sum to 1."""
     categories = list(dimension.categories)
     if isinstance(given, Mapping):
         f = np.array([float(given.get(label, 0.0)) for label in categories])
@@ -122,4 +200,4 @@ def _squares(dimension: Any, given: Any) -> float:
         raise InvalidInput.of(
             "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
         )
-    return float(np.sum((f / f.sum()) ** 2))
+    return np.asarray(f / f.sum())

@@ -3,7 +3,8 @@
 Nothing is derived here: the variance of one report comes from `reports.py`, that of an estimate from the framework
 (`sampled_variance`). What is assumed of the values:
 
-- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each;
+- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
+  the choices that there can be, the same number for all users, spread evenly over the categories;
 - "worst": the largest that any population can give.
 """
 
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
-from hdr4me.planner.reports import Effort, entry_variances, noise, worst_noise
+from hdr4me.planner.blocks import BLOCKS, block_variances
+from hdr4me.planner.reports import (
+    Effort,
+    choice_variances,
+    entry_variances,
+    noise,
+    number_variances,
+    worst_noise,
+)
 from hdr4me.planner.workload import Group, Workload
 
 __all__ = ["Classes", "classes", "sampled_grid"]
@@ -41,12 +50,17 @@ def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Coordinates that are alike, one column per group, one row per m: their variance and how many they are."""
+    """Coordinates that are alike, a column each, one row per m: their variance and how many they are.
+
+    `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
+    choices over the most that there can be.
+    """
 
     sampled: tuple[int, ...]
     variances: Floats
     counts: Floats
     scales: Floats
+    group: tuple[int, ...]
 
     @property
     def mse(self) -> Floats:
@@ -90,22 +104,27 @@ def classes(
     Returns
     -------
     Classes
-        One row for each m, one column for each group.
+        One row for each m, one column for each group, two for a selection.
     """
-    inverse = np.array([mean_inverse_count(n_users, m / workload.n_dims) for m in sampled])
+    questions = workload.n_questions(mechanism_name)
+    inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
     budgets = [epsilon / m for m in sampled]
-    columns = []
-    for group in workload.groups:
-        part = _entries if group.size else _numbers
-        columns.append(
-            part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
-        )
-    return Classes(
-        sampled,
-        np.stack(columns, axis=1),
-        np.array([float(group.n_coordinates) for group in workload.groups]),
-        np.array([group.scale for group in workload.groups]),
-    )
+    columns, counts, numbers = [], [], []
+    for k, group in enumerate(workload.groups):
+        if group.choices:
+            made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif mechanism_name == BLOCKS:
+            made = [block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)]
+        else:
+            part = _entries if group.size else _numbers
+            made = [
+                part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
+            ]
+        columns += made
+        counts += [float(group.count * max(group.size, 1)), float(group.count)][: len(made)]
+        numbers += [k] * len(made)
+    scales = np.array([workload.groups[k].scale for k in numbers])
+    return Classes(sampled, np.stack(columns, axis=1), np.array(counts), scales, tuple(numbers))
 
 
 def _numbers(
@@ -142,3 +161,18 @@ def _entries(
     f = _FREQUENCIES if worst else np.array([1.0 / group.size])
     each = pairs[:, :1] * (1 - f) + pairs[:, 1:] * f
     return np.asarray(sampled_variance(each, f * (1 - f), n_users, inverse[:, None]).max(axis=1))
+
+
+def _choices(
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+) -> list[Floats]:
+    """The variance of a share, and of the mean number of choices over the most."""
+    v, s = group.size, group.choices
+    pairs = np.array([choice_variances(e, v, s) for e in budgets])
+    f = _FREQUENCIES if worst else np.array([group.expected_choices / v])
+    each = pairs[:, :1] * (1 - f) + pairs[:, 1:] * f
+    share = sampled_variance(each, f * (1 - f), n_users, inverse[:, None]).max(axis=1)
+    c = np.linspace(0.0, s, 65) if worst else np.array([group.expected_choices])
+    noise = np.array([max(number_variances(e, v, s, c)) for e in budgets])
+    spread = 0.25 if worst else 0.0  # of numbers over the most, on [0, 1]
+    return [np.asarray(share), sampled_variance(noise, spread, n_users, inverse)]

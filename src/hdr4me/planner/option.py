@@ -13,7 +13,9 @@ from hdr4me.framework.deviation import Deviation
 from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
+from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.pairs import PAIR, neighbours
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
@@ -50,7 +52,7 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
     return Recalibration(next(text for least, text in words if gain >= least), gain, harms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Option:
     """A mechanism and a number of sampled dimensions, and the error that the framework foretells.
 
@@ -87,6 +89,12 @@ class Option:
     workload: Workload
     schema: Any = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within "
+            f"±{self.tolerance_each:.3g} with {100 * self.probability:g} % probability>"
+        )
+
     @property
     def beats_baseline(self) -> bool:
         """Is the expected error below what an answer that asks nobody would score?"""
@@ -96,6 +104,8 @@ class Option:
     def table(self) -> Any:
         """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
         prior = self.workload.prior
+        if self.base == PAIR:
+            return "optimal"
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
         from hdr4me.mechanisms.prior import optimal_mean
@@ -113,6 +123,9 @@ class Option:
             raise InvalidInput(
                 f"schema of {len(schema)} dimensions is not what was planned: {self.workload.what}"
             )
+        if self.mechanism == BLOCKS:
+            blocks = block_names(schema.names, self.n_sampled)
+            return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
         return Survey(
             schema,
             epsilon=self.epsilon,
@@ -120,6 +133,7 @@ class Option:
             n_sampled=self.n_sampled,
             categorical=self.categorical or "auto",
             name=name,
+            pairs=neighbours(schema) if self.base == PAIR else (),
         )
 
     @property
@@ -154,11 +168,29 @@ class Option:
 
         One share for each dimension, groups in the workload's order; `importance` is one number for each.
         """
-        v = self.classes().variances[0] * self.reports_per_dimension
+        made = self.classes()
+        total = made.variances[0] * self.reports_per_dimension * made.counts
         errors = [
-            x * max(g.size, 1) for x, g in zip(v, self.workload.groups, strict=True) for _ in range(g.count)
+            sum(total[i] for i, k in enumerate(made.group) if k == number) / group.count
+            for number, group in enumerate(self.workload.groups)
+            for _ in range(group.count)
         ]
         return best_draw(errors, importance)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
+
+        Selections of the plan's schema only; the largest where several have the same name of row.
+        """
+        made, found = self.classes(), {}
+        sds = np.sqrt(made.variances[0])
+        for number, group in enumerate(self.workload.groups):
+            if group.choices:
+                share, mean = (sds[i] for i, k in enumerate(made.group) if k == number)
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = float(share)
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = float(mean * group.choices)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""
@@ -203,12 +235,20 @@ def make_option(
         classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
         for w in (worst, True)
     )
-    promise = _Promise(assumed, n_users, n_sampled / workload.n_dims, None)
-    size = largest_error(base, epsilon / n_sampled) if promise.few and workload.numeric else None
-    bound = _Promise(largest, n_users, n_sampled / workload.n_dims, size)
-    joint = promise.joint(probability)
+    blocks = mechanism == BLOCKS
+    questions = workload.n_questions(base)
+    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / questions
+    promise = _Promise(assumed, n_users, share, None)
+    size = None
+    if promise.few and workload.numeric:
+        size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
+    bound = _Promise(largest, n_users, share, size)
+    # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
+    bounded = _Promise(assumed, n_users, share, size)
+    all_of_them = promise if workload.n_coordinates == 1 else bounded
+    joint = all_of_them.joint(probability)
     ξ = joint if tolerance is None else tolerance
-    each, together = promise.within(ξ)
+    each, together = promise.within(ξ)[0], all_of_them.within(ξ)[1]
     without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
@@ -227,8 +267,8 @@ def make_option(
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=epsilon / n_sampled,
-        reports_per_dimension=n_users * n_sampled / workload.n_dims,
+        epsilon_per_value=epsilon if blocks else epsilon / n_sampled,
+        reports_per_dimension=n_users * share,
         few=promise.few,
         categorical=method,
         all_zeros_mse=without.zeros,
@@ -266,6 +306,6 @@ class _Promise:
         if not self.few:
             log = log_probability_within(0.0, self.sds, tolerance)
             return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))
-        p = within_few(self.sds, self.counts, tolerance)
+        p = within_few(self.sds, self.counts, tolerance, self.largest)
         with np.errstate(divide="ignore"):
             return float(p.min()), float(np.exp(np.sum(self.numbers * np.log(p))))

@@ -19,7 +19,8 @@ class Group:
     """So many dimensions alike: of `size` categories, or numbers (size 0) whose values follow `prior`.
 
     `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
-    category's expected frequencies, where they are known.
+    category's expected frequencies, where they are known. Of a selection a user may have up to `choices` categories,
+    and has `chosen` on average, where that is known.
     """
 
     count: int
@@ -27,11 +28,20 @@ class Group:
     prior: Prior = UNIFORM
     scale: float = 1.0
     squares: float | None = None
+    choices: int = 0
+    chosen: float | None = None
 
     @property
     def n_coordinates(self) -> int:
-        """A mean each, or a frequency for each category."""
-        return self.count * max(self.size, 1)
+        """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen."""
+        return self.count * (max(self.size, 1) + (self.choices > 0))
+
+    @property
+    def expected_choices(self) -> float:
+        """How many categories a user has: 1, or of a selection what is known, and half of the most if nothing is."""
+        if not self.choices:
+            return 1.0
+        return self.choices / 2 if self.chosen is None else self.chosen
 
 
 @dataclass(frozen=True)
@@ -47,8 +57,12 @@ class Workload:
     @classmethod
     def of(cls, schema: Any) -> Workload:
         """The workload of a schema's dimensions, with nothing known of their values."""
-        sizes = Counter(len(getattr(dimension, "categories", ())) for dimension in schema.dimensions)
-        return cls(tuple(Group(count, size) for size, count in sorted(sizes.items())))
+        sizes = Counter(
+            (len(dimension.categories), getattr(dimension, "at_most", 0)) for dimension in schema.dimensions
+        )
+        return cls(
+            tuple(Group(count, size, choices=choices) for (size, choices), count in sorted(sizes.items()))
+        )
 
     @classmethod
     def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
@@ -62,22 +76,27 @@ class Workload:
         return cls((Group(n_dims, n_categories),))
 
     @property
-    def shape(self) -> tuple[tuple[int, int], ...]:
-        """How many dimensions there are of each size: what a schema must agree with."""
-        sizes: Counter[int] = Counter()
+    def shape(self) -> tuple[tuple[tuple[int, int], int], ...]:
+        """How many dimensions there are of each size and number of choices: what a schema must agree with."""
+        sizes: Counter[tuple[int, int]] = Counter()
         for group in self.groups:
-            sizes[group.size] += group.count
+            sizes[group.size, group.choices] += group.count
         return tuple(sorted(sizes.items()))
 
     @property
     def numeric(self) -> int:
         """How many dimensions are numbers."""
-        return dict(self.shape).get(0, 0)
+        return dict(self.shape).get((0, 0), 0)
 
     @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
-        return tuple((size, count) for size, count in self.shape if size)
+        return tuple((size, count) for (size, choices), count in self.shape if size and not choices)
+
+    @property
+    def selections(self) -> int:
+        """How many dimensions are selections."""
+        return sum(count for (_, choices), count in self.shape if choices)
 
     @property
     def prior(self) -> Prior | None:
@@ -90,6 +109,10 @@ class Workload:
         """How many dimensions there are."""
         return sum(group.count for group in self.groups)
 
+    def n_questions(self, mechanism: str) -> int:
+        """How many questions there are if this mechanism serves numbers: a pair of them is one question."""
+        return self.n_dims - (self.numeric // 2 if mechanism == "pair" else 0)
+
     @property
     def n_coordinates(self) -> int:
         """How many numbers are estimated: a mean each, a frequency for each category."""
@@ -98,7 +121,12 @@ class Workload:
     @property
     def what(self) -> str:
         """Plain words for what is estimated."""
-        if not self.categorical:
-            return f"{self.numeric:,} means"
-        frequencies = f"{self.n_coordinates - self.numeric:,} frequencies"
-        return frequencies if not self.numeric else f"{self.numeric:,} means and {frequencies}"
+        frequencies = sum(size * count for size, count in self.categorical)
+        shares = sum(size * count for (size, choices), count in self.shape if choices)
+        numbers = (
+            (self.numeric, "means"),
+            (frequencies, "frequencies"),
+            (shares, "shares"),
+            (self.selections, "numbers of choices"),
+        )
+        return " and ".join(f"{n:,} {name}" for n, name in numbers if n)

@@ -21,7 +21,8 @@ from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
 from hdr4me.records.products import product_of, with_products
 from hdr4me.records.texts import as_text, is_text, texts_as_numbers
-from hdr4me.survey import Categorical, Numeric, Product, Selection, Survey
+from hdr4me.records.vectors import vectors_of
+from hdr4me.survey import Categorical, Numeric, Product, Selection, Survey, Vector
 
 __all__ = ["KNOWN", "MISSING", "UNKNOWN", "Source", "check_matrix", "from_batch", "from_matrix"]
 
@@ -34,7 +35,8 @@ class Source:
 
     For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
     `states` has for each categorical column what each entry of its dictionary is, and `selections` has what
-    `Selection.account` counts in each column of several choices.
+    `Selection.account` or `Vector.account` counts in each column of several choices or of vectors. `vectors` are those
+    of the dimensions that are vectors.
     """
 
     def __init__(
@@ -44,7 +46,8 @@ class Source:
         owners: Sequence[Any],
         unknown: Sequence[int] = (),
         states: Sequence[NDArray[np.uint8] | None] = (),
-        selections: Mapping[int, tuple[int, int, int]] = MappingProxyType({}),
+        selections: Mapping[int, tuple[int, int, int, int]] = MappingProxyType({}),
+        vectors: Mapping[int, NDArray[np.float64]] = MappingProxyType({}),
     ) -> None:
         self.columns = columns
         self.n = n
@@ -52,6 +55,7 @@ class Source:
         self.unknown = unknown
         self.states = states
         self.selections = selections
+        self.vectors = vectors
 
 
 def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
@@ -64,8 +68,19 @@ def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
         raise InvalidInput(
             "a matrix cannot hold several choices at once: give a table with a column of lists"
         )
+    if any(isinstance(dimension, Vector) for dimension in survey.schema):
+        return _check_vectors(values, survey)
     if values.ndim != 2 or values.shape[1] != len(survey.schema.columns):
         raise InvalidInput(f"records of shape {values.shape}: expected (n, {len(survey.schema.columns)})")
+    return values
+
+
+def _check_vectors(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
+    first = survey.schema.dimensions[0]
+    if len(survey.schema) > 1 or not isinstance(first, Vector):
+        raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
+    if values.ndim != 2 or values.shape[1] != first.length:
+        raise InvalidInput(f"records of shape {values.shape}: expected (n, {first.length})")
     return values
 
 
@@ -77,7 +92,15 @@ def _category_counts(survey: Survey) -> NDArray[np.int64]:
 
 def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
     """A matrix [n, columns] of numbers in any layout; a categorical dimension's numbers are category indices."""
-    values = with_products(check_matrix(values, survey), survey.schema)
+    values = check_matrix(values, survey)
+    first = survey.schema.dimensions[0]
+    if isinstance(first, Vector):
+        names = [first.name]
+        whole = pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(values, np.float64).ravel()), first.length
+        )
+        return from_batch(pa.RecordBatch.from_arrays([whole], names), survey)
+    values = with_products(values, survey.schema)
     if values.dtype not in DTYPES:
         values = values.astype(np.float64)
     n, d = values.shape
@@ -106,13 +129,21 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     owners: list[object] = []
     unknown: list[int] = []
     states: list[NDArray[np.uint8] | None] = []
-    selections: dict[int, tuple[int, int, int]] = {}
+    selections: dict[int, tuple[int, int, int, int]] = {}
+    vectors: dict[int, NDArray[np.float64]] = {}
     n_lut = 1
     at = {name: place for place, name in enumerate(survey.schema.columns)}
     for j, dimension in enumerate(survey.schema):
         column: Any = None if isinstance(dimension, Product) else batch.column(at[dimension.name])
+        array: Any
         if isinstance(dimension, Product):
             array = _products(batch, at, dimension)
+            unknown.append(0)
+            states.append(None)
+        elif isinstance(dimension, Vector):
+            vectors[j], (missing, wrong, long) = vectors_of(column, dimension)
+            selections[j] = (missing, wrong, 0, long)
+            array = pa.nulls(0, pa.float64()) if not len(column) else pa.array(np.zeros(len(column)))
             unknown.append(0)
             states.append(None)
         elif not isinstance(dimension, Numeric | Categorical):
@@ -144,7 +175,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         owners.append(array)
     lut_array = np.array([x for lut in luts for x in lut], np.uint32)
     columns = Columns(address, stride, dtype, valid, valid_offset, lut_array, lut_start, lut_size, 0)
-    return Source(columns, batch.num_rows, owners, unknown, states, selections)
+    return Source(columns, batch.num_rows, owners, unknown, states, selections, vectors)
 
 
 def _products(batch: pa.RecordBatch, at: Mapping[str, int], dimension: Product) -> Any:
@@ -201,6 +232,10 @@ def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int], NDArr
         column = _encoded(column, dimension)
     column = _plain_dictionary(column)
     labels = column.dictionary.to_pylist()
+    if pa.types.is_float32(
+        column.dictionary.type
+    ):  # 2.1 is 2.1, as a text file has it, and not 2.0999999046325684
+        labels = [None if x is None else float(str(np.float32(x))) for x in labels]
     if pa.types.is_boolean(column.dictionary.type):
         _check_truth(dimension)
     default = dimension.index[dimension.default]

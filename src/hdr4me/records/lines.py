@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError
 from hdr4me.records.stream import BLOCK, Text, wrong_encoding
-from hdr4me.survey import Categorical, Dimension, Selection
+from hdr4me.survey import Categorical, Dimension, Selection, Vector
 from hdr4me.survey.selection import SEPARATOR
+from hdr4me.survey.values import as_number
 
 __all__ = ["read_lines", "read_objects"]
 
@@ -89,6 +90,8 @@ def _check_object(line: bytes, name: str, number: int) -> None:
 
 def _column(values: list[Any], dimension: Dimension) -> Any:
     """Values of one type as they are; mixed ones as texts, which mean the same to the client."""
+    if isinstance(dimension, Vector):
+        return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
     if isinstance(dimension, Selection):
         return pa.array([_choices(value) for value in values], pa.string())
     kind = pa.string() if isinstance(dimension, Categorical) else pa.float64()
@@ -103,6 +106,15 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
         ):  # whole numbers beyond 64 bits, halves of pairs
             pass
     return pa.array([_text(value) for value in values], pa.string())
+
+
+def _numbers(value: Any) -> list[float] | None:
+    """The numbers of a list, or of a text with bars; what is neither is an empty list."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = value.split(SEPARATOR)
+    return [as_number(part) for part in value] if isinstance(value, list) else []
 
 
 def _choices(value: Any) -> str | None:

@@ -68,7 +68,7 @@ def batch_rows(survey: Survey) -> int:
     >>> batch_rows(Survey(Schema([towns]), categorical="oue"))
     6708
     """
-    widest = max(8 * len(survey.schema), survey.report_size)
+    widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
 
 

@@ -213,6 +213,16 @@ def plainly(path: FilePath, kind: str, blocks: Iterator[Block]) -> Iterator[Bloc
         yield block
 
 
+ID, ID_SIZE = "id", 16
+"""A second column that a file of the collector has: the reports' ids, which a tally does not read."""
+
+
+def without_ids(schema: pa.Schema) -> pa.Schema:
+    """The schema of a file of reports, without the collector's column of ids if it is there."""
+    has_ids = schema.names == [COLUMN, ID] and schema.field(1).type == pa.binary(ID_SIZE)
+    return schema.remove(1) if has_ids else schema
+
+
 def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
     metadata = schema.metadata or {}
     if metadata.get(b"hdr4me.format") != FORMAT:

@@ -10,7 +10,7 @@ from hdr4me.reports.report import Reason, Report, fault
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import no_twins
 
-__all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "prefix_of", "survey_of"]
+__all__ = ["FORMAT", "VERSION", "decode", "encode", "inspect", "prefix_of", "survey_of", "understood"]
 
 FORMAT, VERSION = "hdr4me-report", 1
 _FIELDS = {"format", "version", "survey", "answers"}
@@ -41,6 +41,11 @@ def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
         document: Any = json.loads(text, object_pairs_hook=no_twins)
     except (ValueError, RecursionError):
         return Reason.MALFORMED
+    return understood(document, survey)
+
+
+def understood(document: Any, survey: Survey) -> Report | Reason:
+    """The report in a parsed JSON document, or why it is none."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return Reason.MALFORMED
     if type(document.get("version")) is not int or document["version"] != VERSION:

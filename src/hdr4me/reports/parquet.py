@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
 from hdr4me.reports.arrow import (
+    COLUMN,
     Bytes,
     FilePath,
     as_batch,
@@ -21,6 +22,7 @@ from hdr4me.reports.arrow import (
     schema_of,
     valid_bits,
     with_bad,
+    without_ids,
 )
 from hdr4me.reports.blocks import Block
 from hdr4me.reports.pages import MOST_PAGE, Chunk, first_chunks, largest_page
@@ -61,7 +63,7 @@ def _parquet_blocks(
     with pq.ParquetFile(
         str(path), page_checksum_verification=True, pre_buffer=False, buffer_size=_STREAMED
     ) as file:
-        check_schema(path, file.schema_arrow, survey)
+        check_schema(path, without_ids(file.schema_arrow), survey)
         metadata, size = file.metadata, Path(path).stat().st_size
         rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
         if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
@@ -86,7 +88,7 @@ def _parquet_blocks(
                     )
         first = sum(rows[: groups[0]]) if groups else 0
         promised, found = sum(rows[index] for index in groups), 0
-        for batch in file.iter_batches(batch_size=block_rows, row_groups=groups):
+        for batch in file.iter_batches(batch_size=block_rows, row_groups=groups, columns=[COLUMN]):
             batch.validate(full=True)
             found += batch.num_rows
             yield from _column_blocks(path, batch.column(0), survey, first + found - batch.num_rows)

@@ -11,7 +11,9 @@ import numpy as np
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.proof import ONE
+from hdr4me.mechanisms.selection import number_variance
 from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.few import few_categories
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
 
@@ -33,10 +35,13 @@ class Chosen(Statistic):
             counts, answers, channel = _counts(counted, j)
             categories = counted.survey.schema.dimensions[j].categories
             share = error = np.full(len(categories), np.nan)
+            few = None
             if answers:
                 share, variance = frequency_moments(counts, counted.n_reports, answers, channel)
                 error = np.sqrt(variance) if answers > 1 else error
-            made.append(Part(j, categories, share, error, answers))
+                law = few_categories(channel, counts, answers, error, counted.n_reports)
+                few = law, np.arange(len(categories))
+            made.append(Part(j, categories, share, error, answers, few=few))
         return made
 
 
@@ -44,8 +49,9 @@ class NumberChosen(Statistic):
     """The mean number of categories that a user chose.
 
     A report names a categories, whose mean is linear and whose mean square is a concave function g of the number c that
-    the user chose. Counters do not tell the spread of c; by Jensen's inequality Var a ≤ g(E c) − (E a)², which is what
-    the standard error uses: it is never too small, and exact if all users chose the same number.
+    the user chose (`hdr4me.mechanisms.selection.number_variance`). Counters do not tell the spread of c; by Jensen's
+    inequality Var a ≤ g(E c) − (E a)², which is what the standard error uses: it is never too small, and exact if all
+    users chose the same number.
     """
 
     name = "number chosen"
@@ -86,14 +92,10 @@ def _number(counts: Any, answers: int, channel: HeavySet) -> tuple[float, float]
     assert family is not None
     weight = Fraction(channel.weight, ONE)
     p, q = map(float, family.shares(weight))
-    both, neither = map(float, family.pair_shares(weight))
     v = family.size
     named = float(counts[:v].sum()) / answers
     value = (named - v * q) / (p - q)
     if answers < 2:
         return value, float("nan")
     c = min(max(value, 0.0), float(family.most))
-    mean = c * p + (v - c) * q
-    pairs = (c * (c - 1) + 2 * c * (v - c)) * both + (v - c) * (v - c - 1) * neither
-    variance = max(mean + pairs - mean**2, 0.0)
-    return value, (variance / answers) ** 0.5 / (p - q)
+    return value, (number_variance(channel, c) / answers) ** 0.5

@@ -8,15 +8,17 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import HeavySet
-from hdr4me.channels.finite_field import PRODUCTS_OF_4
+from hdr4me.channels.finite_field import prime_power
 from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.projective import Projective, n_points
 from hdr4me.kernels.exact.projective import coordinates
+from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
 __all__ = ["SUPPORTS", "hyperplane_sums", "support_counts"]
@@ -25,9 +27,6 @@ Counts = NDArray[np.int64]
 
 _PART = 24
 """Counts are transformed in parts of so many bits: rounding errors stay below 1/100 then, and the sums are exact."""
-
-_CHARACTERS_OF_4 = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]], np.float64)
-"""(−1)^Tr(ab) in the field of 4, where 2 and 3 have the trace 1."""
 
 
 def support_counts(channel: HeavySet, counts: Counts) -> Counts:
@@ -64,8 +63,7 @@ def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
         made[n_less] = counts[:n_less].sum()  # x = (1, 0): all points (0, y')
         number = np.arange(1, q ** (t - 1))  # x = (1, x') with x' = s·d: d·y' = −1/s
         direction, scale = _directions(number, q, t - 1)
-        minus = _inverses(q) if q == 4 else -_inverses(q) % q
-        made[n_less + 1 :] = slices[direction, minus[scale]] + sums[direction]
+        made[n_less + 1 :] = slices[direction, _minus(_inverses(q), q)[scale]] + sums[direction]
         sums = made
     return sums
 
@@ -84,11 +82,18 @@ def _slices(affine: Counts, q: int, n: int) -> Counts:
     return np.rint(back.real).astype(np.int64)
 
 
+@lru_cache(maxsize=8)
 def _characters(q: int) -> NDArray[np.inexact] | None:
-    """χ(ab) for the numbers of a small field, χ a character of its sums; None where a Fourier transform is quicker."""
-    if q in (2, 4):
-        return _CHARACTERS_OF_4 if q == 4 else np.array([[1.0, 1.0], [1.0, -1.0]])
-    return np.exp(-2j * np.pi * (np.outer(np.arange(q), np.arange(q)) % q) / q) if q < 16 else None
+    """χ(ab) for the numbers of a field, χ a character of its sums; None where a Fourier transform is quicker.
+
+    In a field of p^k numbers χ(a) = e^(2πi·c/p) with c the first digit of a: adding is digit by digit modulo p.
+    """
+    p, k = prime_power(q) or (q, 1)
+    if k == 1 and q >= 16:
+        return None
+    numbers = np.arange(q)
+    digit = _times(numbers[:, None], numbers, q) % p
+    return 1.0 - 2.0 * digit if p == 2 else np.exp(-2j * np.pi * digit / p)
 
 
 def _line_places(q: int, n: int) -> Counts:
@@ -113,11 +118,20 @@ def _directions(number: Counts, q: int, n: int) -> tuple[Counts, Counts]:
 
 
 def _times(a: Counts, b: Counts, q: int) -> Counts:
-    return np.asarray(np.array(PRODUCTS_OF_4)[4 * a + b] if q == 4 else a * b % q)
+    products = field_arrays(q).products
+    return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
+
+
+def _minus(a: Counts, q: int) -> Counts:
+    """−a."""
+    differences = field_arrays(q).differences
+    return np.asarray(differences[a].astype(np.int64) if differences.size else -a % q)
 
 
 def _inverses(q: int) -> Counts:
-    """1/a for every number of the field, and 0 for 0: a^(q − 2) by repeated squaring."""
+    """1/a for every number of the field, and 0 for 0: from its table, or a^(q − 2) by repeated squaring."""
+    if (known := field_arrays(q).inverses).size:
+        return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2
     while exponent:
         found = _times(found, power, q) if exponent & 1 else found

@@ -8,6 +8,7 @@ from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
+from hdr4me.survey.vector import Vector
 
 __all__ = [
     "DIMENSIONS",
@@ -19,4 +20,5 @@ __all__ = [
     "Schema",
     "Selection",
     "Survey",
+    "Vector",
 ]

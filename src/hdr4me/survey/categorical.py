@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from hdr4me.errors import InvalidInput
+from hdr4me.survey.category_file import LONG, CategoryFile, find
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import check_fields, check_name, first_twice, is_unicode, label, meaning
 
-__all__ = ["MAX_CATEGORIES", "MISSING", "Categorical"]
+__all__ = ["MAX_CATEGORIES", "MISSING", "Categorical", "listed"]
 
 MAX_CATEGORIES = 1_000_000
 MISSING = "missing"
@@ -37,6 +38,9 @@ class Categorical(Dimension):
     optional
         Whether there is one more category, "missing", which is the default: how many have no (known) value is then an
         answer.
+    file
+        The name of a file that holds the categories, one a line. If there are more than 4,096 of them, documents have
+        the name and a hash of the list instead of the list.
 
     Examples
     --------
@@ -54,9 +58,16 @@ class Categorical(Dimension):
     name: str
     labels: tuple[str, ...]
     default: str
+    file: CategoryFile | None
 
     def __init__(
-        self, name: str, categories: Iterable[Any], default: Any = None, *, optional: bool = False
+        self,
+        name: str,
+        categories: Iterable[Any],
+        default: Any = None,
+        *,
+        optional: bool = False,
+        file: str | None = None,
     ) -> None:
         check_name(name)
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
@@ -64,6 +75,7 @@ class Categorical(Dimension):
         labels = tuple(self._checked(name, category) for category in categories)
         if not isinstance(optional, bool) or (optional and default is not None):
             raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+        listed = labels
         if optional:
             labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
@@ -76,6 +88,8 @@ class Categorical(Dimension):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "default", chosen)
+        kept = CategoryFile.of(name, file, listed) if file is not None and len(listed) > LONG else None
+        object.__setattr__(self, "file", kept)
         if chosen not in self.index:
             raise InvalidInput(f"dimension {name!r}: default = {default!r} is not one of its categories")
 
@@ -139,14 +153,27 @@ class Categorical(Dimension):
         return self.clean(value) << FRACTION_BITS
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.kind,
-            "categories": list(self.labels),
-            "default": self.default,
-        }
+        made: dict[str, Any] = {"name": self.name, "type": self.kind}
+        if self.file is None:
+            return made | {"categories": list(self.labels), "default": self.default}
+        added = self.file.count < len(self.labels)
+        return (
+            made
+            | {"categories_file": self.file.to_dict()}
+            | ({"optional": True} if added else {"default": self.default})
+        )
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Categorical:
-        check_fields(fields, {"name", "categories"}, {"default", "optional"})
-        return cls(**fields)
+        check_fields(listed(fields), {"name", "categories"}, {"default", "optional", "file"})
+        return cls(**listed(fields))
+
+
+def listed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A dimension's fields with the categories that its `categories_file` names by their hash."""
+    if "categories_file" not in fields or "categories" in fields:
+        return fields
+    name = str(fields.get("name"))
+    wanted = CategoryFile.from_dict(name, fields["categories_file"])
+    rest = {key: value for key, value in fields.items() if key != "categories_file"}
+    return {**rest, "categories": find(name, wanted), "file": wanted.name}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hdr4me.channels import Channel, Table, Take
+from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
+from hdr4me.survey.vector import Vector
 
-__all__ = ["CATEGORICAL", "PURPOSES", "design", "mechanism_for"]
+__all__ = ["CATEGORICAL", "PURPOSES", "check_lasting", "design", "mechanism_for"]
 
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
 """The mechanism for numbers that serves what a survey is for."""
@@ -26,7 +29,9 @@ def design(
     categorical: str,
     *,
     pairs: Sequence[tuple[str, str]] = (),
+    blocks: Sequence[Sequence[str]] = (),
     weights: Mapping[str, int] | None = None,
+    lasting: float | None = None,
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
@@ -42,23 +47,36 @@ def design(
         One of `CATEGORICAL`.
     pairs
         Names of numeric dimensions that are asked together.
+    blocks
+        Names of numeric dimensions that are asked together as signs.
     weights
         How often a question is drawn, by the name of its first dimension.
+    lasting
+        The budget of all permanent answers to one question about an unchanged value, for channels of two stages.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
-    partner = _partners(schema, pairs)
+    together = _together(schema, pairs, blocks)
+    first = {own[0]: own for own in together}
+    later = {j for own in together for j in own[1:]}
     weights = dict(weights or {})
     made: dict[tuple[Any, ...], Channel] = {}
     questions: list[Question] = []
-    seconds = set(partner.values())
+    n_pairs = len(pairs)
+    signs = {own[0] for own in together[n_pairs:]}
     for j, dimension in enumerate(schema):
-        if j in seconds:
+        if j in later:
             continue
-        dimensions = (j, partner[j]) if j in partner else (j,)
-        key = _key(dimension, len(dimensions), epsilon, categorical)
+        dimensions = first.get(j, (j,))
+        key = (
+            ("block", len(dimensions))
+            if j in signs
+            else _key(dimension, len(dimensions), epsilon, categorical)
+        )
         if key not in made:
-            made[key] = _channel(key, epsilon, mechanism)
+            made[key] = (
+                _channel(key, epsilon, mechanism) if lasting is None else _staged(key, epsilon, lasting)
+            )
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -76,25 +94,68 @@ def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
     return PURPOSES[purpose]
 
 
-def _partners(schema: Schema, pairs: Sequence[tuple[str, str]]) -> dict[int, int]:
-    """The second dimension of each pair by its first, in the schema's order."""
-    found: dict[int, int] = {}
+def check_lasting(
+    schema: Schema, epsilon: float, lasting: float | None, mechanism: Any, categorical: str
+) -> None:
+    """`lasting` is a budget above ε, for a schema of plain numbers and categories and no other choice of mechanism."""
+    if lasting is None:
+        return
+    if isinstance(lasting, bool) or not isinstance(lasting, int | float) or not epsilon < lasting < math.inf:
+        raise InvalidInput.of("lasting", lasting, f"a finite number above epsilon = {epsilon:g}")
+    if mechanism != "optimal" or categorical != "auto":
+        raise InvalidInput("lasting chooses the mechanisms: give neither mechanism, purpose nor categorical")
+    odd = next((x for x in schema if x.reads not in ("number", "category")), None)
+    if odd is not None:
+        raise InvalidInput(
+            f"lasting is for numbers and categories: {odd.name!r} is answered in one stage only"
+        )
+
+
+def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
+    from hdr4me.mechanisms.two_stages import staged_category, staged_number
+
+    match key:
+        case ("number",):
+            return staged_number(epsilon, lasting)
+        case ("pair",):
+            raise InvalidInput(
+                "lasting does not go with pairs: two numbers together are answered in one stage only"
+            )
+        case ("block", _):
+            raise InvalidInput(
+                "lasting does not go with blocks: numbers together are answered in one stage only"
+            )
+        case (_, v):
+            return staged_category(epsilon, lasting, v)
+    raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel of two stages")
+
+
+def _together(
+    schema: Schema, pairs: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
+) -> list[tuple[int, ...]]:
+    """The dimensions of each pair and of each block, in the schema's order."""
+    found: list[tuple[int, ...]] = []
     used: set[int] = set()
-    for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InvalidInput.of("pairs", pair, "two names of numeric dimensions")
-        first, second = sorted(schema.index(name) for name in pair)
-        if first == second or {first, second} & used:
-            raise InvalidInput.of("pairs", pair, "dimensions that are in no other pair")
-        if any(schema.dimensions[j].reads != "number" for j in (first, second)):
-            raise InvalidInput.of("pairs", pair, "numbers that are not optional")
-        used |= {first, second}
-        found[first] = second
+    for what, names in [*(("pairs", pair) for pair in pairs), *(("blocks", block) for block in blocks)]:
+        least, most, words = (
+            (2, 2, "two names") if what == "pairs" else (2, MAX_SIZE, f"2 to {MAX_SIZE} names")
+        )
+        if isinstance(names, str) or not least <= len(names) <= most:
+            raise InvalidInput.of(what, names, f"{words} of numeric dimensions")
+        own = tuple(sorted(schema.index(name) for name in names))
+        if len(set(own)) < len(own) or used & set(own):
+            raise InvalidInput.of(what, names, f"dimensions that are in no other {what[:-1]}")
+        if any(schema.dimensions[j].reads != "number" for j in own):
+            raise InvalidInput.of(what, names, "numbers that are not optional")
+        used |= set(own)
+        found.append(own)
     return found
 
 
 def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
     """What decides on the channel."""
+    if isinstance(dimension, Vector):
+        return ("vector", dimension.length)
     if isinstance(dimension, Selection):
         return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":
@@ -113,6 +174,14 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
             from hdr4me.mechanisms.joint import number_pair, optional_number
 
             return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+        case ("block", size):
+            from hdr4me.mechanisms.agreement import agreement_channel
+
+            return agreement_channel(float(epsilon), size)
+        case ("vector", length):
+            from hdr4me.mechanisms.codebook import codebook_channel
+
+            return codebook_channel(float(epsilon), length)
         case ("selection", v, most):
             from hdr4me.mechanisms.selection import selection_channel
 

@@ -35,6 +35,7 @@ DIMENSIONS: Registry[type[Dimension]] = Registry(
         Categorical.kind: Categorical,
         "selection": "hdr4me.survey.selection:Selection",
         "product": "hdr4me.survey.product:Product",
+        "vector": "hdr4me.survey.vector:Vector",
     },
 )
 
@@ -44,7 +45,8 @@ def dimension_from_dict(item: Any) -> Dimension:
     if not isinstance(item, Mapping):
         raise FormatError(f"a dimension must be an object, not {item!r}")
     fields = dict(item)
-    told = Categorical.kind if "categories" in fields else "product" if "product" in fields else Numeric.kind
+    listed = {"categories", "categories_file"} & set(fields)
+    told = Categorical.kind if listed else "product" if "product" in fields else Numeric.kind
     kind = fields.pop("type", told)
     if not isinstance(kind, str) or kind not in DIMENSIONS:
         raise FormatError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey.canonical import parse, shallow
+from hdr4me.survey.category_file import looking_in, read_list
 from hdr4me.survey.dimensions import Dimension, dimension_from_dict, first_twice
 
 __all__ = ["MAX_DIMENSIONS", "Schema"]
@@ -95,7 +96,8 @@ class Schema:
 
             return Survey.load(path).schema
         try:
-            return cls.from_dict(_with_categories(document, Path(path).parent))
+            with looking_in(Path(path).parent):
+                return cls.from_dict(_with_categories(document, Path(path).parent))
         except (FormatError, InvalidInput) as error:
             raise FormatError(f"{path} is not a schema: {error}") from error
 
@@ -111,14 +113,14 @@ def _with_categories(document: Any, folder: Path) -> Any:
 
 
 def _categories_of(item: Any, folder: Path) -> Any:
-    if not isinstance(item, Mapping) or "categories_file" not in item:
+    if not isinstance(item, Mapping) or not isinstance(item.get("categories_file", {}), str):
         return item
     name, what = item["categories_file"], f"dimension {item.get('name')!r}: categories_file"
-    if not isinstance(name, str) or "categories" in item:
+    if "categories" in item:
         raise FormatError(f"{what} is a path, and goes without categories")
     try:
-        lines = (folder / name).read_text("utf-8-sig").splitlines()
+        labels = read_list(folder / name)
     except (OSError, ValueError) as error:
         raise FormatError(f"{what} = {name!r} cannot be read: {error}") from error
     rest = {key: value for key, value in item.items() if key != "categories_file"}
-    return {**rest, "categories": [line.strip() for line in lines if line.strip()]}
+    return {**rest, "categories": labels, "file": Path(name).name}

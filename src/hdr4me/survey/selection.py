@@ -11,7 +11,8 @@ from typing import Any
 from hdr4me.channels.channel import Take
 from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.categorical import Categorical
+from hdr4me.survey.categorical import Categorical, listed
+from hdr4me.survey.category_file import CategoryFile
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import check_fields
 
@@ -36,6 +37,8 @@ class Selection(Dimension):
         At least two different strings without `|`.
     at_most
         How many of them count.
+    file
+        The name of a file that holds the categories (see `Categorical`).
 
     Examples
     --------
@@ -49,9 +52,12 @@ class Selection(Dimension):
     name: str
     labels: tuple[str, ...]
     at_most: int
+    file: CategoryFile | None
 
-    def __init__(self, name: str, categories: Iterable[Any], at_most: int) -> None:
-        known = Categorical(name, categories)
+    def __init__(
+        self, name: str, categories: Iterable[Any], at_most: int, *, file: str | None = None
+    ) -> None:
+        known = Categorical(name, categories, file=file)
         labels = known.labels
         for category in labels:
             if SEPARATOR in category or not category.strip():
@@ -66,7 +72,12 @@ class Selection(Dimension):
             raise InvalidInput(
                 f"dimension {name!r}: {at_most} of {len(labels)} categories make too many sets: lower at_most"
             )
-        for field, value in (("name", name), ("labels", labels), ("at_most", at_most)):
+        for field, value in (
+            ("name", name),
+            ("labels", labels),
+            ("at_most", at_most),
+            ("file", known.file),
+        ):
             object.__setattr__(self, field, value)
 
     @cached_property
@@ -114,31 +125,32 @@ class Selection(Dimension):
     def fits(self, take: Take) -> bool:
         return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
 
-    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int]:
-        """How many values are missing, name no category though they name something, and name too many.
+    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int, int]:
+        """How many values are missing, name no category though they name something, name some that are none beside
+        one that is, and name too many.
 
         Each value comes with how often it occurs.
 
-        >>> Selection("spoken", ["de", "en", "fr"], 2).account([("de|en|fr", 3), ("nl", 2), (None, 1), ("en", 9)])
-        (1, 2, 3)
+        >>> Selection("spoken", ["de", "en", "fr"], 2).account([("de|en|fr", 3), ("nl", 2), (None, 1), ("en|nl", 9)])
+        (1, 2, 9, 3)
         """
-        missing = unknown = many = 0
+        missing = unknown = some = many = 0
         for value, times in values:
             found, wrong = self.choices(value)
             missing += times * (value is None or value == "")
             unknown += times * (not found and wrong > 0)
+            some += times * bool(found and wrong)
             many += times * (len(found) > self.at_most)
-        return missing, unknown, many
+        return missing, unknown, some, many
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.kind,
-            "categories": list(self.labels),
-            "at_most": self.at_most,
-        }
+        if self.file is None:
+            categories: dict[str, Any] = {"categories": list(self.labels)}
+        else:
+            categories = {"categories_file": self.file.to_dict()}
+        return {"name": self.name, "type": self.kind, **categories, "at_most": self.at_most}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Selection:
-        check_fields(fields, {"name", "categories", "at_most"}, set())
-        return cls(**fields)
+        check_fields(listed(fields), {"name", "categories", "at_most"}, {"file"})
+        return cls(**listed(fields))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,11 +17,15 @@ from hdr4me.channels import Channel
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
 from hdr4me.survey.canonical import fingerprint
+from hdr4me.survey.category_file import looking_in, remember, write_beside
 from hdr4me.survey.document import body_of, read
 from hdr4me.survey.question import Question, check_questions
 from hdr4me.survey.schema import Schema
 
 __all__ = ["Survey"]
+
+_SHOWN = 20
+"""A notebook shows so many questions."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -46,12 +51,18 @@ class Survey:
         A name for people; the budget of a renamed survey is the same (`series`).
     pairs
         Pairs of numeric dimensions, by name, that are asked together under the whole budget of a question.
+    blocks
+        Blocks of 2 to 1,024 numeric dimensions, by name, that are rounded to signs and asked together (agreement
+        blocks): for large budgets and values far from the middle of their range.
     weights
         How often each question is drawn, relative to the others, as whole numbers by the name of its first dimension;
         1 where none is given. Only for `n_sampled` = 1.
     purpose
         What the numbers are asked for, instead of `mechanism`: "mean", "distribution" (distributions and quantiles) or
         "both".
+    lasting
+        The budget of all reports of an unchanged value together, above `epsilon`, for permanent answers that pass a
+        second, fresh stage of noise in each report. Chooses the mechanisms, for numbers and for categories.
 
     Examples
     --------
@@ -81,15 +92,27 @@ class Survey:
         name: str = "",
         *,
         pairs: Sequence[tuple[str, str]] = (),
+        blocks: Sequence[Sequence[str]] = (),
         weights: Mapping[str, int] | None = None,
         purpose: str | None = None,
+        lasting: float | None = None,
     ) -> None:
-        from hdr4me.survey.design import design, mechanism_for
+        from hdr4me.survey.design import check_lasting, design, mechanism_for
 
         check_budget(schema, epsilon, n_sampled)
         per_answer = split_budget(float(epsilon), int(n_sampled))
         mechanism = mechanism_for(purpose, mechanism)
-        questions = design(schema, per_answer, mechanism, categorical, pairs=pairs, weights=weights or {})
+        check_lasting(schema, epsilon, lasting, mechanism, categorical)
+        questions = design(
+            schema,
+            per_answer,
+            mechanism,
+            categorical,
+            pairs=pairs,
+            blocks=blocks,
+            weights=weights or {},
+            lasting=None if lasting is None else split_budget(float(lasting), int(n_sampled)),
+        )
         self._adopt(schema, float(epsilon), int(n_sampled), questions, name)
 
     @classmethod
@@ -139,12 +162,42 @@ class Survey:
             f"{self.n_sampled} of {len(self.questions)} questions answered by each user, by {mechanisms}>"
         )
 
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        rows = [
+            (
+                ", ".join(self.schema.names[j] for j in question.dimensions),
+                question.channel.mechanism,
+                question.channel.kind,
+                question.channel.n_inputs,
+                question.channel.epsilon,
+                str(question.channel.loss),
+            )
+            for question in self.questions[:_SHOWN]
+        ]
+        rest = len(self.questions) - len(rows)
+        more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
+        columns = ("question", "mechanism", "channel", "inputs", "ε of an answer", "largest ratio, proven")
+        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows) + more
+
     # -- what follows from the questions -------------------------------------------------------------------------
 
     @property
     def epsilon_per_answer(self) -> float:
         """ε/m, rounded down: m of them never exceed ε, not even by the last bit."""
         return split_budget(self.epsilon, self.n_sampled)
+
+    @cached_property
+    def lasting_epsilon(self) -> float:
+        """What any number of permanent answers to an unchanged record lose: ε, or more where they have two stages."""
+        stages = max(channel.lasting_epsilon for channel in self.channels)
+        if stages <= self.epsilon_per_answer:
+            return self.epsilon
+        total = self.n_sampled * stages
+        return (
+            total if Fraction(total) >= self.n_sampled * Fraction(stages) else math.nextafter(total, math.inf)
+        )
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -213,8 +266,25 @@ class Survey:
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Survey:
-        """Read a document and check all of it: version, schema, channels, privacy, fingerprint."""
+    def from_json(cls, text: str | bytes, *, categories: Mapping[str, Iterable[str]] | None = None) -> Survey:
+        """Read a document and check all of it: version, schema, channels, privacy, fingerprint.
+
+        Parameters
+        ----------
+        text
+            The document.
+        categories
+            By the name of a dimension, the list of categories of which the document has only the hash.
+
+        Raises
+        ------
+        FormatError
+            If it is no valid survey, or a list of categories is missing or another one.
+        FingerprintMismatch
+            If the document was changed.
+        """
+        for labels in (categories or {}).values():
+            remember(labels)
         arguments, claimed, version_1 = read(text)
         try:
             survey = cls.from_questions(**arguments)
@@ -226,14 +296,18 @@ class Survey:
         return survey
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document, atomically."""
+        """Write the document, atomically; lists of categories that it has only the hash of are written beside it."""
+        for dimension in self.schema:
+            if (file := getattr(dimension, "file", None)) is not None:
+                write_beside(Path(path), dimension.name, file)
         write_text(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
-        """Read a survey's file."""
+        """Read a survey's file, and the lists of categories beside it that it has only the hash of."""
         try:
-            return cls.from_json(Path(path).read_bytes())
+            with looking_in(Path(path).parent):
+                return cls.from_json(Path(path).read_bytes())
         except FingerprintMismatch:
             raise
         except FormatError as error:

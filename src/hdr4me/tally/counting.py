@@ -16,6 +16,7 @@ from hdr4me.registry import Registry
 from hdr4me.reports.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
+from hdr4me.tally.whole import add_whole, counted_whole, counters_of, good_outputs
 
 __all__ = ["RULES", "Rule", "count_any", "fields_of"]
 
@@ -46,7 +47,7 @@ def count_any(
     status = np.zeros(n, np.uint8)
     _mark(status, np.asarray((asked[:, 1:] <= asked[:, :-1]).any(axis=1)), Reason.ORDER)
     _mark(status, np.asarray((asked >= len(survey.questions)).any(axis=1)), Reason.DIMENSION, over=True)
-    added: list[tuple[Numbers, Numbers]] = []
+    added: list[tuple[int, Numbers, Numbers]] = []
     order = np.argsort(asked, axis=None, kind="stable")
     bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
     for q in np.flatnonzero(np.diff(bounds)).tolist():
@@ -55,13 +56,26 @@ def count_any(
         used = 2 + channel.wire_size
         part = slots[users, places]
         padding = part[:, used:].any(axis=1)
-        good, at = RULES[channel.kind](channel, fields_of(part[:, 2:used], channel))
+        outputs = fields_of(part[:, 2:used], channel)
+        if counted_whole(channel):
+            good, at = good_outputs(channel, outputs), outputs
+        else:
+            good, at = RULES[channel.kind](channel, outputs)
         _mark(status, users[padding], Reason.PADDING)
         _mark(status, users[~good], Reason.CODE)
-        added.append((users, at + layout.offsets[q]))
-    for users, at in added:
-        counts += np.bincount(at[status[users] == 0].ravel(), minlength=counts.size)
+        added.append((q, users, at))
+    for q, users, at in added:
+        own = layout.of_question(counts, q)
+        add_many(survey.questions[q].channel, at, status[users] == 0, own)
     return status
+
+
+def add_many(channel: Channel, at: Numbers, good: NDArray[np.bool_], counts: Numbers) -> None:
+    """Add the good reports to the counters of their question: `at` are their counters, or their outputs."""
+    if counted_whole(channel):
+        add_whole(channel, at, good, counts)
+    else:
+        counts += np.bincount(at[good].ravel(), minlength=counts.size)
 
 
 def _mark(
@@ -102,6 +116,8 @@ def _entries(channel: Channel, outputs: Numbers) -> tuple[NDArray[np.bool_], Num
 
 def _heavy_set(channel: Channel, outputs: Numbers) -> tuple[NDArray[np.bool_], Numbers]:
     assert isinstance(channel, HeavySet)
+    if counted_whole(channel):
+        return good_outputs(channel, outputs), counters_of(channel, outputs)
     if channel.family.name == "projective":
         return _inside(channel, outputs), outputs
     if channel.family.name not in ("subset", "privset"):

@@ -16,6 +16,7 @@ from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.reports.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import canonical, parse
+from hdr4me.survey.category_file import looking_in
 from hdr4me.tally.tally import Tally
 
 __all__ = ["dumps", "load", "loads", "save"]
@@ -102,7 +103,8 @@ def save(tally: Tally, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
     try:
-        return loads(Path(path).read_bytes(), survey)
+        with looking_in(Path(path).parent):
+            return loads(Path(path).read_bytes(), survey)
     except FingerprintMismatch as error:
         raise FingerprintMismatch(str(path), error.expected, error.found) from error
     except FormatError as error:

@@ -16,6 +16,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.reports.files import read_blocks
 from hdr4me.survey import Survey
+from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import RULES, count_any, fields_of
 
@@ -213,6 +214,7 @@ class PairCounts:
     def load(cls, path: str | os.PathLike[str]) -> PairCounts:
         """Read a file of pair counts."""
         try:
-            return cls.from_bytes(Path(path).read_bytes())
+            with looking_in(Path(path).parent):
+                return cls.from_bytes(Path(path).read_bytes())
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error

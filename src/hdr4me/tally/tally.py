@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally"]
 
+_SHOWN = 20
 _LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from full
 
 
@@ -190,6 +191,21 @@ class Tally:
         bad = sum(self._rejected.values())
         return f"<Tally of survey {self.survey.fingerprint[:12]}: {self.n_reports} reports, {bad} rejected>"
 
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        questions, names = self.survey.questions[:_SHOWN], self.survey.schema.names
+        rows = []
+        for q, question in enumerate(questions):
+            total = int(self.layout.of_question(self.counts, q).sum())
+            asked = ", ".join(names[j] for j in question.dimensions)
+            rows.append((asked, question.channel.mechanism, total // question.channel.per_report))
+        rest = len(self.survey.questions) - len(rows)
+        more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
+        return (
+            html.paragraph(repr(self)[1:-1]) + html.table(("question", "mechanism", "answers"), rows) + more
+        )
+
     def _check_room(self, more: int) -> None:
         if self.n_reports + more > _LARGEST:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
@@ -225,3 +241,9 @@ class Tally:
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
+
+    def priors(self) -> dict[str, Any]:
+        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
+        from hdr4me.statistics.priors import priors
+
+        return priors(self)

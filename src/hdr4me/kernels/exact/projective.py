@@ -10,18 +10,21 @@ from hdr4me.kernels.machine.jit import kernel
 __all__ = ["coordinates", "dots", "points"]
 
 Numbers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 
 @kernel()
-def points(inputs, heavy, inside, outside, powers, starts, products, out):  # type: ignore[no-untyped-def]
+def points(inputs, heavy, inside, outside, powers, starts, products, differences, inverses, out):  # type: ignore[no-untyped-def]
     """A point on the hyperplane of each input where `heavy`, else one that is not on it.
 
     `inside` are uniform points of one dimension less, `outside` uniform numbers below q^(t−1); powers[f] = q^f for f up
-    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` are the products of the field of 4 (q = 4), or empty.
+    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables, a·b and
+    a − b at place a·q + b, if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large
+    prime.
     """
     t = starts.size - 1
     q = powers[1]
-    four = products.size > 0
+    power = products.size > 0
     x = np.empty(t, np.int64)
     y = np.empty(t, np.int64)
     for i in range(inputs.size):
@@ -38,34 +41,37 @@ def points(inputs, heavy, inside, outside, powers, starts, products, out):  # ty
         for f in range(1, t - 1):
             free += inside[i] >= starts[f]
         number = powers[free] + inside[i] - starts[free] if heavy[i] else outside[i]
-        total = 0
+        left = 0 if heavy[i] else 1  # what ⟨x, y⟩ still lacks
         for c in range(t - 1, -1, -1):
             if c == place:
                 continue
             rest = number // q
             y[c] = number - rest * q
             number = rest
-            if four:
-                total ^= products[4 * x[c] + y[c]]
+            if power:
+                left = differences[left * q + products[x[c] * q + y[c]]]
             else:
-                total += x[c] * y[c]
-        want = 0 if heavy[i] else 1
-        y[place] = want ^ total if four else (want + (q - 1) * (total % q)) % q
+                left -= x[c] * y[c]
+        y[place] = left if power else left % q
         first = 0
         while y[first] == 0:
             first += 1
         a = y[first]
         if a != 1:
-            if four:
-                scale = products[4 * a + a]
+            if power:
+                scale = np.int64(inverses[a])
                 for c in range(first, t):
-                    y[c] = products[4 * scale + y[c]]
+                    y[c] = products[scale * q + y[c]]
+            elif inverses.size:
+                scale = np.int64(inverses[a])
+                for c in range(first, t):
+                    y[c] = scale * y[c] % q
             else:
-                scale, power, exponent = 1, a, q - 2
+                scale, power_of_a, exponent = np.int64(1), a, q - 2
                 while exponent:
                     if exponent & 1:
-                        scale = scale * power % q
-                    power = power * power % q
+                        scale = scale * power_of_a % q
+                    power_of_a = power_of_a * power_of_a % q
                     exponent >>= 1
                 for c in range(first, t):
                     y[c] = scale * y[c] % q
@@ -84,11 +90,13 @@ def coordinates(indices: Numbers, order: int, length: int) -> Numbers:
     return np.asarray(number[:, None] // order ** np.arange(length - 1, -1, -1) % order)
 
 
-def dots(first: Numbers, second: Numbers, order: int, products: Numbers) -> Numbers:
-    """⟨x, y⟩ of vectors along the last axis, broadcast against each other."""
-    if order == 4:
-        return np.asarray(np.bitwise_xor.reduce(products[4 * first + second], axis=-1))
-    total = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
+def dots(first: Numbers, second: Numbers, order: int, products: Bytes, differences: Bytes) -> Numbers:
+    """⟨x, y⟩ of vectors along the last axis, broadcast against each other; the tables are as for `points`."""
+    negative = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
     for c in range(first.shape[-1]):
-        total = (total + first[..., c] * second[..., c]) % order
-    return total
+        if products.size:
+            found = products[first[..., c] * order + second[..., c]]
+            negative = differences[negative * order + found].astype(np.int64)
+        else:
+            negative = (negative - first[..., c] * second[..., c]) % order
+    return differences[negative].astype(np.int64) if products.size else -negative % order

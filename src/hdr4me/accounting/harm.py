@@ -1,0 +1,103 @@
+"""What false reports can do to an answer: nothing to anybody's privacy, and to the answer this much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.errors import InvalidInput
+from hdr4me.survey import Survey
+
+__all__ = ["Harm", "harm", "reach"]
+
+
+@dataclass(frozen=True)
+class Harm:
+    """The limit of harm for one dimension.
+
+    `reach` is how far the answer moves if all of its reports are false, on the scale of the estimate: β(V + 1) for a
+    number on [−1, 1] whose largest decoded value is V. `width` turns that into the dimension's own units.
+    """
+
+    dimension: str
+    reach: float
+    width: float
+    inclusion: float
+
+    def shift(self, share: float, *, aimed: bool = False) -> float:
+        """How far a share of false reports moves the answer at most, in own units.
+
+        Parameters
+        ----------
+        share
+            The share of false reports among all.
+        aimed
+            Whether all of them name this dimension's question; otherwise they spread as honest ones do.
+
+        Examples
+        --------
+        >>> one = Harm("age", 4.0, 60.0, 0.1)
+        >>> one.shift(0.01), round(one.shift(0.01, aimed=True), 2)
+        (2.4, 22.02)
+        """
+        if not 0 <= share <= 1:
+            raise InvalidInput.of("share", share, "a number from 0 to 1")
+        if aimed:
+            share = share / (share + (1 - share) * self.inclusion) if share else 0.0
+        return share * self.reach * self.width
+
+    def to_dict(self, share: float = 0.01) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "dimension": self.dimension,
+            "share": share,
+            "shift": self.shift(share),
+            "shift_aimed": self.shift(share, aimed=True),
+        }
+
+
+def reach(channel: Channel, place: int = 0) -> float | None:
+    """How far a report's decoded value may be from any honest answer, on the scale of the estimate; None if unknown.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> round(reach(mechanism("duchi", epsilon=1.0).exact().channel()), 3)
+    3.164
+    """
+    if isinstance(channel, Table):
+        values = channel.decoders["value" + (f" {place + 1}" if place else "")]
+        return max(max(values) + 1.0, 1.0 - min(values))
+    if isinstance(channel, Entries | HeavySet):
+        values = channel.decode
+        return max(max(values), 1.0 - min(values))
+    return None
+
+
+def harm(survey: Survey) -> tuple[Harm, ...]:
+    """The limit of harm of every dimension whose channel is known.
+
+    Parameters
+    ----------
+    survey
+        The survey that is collected.
+
+    Returns
+    -------
+    tuple of Harm
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> found = harm(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
+    >>> round(found.shift(0.01), 2)
+    1.9
+    """
+    made = []
+    for q, question in enumerate(survey.questions):
+        for place, j in enumerate(question.dimensions):
+            dimension, far = survey.schema.dimensions[j], reach(question.channel, place)
+            if far is not None:
+                low, high = dimension.bounds
+                width = 1.0 if dimension.categories else (high - low) / 2
+                made.append(Harm(dimension.name, far, width, float(survey.inclusion(q))))
+    return tuple(made)

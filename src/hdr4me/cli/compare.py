@@ -1,0 +1,117 @@
+"""hdr4me compare: mechanisms beside one another on public data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hdr4me.atomic import replacing, write_text
+from hdr4me.cli.option_names import named_options
+from hdr4me.cli.output import print_json, print_note, print_table, progress
+from hdr4me.cli.paths import check_outputs
+from hdr4me.errors import InvalidInput
+
+_PICTURES = (".png", ".svg", ".pdf")
+_OPTIONS = {
+    "epsilon": "--epsilon",
+    "mechanisms": "--mechanism",
+    "statistic": "--statistic",
+    "columns": "--column",
+    "n_sampled": "--sampled",
+    "n_users": "--users",
+    "repeats": "--repeats",
+    "data": "DATA",
+}
+
+
+def compare(
+    data: Annotated[Path, typer.Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
+    epsilon: Annotated[str, typer.Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<str>", help="Only these, for numbers or categories (repeat)."),
+    ] = None,
+    statistic: Annotated[str, typer.Option(help="Of numbers: mean, median or variance.")] = "mean",
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="<str>", help="Only these columns (repeat).")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="A schema: ranges and categories that are known.")
+    ] = None,
+    sampled: Annotated[int, typer.Option(help="How many questions each user answers (m).")] = 1,
+    users: Annotated[
+        int | None, typer.Option(help="How many users to draw from the rows; the rows unless given.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Simulated collections for each line.")] = 20,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Without re-calibration, which takes most of the time.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    html: Annotated[Path | None, typer.Option(help="Write a page with picture and tables.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Foretold and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
+
+    It reads true values, and takes ranges and categories from them: use it for public or synthetic data only.
+
+    Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
+    """
+    from hdr4me.comparison import compare as run
+
+    check_outputs([html, png], [data, schema])
+    if png is not None and png.suffix.lower() not in _PICTURES:
+        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
+    known: Any = None
+    if schema is not None:
+        from hdr4me.survey import Schema
+
+        known = Schema.load(schema)
+    print_note("this reads true values: for public or synthetic data only")
+    with named_options(_OPTIONS), progress("simulated collections", None) as done:
+        found = run(
+            data,
+            epsilon=_numbers(epsilon),
+            mechanisms=mechanism,
+            statistic=statistic,
+            schema=known,
+            columns=column,
+            n_sampled=sampled,
+            n_users=users,
+            repeats=repeats,
+            recalibrate=not raw,
+            seed=seed,
+            progress=done,
+        )
+    for note in found.notes:
+        print_note(f"note: {note}")
+    if html is not None:
+        write_text(html, found.html())
+        print_note(f"wrote {html}")
+    if png is not None:
+        _write_picture(found.plot(), png)
+        print_note(f"wrote {png}")
+    if json:
+        shown = {key: value for key, value in vars(found).items() if key != "rows"}
+        print_json({**shown, "rows": found.table()})
+        return
+    from hdr4me.comparison.page import COLUMNS, cells
+
+    for kind in dict.fromkeys(row.kind for row in found.rows):
+        rows = [row for row in found.rows if row.kind == kind]
+        title = f"The {rows[0].statistic} of {kind}: {found.n_users:,} users, {repeats} collections each"
+        print_table(title, list(COLUMNS), [cells(row) for row in rows])
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--epsilon {text} is not allowed: numbers separated by commas") from None
+
+
+def _write_picture(figure: Any, path: Path) -> None:
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)

@@ -1,0 +1,250 @@
+"""Answers: the library's own, from a tally that is renewed in steps, so that nobody watches one report arrive."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdr4me.accounting.rounds import average
+from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.shelf import Shelf, Snapshot
+from hdr4me.collector.store import Quarantine, Round, Store
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.intervals import quantile
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+from hdr4me.tally.file import dumps
+
+__all__ = ["Answers", "Asked", "as_csv", "n_steps", "next_step"]
+
+COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader asks for: the method of re-calibration (None: raw), the level, and whether quarantine counts."""
+
+    recalibrate: str | None = None
+    level: float = 0.95
+    without_quarantine: bool = False
+
+
+def next_step(shown: int, min_reports: int) -> int:
+    """How many reports there must be before an answer from `shown` reports is renewed: a twentieth more, and at least
+    `min_reports` more.
+
+    >>> next_step(0, 100), next_step(100, 100), next_step(10_000, 100)
+    (100, 200, 10500)
+    """
+    return shown + max(min_reports, shown // 20)
+
+
+def n_steps(stored: int, min_reports: int) -> int:
+    """How many steps there can have been up to so many reports, at least 1.
+
+    >>> n_steps(100, 100), n_steps(350, 100)
+    (1, 3)
+    """
+    n, shown = 0, 0
+    while (shown := next_step(shown, min_reports)) <= stored:
+        n += 1
+    return max(n, 1)
+
+
+class Answers:
+    """Answers about rounds, from snapshots that every question shares. Its methods are called in threads.
+
+    Parameters
+    ----------
+    store
+        Where reports are kept.
+    min_reports
+        The fewest valid reports of an answer.
+    shelf
+        A folder that keeps what is shown for other workers and after a restart: without it, each would show another
+        moment, and their difference could be one report.
+    """
+
+    def __init__(self, store: Store, min_reports: int, shelf: Path | None = None) -> None:
+        self._store, self._least = store, min_reports
+        self._shelf = Shelf(shelf) if shelf is not None else None
+        self._snapshots: dict[int, Snapshot] = {}
+        self._made: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # -- snapshots -------------------------------------------------------------------------------------------------
+
+    def snapshot(self, number: int) -> Snapshot:
+        """The tallies that are shown of a round; a refusal below `min_reports` valid reports."""
+        with self._lock:
+            round, held = self._store.round(number), self._snapshots.get(number)
+            left_out = self._store.quarantines(number)
+            if held is None or self._is_old(held, round, left_out):
+                held = self._renewed(held, round, left_out)
+        if held.every.n_reports < self._least:
+            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        return held
+
+    def _is_old(self, held: Snapshot, round: Round, left_out: list[Quarantine]) -> bool:
+        step = next_step(held.stored, self._least) - held.stored
+        moved = abs(round.stored - held.stored) >= step
+        return moved or round.state != held.state or left_out != list(held.left_out)
+
+    def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
+        """What another worker shows, or this one did before it was started again; a new snapshot if that is old."""
+        if self._shelf is not None:
+            kept = self._shelf.get(round.number, self._store.survey(round.fingerprint))
+            held = kept or held
+            if kept is not None and not self._is_old(kept, round, left_out):
+                self._snapshots[round.number] = kept
+                return kept
+        every = self._store.tally(round.number)
+        clean = self._store.tally(round.number, without=left_out) if left_out else every
+        look = n_steps(round.stored, self._least) if held is None else held.look + 1
+        taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
+        if every.n_reports >= self._least:
+            self._snapshots[round.number] = taken
+            if self._shelf is not None:
+                self._shelf.put(round.number, taken)
+        return taken
+
+    def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
+        """The tally that is shown."""
+        held = self.snapshot(number)
+        found = held.clean if without_quarantine else held.every
+        if found.n_reports < self._least:
+            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        return found
+
+    def tally_bytes(self, number: int, *, without_quarantine: bool = False) -> bytes:
+        """The tally as the library writes it to a file."""
+        return dumps(self.tally(number, without_quarantine=without_quarantine))
+
+    # -- documents -------------------------------------------------------------------------------------------------
+
+    def document(self, number: int, asked: Asked) -> dict[str, Any]:
+        """What `hdr4me estimate --json` prints, of a round."""
+        tally = self.tally(number, without_quarantine=asked.without_quarantine)
+        return self._kept((number, asked, id(tally)), tally, lambda: estimated(tally, asked))
+
+    def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
+        """The rounds of a series together.
+
+        Fresh answers, or those of different users, add up: the tallies are summed. Permanent answers repeat their
+        noise: the rounds are averaged, with standard errors that hold whatever changed.
+        """
+        rounds = [round for round in self._store.rounds() if round.series == series]
+        if not rounds:
+            raise Refusal(404, "there is no round of this series")
+        tallies, left_out = [], []
+        for round in rounds:
+            try:
+                tallies.append(self.tally(round.number, without_quarantine=asked.without_quarantine))
+            except Refusal:
+                left_out.append(round.number)
+        if not tallies:
+            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        if not permanent or len(tallies) == 1:
+            found = estimated(together(tallies), asked)
+        elif asked.recalibrate is not None:
+            raise Refusal(400, "permanent answers of several rounds are not re-calibrated: ask for one round")
+        else:
+            found = _averaged(tallies, asked.level)
+        numbers = [round.number for round in rounds if round.number not in left_out]
+        return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
+
+    def _kept(self, key: Any, owner: object, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What was made for this key, or make it; `owner` is kept alive so that its id stays its own."""
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key][1]  # type: ignore[no-any-return]
+        made = make()
+        with self._lock:
+            self._made[key] = (owner, made)
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return made
+
+
+def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
+    """The document of one tally, raw or re-calibrated."""
+    if not 0 < asked.level < 1:
+        raise InvalidInput.of("level", asked.level, "a number between 0 and 1")
+    found, advice = tally.estimate(), []
+    if asked.recalibrate is not None:
+        better = found.recalibrate(asked.recalibrate)
+        rows, advice = better.table(level=asked.level), list(better.advice)
+    else:
+        rows = found.table(asked.level)
+    return {
+        "survey": tally.survey.fingerprint,
+        "reports": tally.n_reports,
+        "rejected": tally.rejected,
+        "level": asked.level,
+        "simultaneous": False,
+        "advice": advice,
+        "rows": rows,
+    }
+
+
+def together(tallies: Sequence[Tally]) -> Tally:
+    """The sum of tallies of one series, under the first one's survey: their surveys differ in nothing but the name."""
+    survey: Survey = tallies[0].survey
+    total = Tally(survey)
+    for tally in tallies:
+        if tally.survey.series != survey.series:
+            raise InvalidInput("only rounds of one series can be added")
+        part = Tally(survey)
+        part.counts[:] = tally.counts
+        part.n_reports = tally.n_reports
+        total = total + part
+    return total
+
+
+def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
+    """The average of rounds whose users give permanent answers."""
+    answers = [tally.estimate() for tally in tallies]
+    found = average(
+        [answer.value for answer in answers], [answer.standard_error for answer in answers], permanent=True
+    )
+    fewest = np.min([answer.n_answers for answer in answers], axis=0)
+    reach = quantile(level, fewest) * found.standard_error
+    rows = answers[0].table(level)
+    for i, row in enumerate(rows):
+        row |= {
+            "estimate": float(found.estimate[i]),
+            "standard_error": float(found.standard_error[i]),
+            "lower": float(found.estimate[i] - reach[i]),
+            "upper": float(found.estimate[i] + reach[i]),
+            "answers": int(sum(answer.n_answers[i] for answer in answers)),
+        }
+    return {
+        "survey": tallies[0].survey.fingerprint,
+        "reports": sum(tally.n_reports for tally in tallies),
+        "rejected": {},
+        "level": level,
+        "simultaneous": False,
+        "advice": ["The average of rounds with permanent answers: its errors hold whatever changed."],
+        "rows": rows,
+    }
+
+
+def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as `hdr4me estimate --csv` writes them."""
+    several = not {row["statistic"] for row in rows} <= {"mean", "frequency"}
+    columns = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

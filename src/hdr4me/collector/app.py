@@ -1,0 +1,357 @@
+"""The collector's routes, beside the uploads: rounds, surveys, answers, status, administration, pages."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from hdr4me.collector.answers import Asked, as_csv
+from hdr4me.collector.files import page_response
+from hdr4me.collector.headers import SECURITY, cors_headers, header_of, preflight_headers
+from hdr4me.collector.metrics import exposition
+from hdr4me.collector.parquet_export import parquet_parts
+from hdr4me.collector.refusals import Refusal, error_body
+from hdr4me.collector.state import Collector
+from hdr4me.collector.status import status_of
+from hdr4me.collector.store import Quarantine, Sealed, StoreError, UnknownRound
+from hdr4me.collector.upload import App, Disconnected, Message, Receive, Scope, Send, Upload, read_body
+from hdr4me.errors import HDR4MEError, InvalidInput
+from hdr4me.survey import Survey
+
+__all__ = ["build_app"]
+
+_MOST_DOCUMENT = 8 << 20
+_SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
+
+
+def build_app(collector: Collector) -> App:
+    """The whole application: uploads in front, everything else behind, the same headers on all of it."""
+    routes = _Routes(collector)
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        await collector.start()
+        yield
+        await collector.stop()
+
+    inner = Router(
+        routes=[
+            Route(path, endpoint, methods=[method])
+            for method, path, endpoint in (
+                ("GET", "/healthz", routes.healthz),
+                ("GET", "/readyz", routes.readyz),
+                ("GET", "/metrics", routes.metrics),
+                ("GET", "/v1/rounds", routes.rounds),
+                ("POST", "/v1/rounds", routes.open_round),
+                ("POST", "/v1/rounds/{round}/close", routes.close_round),
+                ("POST", "/v1/rounds/{round}/quarantine", routes.quarantine),
+                ("GET", "/v1/rounds/{round}/status", routes.status),
+                ("GET", "/v1/rounds/{round}/estimate", routes.estimate),
+                ("GET", "/v1/rounds/{round}/estimate.csv", routes.estimate),
+                ("GET", "/v1/rounds/{round}/tally", routes.tally),
+                ("GET", "/v1/rounds/{round}/reports.parquet", routes.parquet),
+                ("DELETE", "/v1/rounds/{round}/reports/{id}", routes.delete),
+                ("GET", "/v1/series/{series}/estimate", routes.series),
+                ("GET", "/v1/surveys/{fingerprint}", routes.survey),
+                ("POST", "/v1/session", routes.session),
+                ("GET", "/", routes.page),
+                ("GET", "/answer", routes.page),
+                ("GET", "/static/{name:path}", routes.page),
+                ("GET", "/client/{name}", routes.page),
+            )
+        ],
+        redirect_slashes=False,
+        default=_nothing_here,
+        lifespan=lifespan,
+    )
+    return Upload(collector, _Guard(collector, inner))
+
+
+class _Guard:
+    """Security headers, CORS, and an answer in one plain sentence whatever goes wrong."""
+
+    def __init__(self, collector: Collector, inner: App) -> None:
+        self._collector, self._inner = collector, inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        scope["app"] = self  # so that Starlette raises what it refuses
+        origins, origin = self._collector.settings.origins, header_of(scope, b"origin")
+        if scope["method"] == "OPTIONS":
+            await _send(send, 204, [*SECURITY, *preflight_headers(origins, origin)], b"")
+            return
+        extra = [*SECURITY, *cors_headers(origins, origin)]
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
+            await send(message)
+
+        try:
+            await self._inner(scope, receive, sending)
+        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
+            return
+        except Exception as error:
+            if started:
+                raise
+            status, headers, body = self._told(error)
+            await _send(send, status, [*headers, *extra], body)
+
+    def _told(self, error: Exception) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Status, headers and body for an error."""
+        if isinstance(error, Refusal):
+            close = [(b"connection", b"close")] if error.close else []
+            return error.status, [*error.headers, *close], error.body
+        if isinstance(error, HTTPException):
+            return error.status_code, [], error_body(_SENTENCES.get(error.status_code, "this is not served"))
+        if isinstance(error, UnknownRound):
+            return 404, [], error_body(str(error))
+        if isinstance(error, Sealed):
+            return 410, [], error_body(str(error))
+        if isinstance(error, StoreError):
+            self._collector.log.failure("the store failed", error)
+            return 503, [(b"retry-after", b"2")], error_body("the store does not answer: try again")
+        if isinstance(error, HDR4MEError):
+            return 400, [], error_body(str(error))
+        self._collector.log.failure("unforeseen error in a request", error)
+        return 500, [], error_body("this is a mistake in hdr4me, please report it")
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    if body:
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *headers]
+    if status != 204:
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Routes:
+    """One method for each route."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._c = collector
+
+    def _need(self, request: Request, scope: str) -> None:
+        self._c.access.require(header_of(request.scope, b"authorization"), scope)
+
+    def _number(self, request: Request) -> int:
+        text = request.path_params["round"]
+        if not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise Refusal(404, "a round's number is a whole number from 1")
+        return self._c.view(int(text)).number
+
+    async def _document(self, request: Request) -> Any:
+        body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
+        self._c.body_bytes -= held
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            raise Refusal(400, "the body is not JSON") from None
+
+    # -- operation -------------------------------------------------------------------------------------------------
+
+    async def healthz(self, request: Request) -> Response:
+        """Whether the process lives."""
+        return _json({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Whether reports can be taken."""
+        if not self._c.ready or self._c.full:
+            raise Refusal(503, "the store does not answer or its disk is nearly full", retry_after=2)
+        await self._c.read(self._c.store.ping)
+        return _json({"status": "ready"})
+
+    async def metrics(self, request: Request) -> Response:
+        """Counts for Prometheus."""
+        self._need(request, "read")
+        text = await self._c.read(exposition, self._c)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def session(self, request: Request) -> Response:
+        """A session for the dashboard link's key."""
+        document = await self._document(request)
+        key = document.get("key") if isinstance(document, dict) else None
+        if not isinstance(key, str):
+            raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
+        return _json({"token": self._c.access.open_session(key)})
+
+    # -- rounds and surveys ----------------------------------------------------------------------------------------
+
+    async def rounds(self, request: Request) -> Response:
+        """Every round; how many reports it has only for readers."""
+        grant = self._c.access.grant(header_of(request.scope, b"authorization"))
+        found = []
+        for round in await self._c.read(self._c.store.rounds):
+            row: dict[str, Any] = {
+                "round": round.number,
+                "survey": round.fingerprint,
+                "series": round.series,
+                "state": round.state,
+            }
+            if grant is not None and grant.allows("read"):
+                row |= {"stored": round.stored, "opened": round.opened, "closed": round.closed}
+            found.append(row)
+        return _json({"rounds": found})
+
+    async def survey(self, request: Request) -> Response:
+        """A survey's document, which never changes."""
+        fingerprint = request.path_params["fingerprint"]
+        tag = f'"{fingerprint}"'
+        found = await self._c.find_survey(fingerprint)
+        headers = {"etag": tag, "cache-control": "public, max-age=31536000, immutable"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(found.to_json(), media_type="application/json", headers=headers)
+
+    async def open_round(self, request: Request) -> Response:
+        """Open a round of the survey in the body."""
+        self._need(request, "admin")
+        body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
+        try:
+            survey = await self._c.parse(Survey.from_json, body)
+        finally:
+            self._c.body_bytes -= held
+        round = await self._c.open_round(survey)
+        return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
+
+    async def close_round(self, request: Request) -> Response:
+        """Close a round."""
+        self._need(request, "admin")
+        round = await self._c.close_round(self._number(request))
+        return _json({"round": round.number, "state": round.state})
+
+    async def quarantine(self, request: Request) -> Response:
+        """Put an hour or a source into quarantine, or with "on": false take it out."""
+        self._need(request, "admin")
+        number = self._number(request)
+        given = await self._document(request)
+        if not isinstance(given, dict) or not set(given) <= {"hour", "source", "on"}:
+            raise Refusal(400, 'the body must be {"hour": …} or {"source": …}, and perhaps "on": false')
+        on = given.get("on", True)
+        if not isinstance(on, bool):
+            raise Refusal(400, '"on" must be true or false')
+        chosen = Quarantine(given.get("hour"), given.get("source"))
+        await self._c.read(lambda: self._c.store.set_quarantine(number, chosen, on=on))
+        return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a report: whoever knows its id may."""
+        number, text = self._number(request), request.path_params["id"]
+        try:
+            id = bytes.fromhex(text) if len(text) == 32 else b""
+        except ValueError:
+            id = b""
+        if len(id) != 16:
+            raise Refusal(404, "an id has 32 hexadecimal digits")
+        if not await self._c.read(self._c.store.delete, number, id):
+            raise Refusal(404, "there is no report of this id")
+        return Response(status_code=204)
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    async def status(self, request: Request) -> Response:
+        """What the dashboard shows of a round."""
+        self._need(request, "read")
+        return _json(await self._c.read(status_of, self._c, self._number(request)))
+
+    async def estimate(self, request: Request) -> Response:
+        """Means, shares and frequencies of a round."""
+        self._need(request, "read")
+        found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
+        if request.url.path.endswith(".csv"):
+            return Response(as_csv(found["rows"]), media_type="text/csv; charset=utf-8")
+        return _json(found)
+
+    async def series(self, request: Request) -> Response:
+        """The rounds of a series together."""
+        self._need(request, "read")
+        answers = request.query_params.get("answers", "permanent")
+        if answers not in ("permanent", "fresh"):
+            raise InvalidInput.of("answers", answers, "permanent or fresh")
+        asked, series = _asked(request), request.path_params["series"]
+        permanent = answers == "permanent"
+        return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
+
+    async def tally(self, request: Request) -> Response:
+        """The tally, as the library writes it."""
+        self._need(request, "read")
+        number, without = self._number(request), _without(request)
+        data = await self._c.read(lambda: self._c.answers.tally_bytes(number, without_quarantine=without))
+        return Response(
+            data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally")
+        )
+
+    async def parquet(self, request: Request) -> Response:
+        """Every stored report with its id, as one Parquet file that is made while it is sent."""
+        self._need(request, "admin")
+        number = self._number(request)
+        round = await self._c.read(self._c.store.round, number)
+        if round.sealed:
+            raise Refusal(410, f"round {number} is sealed: only its tally is kept")
+        parts = parquet_parts(self._c, number)
+        return StreamingResponse(
+            parts,
+            media_type="application/vnd.apache.parquet",
+            headers=_attachment(f"round-{number}.parquet"),
+        )
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    async def page(self, request: Request) -> Response:
+        """A file of the dashboard, the page on which a person answers, or the browser client."""
+        return page_response(request.url.path)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(
+        msgspec.json.encode(value),
+        status,
+        media_type="application/json",
+        headers={"cache-control": "no-store"},
+    )
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
+
+
+def _without(request: Request) -> bool:
+    given = request.query_params.get("without")
+    if given not in (None, "quarantine"):
+        raise InvalidInput.of("without", given, "quarantine, or left out")
+    return given is not None
+
+
+def _asked(request: Request) -> Asked:
+    text = request.query_params.get("level", "0.95")
+    try:
+        level = float(text)
+    except ValueError:
+        level = math.nan
+    if not 0 < level < 1:
+        raise InvalidInput.of("level", text[:40], "a number between 0 and 1")
+    method = request.query_params.get("recalibrate")
+    return Asked(None if method in (None, "", "raw") else method, level, _without(request))
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, "there is nothing here")

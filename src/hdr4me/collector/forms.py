@@ -1,0 +1,255 @@
+"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes checked reports.
+
+A bad line never sinks its batch: it is named with its number and the reason.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.collector.refusals import Refusal
+from hdr4me.errors import FormatError
+from hdr4me.kernels.exact.count import count_reports
+from hdr4me.kernels.exact.ids import warm
+from hdr4me.reports import stream
+from hdr4me.reports.json import prefix_of, understood
+from hdr4me.reports.lines import _parsed, _shape, longest_line, understand
+from hdr4me.reports.report import Reason, Report, fault, pack
+from hdr4me.reports.wire import to_wire
+from hdr4me.survey import Survey
+from hdr4me.survey.canonical import no_twins
+from hdr4me.survey.layout import Layout
+from hdr4me.tally.counting import count_any
+
+__all__ = ["BAD_ID", "Checked", "Forms", "id_of"]
+
+BAD_ID = "not an id of 32 hexadecimal digits"
+_HEAD, _MIDDLE = b'{"id":"', b'","report":'
+_ANSWERS: msgspec.json.Decoder[list[list[int]]] = msgspec.json.Decoder(list[list[int]])
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Valid reports of one request, and what was rejected.
+
+    Parameters
+    ----------
+    ids
+        The reports' ids end to end, 16 bytes each.
+    data
+        The reports' wire bytes end to end.
+    sizes
+        Bytes of each report, or None where all have the same.
+    rejected
+        The lines that are not counted, from 1, and why.
+    """
+
+    ids: bytes
+    data: bytes
+    sizes: Sequence[int] | None
+    rejected: list[tuple[int, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.ids) // 16
+
+    def payloads(self) -> list[bytes]:
+        """The wire bytes of each report."""
+        data, n = self.data, len(self)
+        if self.sizes is None:
+            size = len(data) // n if n else 0
+            return [data[at : at + size] for at in range(0, n * size, size)]
+        out, at = [], 0
+        for size in self.sizes:
+            out.append(data[at : at + size])
+            at += size
+        return out
+
+
+def id_of(text: bytes) -> bytes | None:
+    """The 16 bytes of an id written as 32 hexadecimal digits, quoted or not; None if it is none."""
+    digits = text.strip().removeprefix(b'"').removesuffix(b'"')
+    if len(digits) != 32:
+        return None
+    try:
+        return binascii.unhexlify(digits)
+    except binascii.Error:
+        return None
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Reads uploads that answer one survey.
+
+    Parameters
+    ----------
+    survey
+        The survey of the round.
+    most
+        The most reports in a request.
+    """
+
+    survey: Survey
+    most: int = 10_000
+
+    @cached_property
+    def _prefix(self) -> bytes:
+        return prefix_of(self.survey.fingerprint).encode()
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self.survey)
+
+    @cached_property
+    def longest(self) -> int:
+        """No report's JSON is longer."""
+        return longest_line(self.survey)
+
+    def warm(self) -> None:
+        """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
+        self.lines(b'{"id":"' + b"0" * 32 + b'","report":' + self._prefix + b"]}}")
+        rows = np.zeros(
+            (self.most, self.survey.report_size), np.uint8
+        )  # many rows are counted by another kernel
+        self._status(rows)
+        warm()
+
+    def one(self, body: bytes, id: bytes) -> Checked:
+        """One report as JSON; a refusal if it is none."""
+        found: Report | Reason | None = self._canonical(body) or understand(body, self.survey)
+        if isinstance(found, Report):
+            return Checked(id, pack(found.answers, self.survey, padded=False), None)
+        reason = Reason.MALFORMED if found is None else found
+        return Checked(b"", b"", None, [(1, reason.text)])
+
+    def _canonical(self, body: bytes) -> Report | None:
+        """The report in a body as this package's clients write it; None if another reader must look at it."""
+        prefix = self._prefix
+        if not body.startswith(prefix) or not body.endswith(b"]}"):
+            return None
+        try:
+            answers = _ANSWERS.decode(body[len(prefix) - 1 : -1])
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        if fault(answers, self.survey) is not None:
+            return None
+        return Report(self.survey.fingerprint, tuple(map(tuple, answers)))
+
+    # -- lines of JSON ---------------------------------------------------------------------------------------------
+
+    def lines(self, body: bytes) -> Checked:
+        """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are passed over."""
+        if body.count(b"\n") >= self.most + 1:
+            raise Refusal(413, f"more than {self.most} lines: send fewer in a request")
+        lines = body.split(b"\n")
+        if len(lines) > self.most and lines[self.most :] != [b""]:
+            raise Refusal(413, f"more than {self.most} lines: send fewer in a request")
+        ids, rows, good = self._quick(lines)
+        rejected: list[tuple[int, str]] = []
+        for i in np.flatnonzero(~good).tolist():
+            found = self._slow(lines[i])
+            if isinstance(found, tuple):
+                ids[i] = np.frombuffer(found[0], np.uint8)
+                rows[i] = np.frombuffer(pack(found[1].answers, self.survey), np.uint8)
+                good[i] = True
+            elif found is not None:
+                rejected.append((i + 1, found))
+        return self._checked(ids[good], rows[good], rejected)
+
+    def _quick(self, lines: Sequence[bytes]) -> tuple[Bytes, Bytes, NDArray[np.bool_]]:
+        """Ids, rows, and which lines the compiled parser understood: those that are written in the plainest way."""
+        n = len(lines)
+        ids = np.zeros((n, 16), np.uint8)
+        rows = np.zeros((n, self.survey.report_size), np.uint8)
+        good = np.zeros(n, bool)
+        shape = _shape(self.survey)
+        if shape is None:
+            return ids, rows, good
+        plain = [
+            i
+            for i, line in enumerate(lines)
+            if line[:7] == _HEAD and line[39:50] == _MIDDLE and line[-1:] == b"}" and len(line) > 50
+        ]
+        if not plain:
+            return ids, rows, good
+        try:
+            digits = binascii.unhexlify(b"".join([lines[i][7:39] for i in plain]))
+        except binascii.Error:
+            return ids, rows, good
+        text = b"\n".join([lines[i][50:-1] for i in plain]) + b"\n"
+        _, found, parsed = _parsed(text, len(text), self.survey, shape)
+        ids[plain] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
+        rows[plain] = parsed
+        good[plain] = found
+        return ids, rows, good
+
+    def _slow(self, line: bytes) -> tuple[bytes, Report] | str | None:
+        """The id and the report on a line, why there is none, or None for a blank line."""
+        content = line.strip(b" \t\r")
+        if not content:
+            return None
+        if len(content) > self.longest + 256:
+            return Reason.MALFORMED.text
+        try:
+            document: Any = json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
+        except (ValueError, RecursionError):
+            return Reason.MALFORMED.text
+        if not isinstance(document, dict) or set(document) != {"id", "report"}:
+            return Reason.MALFORMED.text
+        text = document["id"]
+        id = id_of(text.encode("utf-8", "replace")) if isinstance(text, str) else None
+        if id is None:
+            return BAD_ID
+        found = understood(document["report"], self.survey)
+        return (id, found) if isinstance(found, Report) else found.text
+
+    # -- Arrow -----------------------------------------------------------------------------------------------------
+
+    def arrow(self, body: bytes) -> Checked:
+        """An Arrow IPC stream with the columns `id` and `report`."""
+        try:
+            found = stream.loads(body, self.survey, self.most)
+        except FormatError as error:
+            raise Refusal(413 if "fewer" in str(error) else 422, str(error)) from None
+        reasons = np.where(found.reasons == 0, self._status(found.rows), found.reasons)
+        rejected = [
+            (row + 1, BAD_ID if reasons[row] == stream.NO_ID else Reason(int(reasons[row])).text)
+            for row in np.flatnonzero(reasons).tolist()
+        ]
+        if not rejected:
+            return self._checked(found.ids, found.rows, rejected)
+        good = reasons == 0
+        return self._checked(found.ids[good], found.rows[good], rejected)
+
+    def _status(self, rows: Bytes) -> Bytes:
+        """0 for each valid report, or the reason why it is none: by the code that counts reports."""
+        survey, layout = self.survey, self._layout
+        counts = np.zeros(layout.size, np.int64)
+        if not survey.byte_wise:
+            return count_any(rows, survey, layout, counts)
+        return np.asarray(
+            count_reports(
+                np.ascontiguousarray(rows),
+                survey.n_sampled,
+                survey.slot_size,
+                layout.entries,
+                layout.cells,
+                layout.offsets[:-1],
+                counts,
+            )
+        )
+
+    def _checked(self, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Checked:
+        data, offsets = to_wire(np.ascontiguousarray(rows), self.survey)
+        sizes = None if self.survey.fixed_size else np.diff(offsets).tolist()
+        return Checked(ids.tobytes(), data.tobytes(), sizes, rejected)

@@ -1,0 +1,241 @@
+"""The device side for many records: reports with their ids kept in a spool, sent in batches, sent again until taken.
+
+The ids are made with the reports and written down before anything is sent. Whatever fails, sending the spool again
+under the same ids counts every report once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.atomic import write_bytes
+from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
+from hdr4me.reports.files import read_blocks
+from hdr4me.reports.lines import LineSink
+from hdr4me.reports.stream import ID_SIZE, dumps
+from hdr4me.survey import Survey
+
+__all__ = ["FORMS", "NotTaken", "Sent", "Spool", "send"]
+
+FORMS = ("arrow", "ndjson")
+MOST = 10_000
+_TRIES = 8
+_LONGEST_WAIT = 60.0
+_AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
+
+Bytes = NDArray[np.uint8]
+
+
+class NotTaken(HDR4MEError):
+    """The collector did not take a batch; the spool still holds all reports."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the collector answered, over all batches."""
+
+    stored: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+
+    def plus(self, answer: dict[str, Any]) -> Sent:
+        """With one more answer."""
+        return Sent(
+            self.stored + int(answer["stored"]),
+            self.duplicates + int(answer["duplicates"]),
+            self.rejected + len(answer["rejected"]),
+        )
+
+
+@dataclass(frozen=True)
+class Spool:
+    """Reports and their ids in a folder: `reports.arrow` and `ids`, and `sent` with the number already taken."""
+
+    folder: Path
+    survey: Survey
+
+    @property
+    def reports(self) -> Path:
+        """The file of reports."""
+        return self.folder / "reports.arrow"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the spool is whole: its ids are written last."""
+        return (self.folder / "ids").is_file() and self.reports.is_file()
+
+    def seal(self, n: int) -> None:
+        """Make an id for each of the n reports; from here on the spool can be sent."""
+        write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
+
+    def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
+        """Ids and rows of at most `most` reports each, in the spool's order."""
+        ids = np.frombuffer((self.folder / "ids").read_bytes(), np.uint8).reshape(-1, ID_SIZE)
+        at = 0
+        for block in read_blocks(self.reports, self.survey, block_rows=most):
+            n = len(block.rows)
+            if at + n > len(ids):
+                raise FormatError(f"{self.folder} is not a whole spool: it has fewer ids than reports")
+            yield ids[at : at + n], block.rows
+            at += n
+        if at != len(ids):
+            raise FormatError(f"{self.folder} is not a whole spool: it has more ids than reports")
+
+    def __len__(self) -> int:
+        return (self.folder / "ids").stat().st_size // ID_SIZE
+
+
+class _Memory:
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self.parts.append(bytes(data))
+        return len(self.parts[-1])
+
+
+def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
+    """Reports and their ids as lines of JSON."""
+    sink: Any = _Memory()
+    LineSink(sink, survey).write(np.ascontiguousarray(rows))
+    lines = b"".join(sink.parts).splitlines()
+    return b"\n".join(
+        b'{"id":"%s","report":%s}' % (id.tobytes().hex().encode(), line)
+        for id, line in zip(ids, lines, strict=True)
+    )
+
+
+def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
+    """The open round of the survey, or the one that was named."""
+    rounds = _answer(_try(lambda: client.get("/v1/rounds"), time.sleep))["rounds"]
+    of_survey = [round for round in rounds if round["survey"] == survey.fingerprint]
+    if number is not None:
+        if number not in [round["round"] for round in of_survey]:
+            raise InvalidInput(
+                f"round {number} of this collector is not a round of survey {survey.fingerprint[:12]}"
+            )
+        return number
+    found = [round["round"] for round in of_survey if round["state"] == "open"]
+    if not found:
+        raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
+    return int(found[-1])
+
+
+def send(
+    spool: Spool,
+    url: str,
+    *,
+    token: str | None = None,
+    round: int | None = None,
+    form: str = "arrow",
+    progress: Callable[[int], None] = lambda _: None,
+    client: httpx.Client | None = None,
+    wait: Callable[[float], Any] = time.sleep,
+) -> Sent:
+    """Send a spool; each batch is sent again, after a random and growing wait, until the collector has taken it.
+
+    Parameters
+    ----------
+    spool
+        The reports and their ids.
+    url
+        The collector's address.
+    token
+        An upload token, if the collector wants one.
+    round
+        The round's number; unless given, the latest open round of the survey.
+    form
+        "arrow" or "ndjson".
+    progress
+        Called with the number of reports sent since the last call.
+    client, wait
+        For tests.
+
+    Returns
+    -------
+    Sent
+
+    Raises
+    ------
+    NotTaken
+        The collector refused a batch or could not be reached; sending the spool again counts nothing twice.
+    """
+    if form not in FORMS:
+        raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    opened = client or httpx.Client(base_url=url, timeout=60.0, headers=headers)
+    sent = Sent()
+    try:
+        number = find_round(opened, spool.survey, round)
+        kind = "application/vnd.apache.arrow.stream" if form == "arrow" else "application/x-ndjson"
+        for ids, rows in spool.batches():
+            body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
+
+            def post(body: bytes = body) -> httpx.Response:
+                return opened.post(
+                    f"/v1/rounds/{number}/reports", content=body, headers={"content-type": kind, **headers}
+                )
+
+            sent = sent.plus(_answer(_try(post, wait)))
+            progress(len(rows))
+    finally:
+        if client is None:
+            opened.close()
+    return sent
+
+
+def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> httpx.Response:
+    """Ask until there is an answer that will not change by asking again."""
+    said = ""
+    for attempt in range(_TRIES):
+        asked = 0.0
+        try:
+            response = request()
+        except httpx.InvalidURL as error:
+            raise InvalidInput.of("url", str(error), "an address such as https://collector.example") from None
+        except httpx.UnsupportedProtocol:
+            raise InvalidInput("the collector's address must begin with http:// or https://") from None
+        except httpx.TransportError as error:
+            said = f"the collector cannot be reached ({type(error).__name__})"
+        else:
+            if response.status_code not in _AGAIN:
+                return response
+            said = f"the collector answered {response.status_code}: {_sentence(response)}"
+            asked = _seconds(response.headers.get("retry-after"))
+        if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not come back together
+            wait(max(asked, random.SystemRandom().uniform(0, min(_LONGEST_WAIT, 0.5 * 2**attempt))))
+    raise NotTaken(said)
+
+
+def _seconds(text: str | None) -> float:
+    return min(float(text), _LONGEST_WAIT) if text and text.isascii() and text.isdigit() else 0.0
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code != 200:
+        raise NotTaken(f"the collector answered {response.status_code}: {_sentence(response)}")
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise NotTaken("the answer is not that of a collector: is the address right?")
+    return found
+
+
+def _sentence(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["error"])[:300]
+    except (ValueError, KeyError, TypeError):
+        return response.reason_phrase or os.strerror(0)

@@ -1,0 +1,211 @@
+"""Mechanisms and budgets beside one another on given data: the error foretold, and that of simulated collections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdr4me.comparison.data import public_table, read_public
+from hdr4me.comparison.measure import Row, measured, served, truth_of
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.registry import built_in
+from hdr4me.survey import Dimension, Schema, Survey
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CATEGORICAL", "NUMERIC", "STATISTICS", "Comparison", "Row", "compare"]
+
+NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
+CATEGORICAL = ("grr", "subset", "oue")
+_CHOICES = ("grr", "subset", "projective", "oue", "histogram")
+STATISTICS = ("mean", "median", "variance")
+"""What may be asked of numbers; categories are compared by their frequencies."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All rows; a notebook shows the picture and the table.
+
+    Parameters
+    ----------
+    rows
+        One for each mechanism and budget.
+    n_users, n_sampled
+        How many users there are, and how many questions each answers.
+    repeats, seed
+        How many collections were simulated for each row, and their seed.
+    notes
+        What was left out, in sentences.
+    """
+
+    rows: tuple[Row, ...]
+    n_users: int
+    n_sampled: int
+    repeats: int
+    seed: int
+    notes: tuple[str, ...]
+
+    def table(self) -> list[dict[str, Any]]:
+        """The rows as plain values."""
+        return [asdict(row) for row in self.rows]
+
+    def best(self, epsilon: float, kind: str = "numbers") -> Row:
+        """The row with the least simulated error at one budget."""
+        rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
+        if not rows:
+            raise InvalidInput(f"nothing was compared for {kind} at epsilon = {epsilon:g}")
+        return min(rows, key=lambda row: row.simulated)
+
+    def plot(self) -> Figure:
+        """Error by ε, one line for each mechanism."""
+        from hdr4me.comparison.page import draw
+
+        return draw(self)
+
+    def html(self) -> str:
+        """One page with picture and table that needs no network."""
+        from hdr4me.comparison.page import page
+
+        return page(self)
+
+    def __repr__(self) -> str:
+        budgets = sorted({row.epsilon for row in self.rows})
+        return (
+            f"<Comparison of {len({row.mechanism for row in self.rows})} mechanisms at ε = "
+            f"{', '.join(f'{x:g}' for x in budgets)} on {self.n_users:,} users, {self.repeats} collections each>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.comparison.page import fragment
+
+        return fragment(self)
+
+
+def compare(
+    data: Any,
+    *,
+    epsilon: float | Sequence[float] = (0.5, 1.0, 2.0, 4.0),
+    mechanisms: Sequence[str] | None = None,
+    statistic: str = "mean",
+    schema: Schema | None = None,
+    columns: Sequence[str] | None = None,
+    n_sampled: int = 1,
+    n_users: int | None = None,
+    repeats: int = 20,
+    recalibrate: bool = True,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Foretold and simulated error of each mechanism, before and after re-calibration, on these data.
+
+    It reads true values, and ranges and categories off them: for public or synthetic data only.
+
+    Parameters
+    ----------
+    data
+        A CSV, Parquet or JSON lines file, an Arrow table, or a pandas or polars frame.
+    epsilon
+        The budgets of a report.
+    mechanisms
+        For numbers and for categories; a few well-known ones of both unless given.
+    statistic
+        What is asked of numbers: "mean", "median" or "variance". Categories are asked for their frequencies.
+    schema
+        The dimensions with their ranges and categories, if they are known.
+    columns
+        Only these columns, where no schema is given.
+    n_sampled
+        How many questions each user answers.
+    n_users
+        How many users to draw from the rows, with replacement; the rows themselves unless given.
+    repeats
+        How many collections are simulated for each mechanism and budget.
+    recalibrate
+        Whether to re-calibrate each of them too, which takes most of the time.
+    seed
+        The same seed gives the same numbers.
+    progress
+        Called with 1 after each simulated collection.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InvalidInput
+        Where an argument is not allowed or no column can be compared.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rng = np.random.default_rng(1)
+    >>> found = compare(pa.table({"age": rng.integers(18, 90, 2000)}), epsilon=1.0, repeats=2, mechanisms=["duchi"])
+    >>> found
+    <Comparison of 1 mechanisms at ε = 1 on 2,000 users, 2 collections each>
+    """
+    budgets = _budgets(epsilon)
+    if statistic not in STATISTICS:
+        raise InvalidInput.of("statistic", statistic, f"one of {', '.join(STATISTICS)}")
+    if type(repeats) is not int or not 1 <= repeats <= 10_000:
+        raise InvalidInput.of("repeats", repeats, "a whole number from 1 to 10000")
+    table, known, notes = public_table(read_public(data), list(columns) if columns else None, schema)
+    rng = np.random.default_rng(seed)
+    if n_users is not None:
+        if type(n_users) is not int or not 10 <= n_users <= 10_000_000:
+            raise InvalidInput.of("n_users", n_users, "a whole number from 10 to 10000000")
+        table = table.take(rng.integers(0, table.num_rows, n_users))
+    rows: list[Row] = []
+    for kind, dimensions, names in _kinds(known, mechanisms):
+        part = Schema(dimensions)
+        asked = statistic if kind == "numbers" else "frequency"
+        truth = truth_of(part, table, asked)
+        for budget in budgets:
+            for name in names:
+                chosen: dict[str, Any] = {"mechanism" if kind == "numbers" else "categorical": name}
+                survey = Survey(part, epsilon=budget, n_sampled=min(n_sampled, len(part)), **chosen)
+                if not served(survey, asked):
+                    notes.append(f"{name} is left out: its reports do not tell the {asked}")
+                    continue
+                seeds = [int(x) for x in rng.integers(0, 2**62, repeats)]
+                rows.append(
+                    measured(
+                        name, asked, survey, table, truth, seeds, recalibrate=recalibrate, progress=progress
+                    )
+                )
+    if not rows:
+        raise InvalidInput("nothing could be compared: " + "; ".join(notes))
+    return Comparison(tuple(rows), table.num_rows, n_sampled, repeats, seed, tuple(dict.fromkeys(notes)))
+
+
+def _budgets(epsilon: float | Sequence[float]) -> list[float]:
+    given = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
+    for value in given:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise InvalidInput.of("epsilon", value, "positive, finite numbers")
+    if not given:
+        raise InvalidInput.of("epsilon", epsilon, "at least one number")
+    return [float(value) for value in given]
+
+
+def _kinds(schema: Schema, mechanisms: Sequence[str] | None) -> list[tuple[str, list[Dimension], list[str]]]:
+    """Numbers and categories with the mechanisms to compare for each."""
+    known = (*built_in(), *_CHOICES)
+    for name in mechanisms or ():
+        if name not in known:
+            raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
+    numbers = [x for x in schema if x.reads == "number"]
+    categories = [x for x in schema if x.reads == "category"]
+    found = [
+        ("numbers", numbers, [x for x in mechanisms or NUMERIC if x not in _CHOICES]),
+        ("categories", categories, [x for x in mechanisms or CATEGORICAL if x in _CHOICES]),
+    ]
+    usable = [(kind, list(dimensions), names) for kind, dimensions, names in found if dimensions and names]
+    if not usable:
+        raise InvalidInput("none of the mechanisms serves a column of these data")
+    return usable

@@ -1,0 +1,117 @@
+"""Public data as a table with a schema: ranges and categories are read off the data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.json as lines
+import pyarrow.parquet as parquet
+
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+
+__all__ = ["MOST_CATEGORIES", "public_table", "read_public"]
+
+MOST_CATEGORIES = 1000
+"""A column of texts with more different ones is left out: it is a name rather than a category."""
+
+
+def read_public(data: Any) -> pa.Table:
+    """A file (CSV, Parquet, JSON lines), an Arrow table, or a frame (pandas, polars) as an Arrow table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        if not path.is_file():
+            raise InvalidInput.of("data", str(data), "a CSV, Parquet or JSON lines file that exists")
+        try:
+            return _read(path)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            raise FormatError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    raise InvalidInput.of("data", type(data).__name__, "a file, an Arrow table, or a pandas or polars frame")
+
+
+def _read(path: Path) -> pa.Table:
+    match path.suffix.lower():
+        case ".parquet":
+            return parquet.read_table(path)
+        case ".jsonl" | ".ndjson":
+            return lines.read_json(path)
+        case _:
+            return csv.read_csv(path)
+
+
+def public_table(
+    table: pa.Table, columns: list[str] | None = None, schema: Schema | None = None
+) -> tuple[pa.Table, Schema, list[str]]:
+    """The rows without gaps, a schema, and what was left out, in sentences.
+
+    Parameters
+    ----------
+    table
+        The data.
+    columns
+        Only these; all that are usable unless given.
+    schema
+        The dimensions, if they are known; else each number's range and each text's categories are the data's own.
+    """
+    notes: list[str] = []
+    if schema is None:
+        missing = [name for name in columns or [] if name not in table.column_names]
+        if missing:
+            raise InvalidInput.of("columns", missing[0], f"one of {', '.join(table.column_names)}")
+        dimensions: list[Dimension] = []
+        for name in columns or table.column_names:
+            made = _dimension(name, table.column(name))
+            if isinstance(made, str):
+                notes.append(f"{name!r} is left out: {made}")
+            else:
+                dimensions.append(made)
+        if not dimensions:
+            raise InvalidInput(
+                "no column is left to compare: there must be a number that varies, or a category with 2 to "
+                f"{MOST_CATEGORIES} values" + "".join(f"; {note}" for note in notes)
+            )
+        schema = Schema(dimensions)
+    absent = [name for name in schema.names if name not in table.column_names]
+    if absent:
+        raise InvalidInput(f"the data have no column {absent[0]!r}, which the schema asks for")
+    chosen = table.select(list(schema.names))
+    whole = chosen.drop_null()
+    if whole.num_rows < chosen.num_rows:
+        notes.append(
+            f"{chosen.num_rows - whole.num_rows:,} of {chosen.num_rows:,} rows have gaps and are left out"
+        )
+    if whole.num_rows < 10:
+        raise InvalidInput(f"{whole.num_rows} rows without gaps: at least 10 are needed")
+    return whole, schema, notes
+
+
+def _dimension(name: str, column: Any) -> Dimension | str:
+    """The dimension that a column is, or why it is none."""
+    kind = column.type
+    if 2 * column.null_count > len(column):
+        return "more than half of its values are missing"
+    if pa.types.is_boolean(kind):
+        return Categorical(name, ["false", "true"])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = column.drop_null().to_numpy(zero_copy_only=False).astype(float)
+        values = values[np.isfinite(values)]
+        if not len(values) or values.min() == values.max():
+            return "its values are all alike"
+        return Numeric(name, float(values.min()), float(values.max()))
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_dictionary)
+    if any(is_text(kind) for is_text in texts):
+        found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
+        if not 2 <= len(found) <= MOST_CATEGORIES:
+            return f"it has {len(found):,} different values"
+        return Categorical(name, found)
+    return f"columns of type {kind} are not compared"

@@ -1,0 +1,7 @@
+"""Explanations: what a survey asks, sends and tells, in plain words, written from its document alone."""
+
+from __future__ import annotations
+
+from hdr4me.explanation.explain import AUDIENCES, Explanation, explain
+
+__all__ = ["AUDIENCES", "Explanation", "explain"]

@@ -1,0 +1,52 @@
+"""The questions of a survey in words, and a record to show a report of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hdr4me.pages.document import Table
+from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey
+
+__all__ = ["example_record", "questions_table"]
+
+_SHOWN = 6
+_LINES = 30
+
+
+def questions_table(survey: Survey) -> Table:
+    """A line for each dimension: its name and what may be said."""
+    rows: list[list[object]] = [[d.name, _answers(d)] for d in survey.schema]
+    if len(rows) > _LINES:
+        rest = len(rows) - _LINES
+        rows = [*rows[:_LINES], ["…", f"and {rest:,} more, listed in the document"]]
+    return Table(["about", "what your device holds"], rows)
+
+
+def _answers(dimension: Dimension) -> str:
+    if isinstance(dimension, Numeric):
+        text = f"a number from {dimension.low:g} to {dimension.high:g}"
+        missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
+        return f"{text}, or {missing}"
+    if isinstance(dimension, Selection):
+        return f"at most {dimension.at_most} of: {_listed(dimension.categories)}"
+    if isinstance(dimension, Categorical):
+        return f"one of: {_listed(dimension.categories)}"
+    return f"a {dimension.kind}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" … and {rest:,} more" if rest > 0 else "")
+
+
+def example_record(survey: Survey) -> dict[str, Any]:
+    """Somebody's values, made up: a third of the way through each range, the first of the categories."""
+    record: dict[str, Any] = {}
+    for dimension in survey.schema:
+        if isinstance(dimension, Numeric):
+            record[dimension.name] = float(f"{dimension.low + (dimension.high - dimension.low) / 3:.3g}")
+        elif isinstance(dimension, Selection):
+            record[dimension.name] = list(dimension.categories[:1])
+        elif dimension.categories:
+            record[dimension.name] = dimension.categories[0]
+    return record

@@ -1,0 +1,50 @@
+"""ε in terms of guesses: how sure somebody who sees a report can become."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+from hdr4me.survey import Survey
+
+__all__ = ["guess", "share", "whole_loss"]
+
+
+def whole_loss(survey: Survey) -> Fraction:
+    """The largest factor by which one report changes the odds of two records: the m answers that tell most, together.
+
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> float(whole_loss(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0))) <= 2.718281828459046
+    True
+    """
+    losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
+    return prod(losses[: survey.n_sampled], start=Fraction(1))
+
+
+def guess(before: Fraction | float, factor: Fraction | float) -> float:
+    """The most that a belief can become when its odds are multiplied by `factor`.
+
+    Parameters
+    ----------
+    before
+        The probability that somebody gave a guess before the report.
+    factor
+        By how much the report multiplies the odds at most.
+
+    Examples
+    --------
+    >>> guess(0.5, 3), round(guess(0.001, 3), 6)
+    (0.75, 0.002994)
+    """
+    odds = Fraction(before) / (1 - Fraction(before)) * Fraction(factor)
+    return float(odds / (1 + odds))
+
+
+def share(value: float) -> str:
+    """A probability as a person reads it, never rounded down to less than it is.
+
+    >>> [share(x) for x in (0.73106, 0.0029, 0.99996)]
+    ['73.2 %', '0.3 %', 'almost 100 %']
+    """
+    tenths = -int(-value * 1000 // 1)
+    return "almost 100 %" if tenths > 999 else f"{tenths / 10:g} %"

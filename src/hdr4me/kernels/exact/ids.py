@@ -1,0 +1,82 @@
+"""Sorted ids of 16 bytes, each as two numbers of 64 bits: merged, and searched for other sorted ids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdr4me.kernels.machine.jit import kernel
+
+__all__ = ["mark_known", "mark_set", "merge", "set_bits", "warm"]
+
+
+@kernel()
+def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-def]
+    """Merge the sorted ids a and b into `high` and `low`, which have room for both."""
+    i, j, k = 0, 0, 0
+    n, m = high_a.size, high_b.size
+    while (
+        i < n and j < m
+    ):  # both are loaded and one is chosen: a branch would be guessed wrongly half the time
+        a, b = high_a[i], high_b[j]
+        la, lb = low_a[i], low_b[j]
+        first = (a < b) | ((a == b) & (la <= lb))
+        high[k] = a if first else b
+        low[k] = la if first else lb
+        i += first
+        j += not first
+        k += 1
+    high[k : k + n - i], low[k : k + n - i] = high_a[i:], low_a[i:]
+    k += n - i
+    high[k:], low[k:] = high_b[j:], low_b[j:]
+
+
+@kernel()
+def mark_known(high, low, wanted_high, wanted_low, found):  # type: ignore[no-untyped-def]
+    """Set found[i] if the sorted ids hold the i-th wanted id; the wanted ids are sorted too.
+
+    The search for an id begins where the one before ended: steps of doubling length, then a binary search. Ids that
+    somebody chose cost no more than 2 log2(n) comparisons each.
+    """
+    n, at = high.size, 0
+    for i in range(wanted_high.size):
+        h, l = wanted_high[i], wanted_low[i]
+        step, first, last = 1, at, at
+        while last < n and (high[last] < h or (high[last] == h and low[last] < l)):
+            first = last + 1
+            last += step
+            step *= 2
+        last = min(last, n)
+        while first < last:
+            middle = (first + last) >> 1
+            if high[middle] < h or (high[middle] == h and low[middle] < l):
+                first = middle + 1
+            else:
+                last = middle
+        at = first
+        if at < n and high[at] == h and low[at] == l:
+            found[i] = True
+
+
+@kernel()
+def set_bits(bits, shift, high):  # type: ignore[no-untyped-def]
+    """Set the bit that the first bits of each id name: high >> shift is its number."""
+    for i in range(high.size):
+        place = high[i] >> shift
+        bits[place >> np.uint64(3)] |= np.uint8(1 << (place & np.uint64(7)))
+
+
+@kernel()
+def mark_set(bits, shift, high, found):  # type: ignore[no-untyped-def]
+    """Set found[i] if the bit of the i-th id is set: an id whose bit is not set was never put in."""
+    for i in range(high.size):
+        place = high[i] >> shift
+        found[i] = (bits[place >> np.uint64(3)] >> (place & np.uint64(7))) & np.uint64(1) != 0
+
+
+def warm() -> None:
+    """Compile all, so that the first upload does not wait for it."""
+    one = np.zeros(1, np.uint64)
+    merge(one, one, one, one, np.zeros(2, np.uint64), np.zeros(2, np.uint64))
+    mark_known(one, one, one, one, np.zeros(1, bool))
+    set_bits(np.zeros(8, np.uint8), np.uint64(58), one)
+    mark_set(np.zeros(8, np.uint8), np.uint64(58), one, np.zeros(1, bool))

@@ -1,0 +1,97 @@
+"""Channels for blocks of numbers that are asked together, and the block of least error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+
+from hdr4me.channels import HeavySet
+from hdr4me.channels.agreement import MAX_SIZE, Agreement
+from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.proof import ONE
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.law import check_epsilon
+
+__all__ = ["agreement_channel", "block_sizes", "contrast", "quick_second_moment", "second_moment"]
+
+
+@lru_cache(maxsize=4096)
+def agreement_channel(epsilon: float, size: int) -> HeavySet:
+    """The block of `size` signs whose number of agreeing places gives the largest contrast c.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of one answer, to all numbers of the block together.
+    size
+        How many numbers.
+
+    Returns
+    -------
+    HeavySet
+        The channel.
+
+    Examples
+    --------
+    >>> channel = agreement_channel(8.0, 100)
+    >>> channel.family.agreeing, round(contrast(channel), 9)
+    (64, 0.273179039)
+    """
+    check_epsilon(epsilon)
+    if type(size) is not int or not 2 <= size <= MAX_SIZE:
+        raise InvalidInput.of("size", size, f"a whole number from 2 to {MAX_SIZE}")
+    family = Agreement(size, _best(float(epsilon), size)[1])
+    return HeavySet("agreement", float(epsilon), family, min(heaviest(epsilon, family), ONE - 1))
+
+
+@lru_cache(maxsize=65536)
+def _best(epsilon: float, size: int) -> tuple[float, int]:
+    """The largest contrast over the numbers τ of agreeing places, in floats, and that τ.
+
+    With K = P(Bin(b, ½) ≥ τ) and A the part of it in which one given place agrees, half of P(Bin(b − 1, ½) ≥ τ − 1):
+    P(agree) = p·A/K + (1 − p)·(½ − A)/(1 − K), p = e^ε·K/(e^ε·K + 1 − K).
+    """
+    τ = np.arange(size // 2 + 1, size + 1)
+    heavy, inside = stats.binom.sf(τ - 1, size, 0.5), stats.binom.sf(τ - 2, size - 1, 0.5) / 2
+    p = 1 / (1 + np.exp(-epsilon) * (1 - heavy) / np.maximum(heavy, 1e-300))
+    agree = p * inside / np.maximum(heavy, 1e-300) + (1 - p) * (0.5 - inside) / (1 - heavy)
+    agree[heavy * np.exp(epsilon) < 2.0**-30] = 0.0  # too rare for a weight of 32 bits
+    k = int(agree.argmax())
+    return float(2 * agree[k] - 1), int(τ[k])
+
+
+def quick_second_moment(epsilon: float, size: int) -> float:
+    """`second_moment` in floats: to about nine digits, without making the channel."""
+    return _best(float(epsilon), size)[0] ** -2
+
+
+def contrast(channel: HeavySet) -> float:
+    """c of a block's channel: a reported sign has mean c times the number."""
+    family = channel.family
+    assert isinstance(family, Agreement)
+    return float(family.contrast(Fraction(channel.weight, ONE)))
+
+
+def second_moment(epsilon: float, size: int) -> float:
+    """1/c²: the mean square of a decoded sign, whatever the number is.
+
+    With d numbers in blocks of b, each user answering one block, n·MSE = (d/b)/c² − E t².
+
+    >>> round(25 * second_moment(4.0, 4) - 1, 1), round(second_moment(8.0, 100) - 1, 1)
+    (41.2, 12.4)
+    """
+    return contrast(agreement_channel(float(epsilon), size)) ** -2
+
+
+def block_sizes(n_dims: int, size: int) -> list[int]:
+    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`.
+
+    >>> block_sizes(100, 8), block_sizes(9, 4)
+    ([8, 8, 8, 8, 8, 8, 8, 8, 8, 7, 7, 7, 7], [3, 3, 3])
+    """
+    n_blocks = -(-n_dims // size)
+    least, more = divmod(n_dims, n_blocks)
+    return [least + 1] * more + [least] * (n_blocks - more)

@@ -1,0 +1,77 @@
+"""Channels of two stages: a permanent answer, and fresh noise over it in each report; standard library only.
+
+Both stages are tables whose rows sum to 2^16. Their product is within ε for one report, and the first alone within the
+lasting ε for any number of them. One report loses nothing by the second stage but the rounding to 16 bits: its law is
+that of the best table with the same number of cells under ε alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from hdr4me.channels import Entries, Table
+from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.stages import STAGE_ONE, Rows, Stages, product_rows
+from hdr4me.errors import InvalidInput
+
+__all__ = ["staged_category", "staged_number"]
+
+
+def staged_number(epsilon: float, lasting: float) -> Table:
+    """A number's level −1 or 1, kept or turned for good, then kept or turned in each report.
+
+    Examples
+    --------
+    >>> import math
+    >>> channel = staged_number(1.0, 3.0)
+    >>> round(channel.decoders["value"][1], 2), round((math.e + 1) / (math.e - 1), 2)
+    (2.16, 2.16)
+    """
+    first = _flip(_least(_flip, column_loss, lasting))
+    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_loss, epsilon))
+    rows = product_rows(first, second)
+    value = ONE / (rows[1][1] - rows[0][1])
+    return Table(
+        "two_stages", epsilon, {"value": (-value, value)}, rows, stages=Stages(lasting, first, second)
+    )
+
+
+def staged_category(epsilon: float, lasting: float, size: int) -> Entries:
+    """A category as entries: a present one is kept in half of the cases, an absent one is told as present rarely.
+
+    That is the first stage. In each report every entry is then turned with one probability, so that one report has
+    the law of optimised unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
+
+    Examples
+    --------
+    >>> channel = staged_category(1.0, 3.0, 4)
+    >>> [round(w / 2**32, 3) for w in channel.weights[1]], round(channel.weights[0][1] / 2**32, 3)
+    ([0.5, 0.5], 0.269)
+    """
+    first = _half(_least(_half, entries_loss, lasting))
+    second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))
+    rows = product_rows(first, second)
+    p, q = (Fraction(rows[present][1], ONE) for present in (1, 0))
+    decode = (float(-q / (p - q)), float((1 - q) / (p - q)))
+    return Entries("two_stages", epsilon, size, decode, rows, stages=Stages(lasting, first, second))
+
+
+def _flip(turned: int) -> Rows:
+    return ((STAGE_ONE - turned, turned), (turned, STAGE_ONE - turned))
+
+
+def _half(told: int) -> Rows:
+    return ((STAGE_ONE - told, told), (STAGE_ONE // 2, STAGE_ONE // 2))
+
+
+def _least(make: Callable[[int], Rows], loss: Callable[[Rows], Fraction], epsilon: float) -> int:
+    """The least noise, in units of 2^-16, with which `make` gives a table whose loss is at most e^ε."""
+    most = exp_lower(epsilon)
+    low, high = 0, STAGE_ONE // 2 - 1  # 0 is too little: a weight of 0 gives the input away
+    if loss(make(high)) > most:
+        raise InvalidInput.of("epsilon", epsilon, "a budget that tables with rows of 2**16 can keep")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loss(make(middle)) <= most else (middle, high)
+    return high

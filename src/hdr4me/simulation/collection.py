@@ -1,0 +1,70 @@
+"""A whole collection with exact channels, seeded: for comparing and for teaching, never for deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hdr4me.engines.general import perturb_with
+from hdr4me.engines.secure import SecureDraws
+from hdr4me.records.columns import from_batch
+from hdr4me.records.reading import record_batches
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+
+__all__ = ["SeededDraws", "simulate_tally"]
+
+
+class SeededDraws(SecureDraws):
+    """The draws of `SecureDraws` from a generator that can be repeated, and is therefore not private."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._stream: Any = _Stream(rng)
+
+
+class _Stream:
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def words32(self, n: int) -> NDArray[np.uint32]:
+        return self._rng.integers(0, 1 << 32, n, dtype=np.uint32)
+
+    def words16(self, n: int) -> NDArray[np.uint16]:
+        return self._rng.integers(0, 1 << 16, n, dtype=np.uint16)
+
+
+def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
+    """The tally that a survey of these records would give, drawn by the channels' own laws.
+
+    Parameters
+    ----------
+    records
+        Files, an Arrow table or a frame, as engines take them.
+    survey
+        What is asked.
+    seed
+        A whole number from 0: the same seed gives the same tally. Reports that a seed can repeat are not private.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0)
+    >>> tally = simulate_tally(pa.table({"age": [30.0] * 5000}), survey, seed=1)
+    >>> tally.n_reports, bool(abs(tally.estimate().value[0] - 30) < 5)
+    (5000, True)
+    """
+    rng = np.random.default_rng(seed)
+    tally = Tally(survey)
+    batches: Iterable[pa.RecordBatch] = record_batches(records, survey)
+    for batch in batches:
+        source = from_batch(batch, survey)
+        tally.add_block(perturb_with(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))
+    return tally

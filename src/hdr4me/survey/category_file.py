@@ -1,0 +1,177 @@
+"""Long lists of categories that stand in a file of their own; standard library only.
+
+A document of a survey that takes more than `LONG` categories from a file has the file's name, how many categories there
+are, and the SHA-256 of the list: each category in UTF-8 and a line feed after it. Whoever reads the document needs the
+file. It is looked for where the document lies, and in the folders that `HDR4ME_CATEGORIES` names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hdr4me.atomic import write_text
+from hdr4me.errors import FormatError, InvalidInput
+
+__all__ = ["LONG", "VARIABLE", "CategoryFile", "find", "looking_in", "read_list", "remember", "write_beside"]
+
+LONG = 4096
+"""A document has up to so many categories of a file written out."""
+VARIABLE = "HDR4ME_CATEGORIES"
+"""Folders with lists of categories, separated as in `PATH`."""
+
+_REMEMBERED = 16
+_known: dict[str, tuple[str, ...]] = {}
+_folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
+
+
+@dataclass(frozen=True)
+class CategoryFile:
+    """The name of a file, how many categories it has, and the SHA-256 of their list.
+
+    >>> CategoryFile.of("town", "towns.txt", ["Bonn", "Köln"]).sha256[:12]
+    'f32b7a79e56b'
+    """
+
+    name: str
+    count: int
+    sha256: str
+
+    @classmethod
+    def of(cls, dimension: str, name: str, labels: Sequence[str]) -> CategoryFile:
+        """The file called `name` with these categories of a dimension; one a line, so that no category has two."""
+        _check_name(dimension, name)
+        for label in labels:
+            if label != label.strip() or label.splitlines() != [label]:
+                raise InvalidInput(
+                    f"dimension {dimension!r}: category {label!r} cannot stand in a file: a category is one line "
+                    "that is not blank, without blanks at its ends"
+                )
+        return cls(name, len(labels), remember(labels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a document has it."""
+        return {"name": self.name, "count": self.count, "sha256": self.sha256}
+
+    @classmethod
+    def from_dict(cls, dimension: str, document: Any) -> CategoryFile:
+        """Read what `to_dict` wrote."""
+        what = f"dimension {dimension!r}: categories_file"
+        if not isinstance(document, Mapping) or set(document) != {"name", "count", "sha256"}:
+            raise FormatError(f"{what} is an object with name, count and sha256")
+        name, count, sha256 = (document[field] for field in ("name", "count", "sha256"))
+        if type(count) is not int or not isinstance(sha256, str) or not isinstance(name, str):
+            raise FormatError(f"{what}: name and sha256 are strings, count is a whole number")
+        _check_name(dimension, name)
+        return cls(name, count, sha256)
+
+
+def digest(labels: Iterable[str]) -> str:
+    """SHA-256 of the categories, each with a line feed after it."""
+    found = hashlib.sha256()
+    for label in labels:
+        found.update(label.encode("utf-8") + b"\n")
+    return found.hexdigest()
+
+
+def remember(labels: Iterable[str]) -> str:
+    """Keep a list for this process, so that documents which name its hash can be read; returns the hash."""
+    kept = tuple(labels)
+    key = digest(kept)
+    _known.pop(key, None)
+    _known[key] = kept
+    while len(_known) > _REMEMBERED:
+        del _known[next(iter(_known))]
+    return key
+
+
+def read_list(path: Path) -> tuple[str, ...]:
+    """The categories in a file, one a line; blank lines and blanks at either end of a line are passed over."""
+    lines = (line.strip() for line in path.read_text("utf-8-sig").splitlines())
+    return tuple(line for line in lines if line)
+
+
+@contextmanager
+def looking_in(folder: Path) -> Iterator[None]:
+    """Look for lists in this folder first."""
+    token = _folders.set((folder, *_folders.get()))
+    try:
+        yield
+    finally:
+        _folders.reset(token)
+
+
+def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
+    """The categories that a document names by their hash.
+
+    Parameters
+    ----------
+    dimension
+        Whose categories, for messages.
+    wanted
+        What the document says of the file.
+
+    Returns
+    -------
+    tuple of str
+        The list with this hash: of this process, or of a file.
+
+    Raises
+    ------
+    FormatError
+        If there is no such file, or if it holds another list.
+    """
+    if wanted.sha256 in _known:
+        return _known[wanted.sha256]
+    listed = os.environ.get(VARIABLE, "").split(os.pathsep)
+    folders = [*_folders.get(), *(Path(folder) for folder in listed if folder)]
+    what = f"dimension {dimension!r}: its {wanted.count:,} categories are in {wanted.name!r}"
+    for folder in folders:
+        path = folder / wanted.name
+        if not path.is_file():
+            continue
+        try:
+            labels = read_list(path)
+        except (OSError, ValueError) as error:
+            raise FormatError(f"{what}, but {path} cannot be read: {error}") from error
+        found = remember(labels)
+        if found != wanted.sha256 or len(labels) != wanted.count:
+            raise FormatError(
+                f"{what}, but {path} holds another list: {len(labels):,} categories with SHA-256 {found[:16]}…, "
+                f"the survey's is {wanted.sha256[:16]}…. Use the file that the survey was made with"
+            )
+        return labels
+    where = ", ".join(map(str, folders)) or "no folder"
+    raise FormatError(
+        f"{what} (SHA-256 {wanted.sha256[:16]}…), which was looked for in {where}: put the file beside the survey, or "
+        f"name its folder in the environment variable {VARIABLE}"
+    )
+
+
+def write_beside(path: Path, dimension: str, file: CategoryFile) -> None:
+    """See to it that the list lies in the folder of a document; a file with another list is not replaced."""
+    place = path.parent / file.name
+    labels = find(dimension, file)
+    if not place.exists():
+        write_text(place, "".join(f"{label}\n" for label in labels))
+        return
+    try:
+        found = digest(read_list(place))
+    except (OSError, ValueError):
+        found = ""
+    if found != file.sha256:
+        raise InvalidInput(
+            f"{path} cannot be written: dimension {dimension!r} needs its list of categories beside it, and {place} "
+            "holds another one"
+        )
+
+
+def _check_name(dimension: str, name: Any) -> None:
+    if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0"):
+        raise InvalidInput(f"dimension {dimension!r}: categories_file = {name!r} must be a file's name")

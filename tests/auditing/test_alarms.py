@@ -1,0 +1,268 @@
+"""Alarms: silent for every honest population, loud for false reports. All draws are seeded."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hdr4me as hd
+from hdr4me.accounting.harm import Harm, harm, reach
+from hdr4me.auditing import watch
+from hdr4me.auditing.bounds import counter_bounds
+from hdr4me.auditing.copies import most_copies, most_copies_of
+from hdr4me.auditing.misfit import evidence
+from hdr4me.channels import Entries
+from hdr4me.channels.proof import ONE
+from hdr4me.cli.app import app
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms import mechanism
+from hdr4me.reports.files import write_reports
+from hdr4me.survey import Question
+from hdr4me.tally import Tally
+
+R = 100_000
+
+
+def populations(n_levels: int) -> list[np.ndarray]:
+    """Hostile honest ones: all at one level (an end, between), half at each end, spread, skewed."""
+    level = np.linspace(0, 1, n_levels)
+    at_end, ends = np.zeros(n_levels), np.zeros(n_levels)
+    at_end[-1] = 1.0
+    ends[[0, -1]] = 0.5
+    narrow = np.exp(-(((level - 0.6) / 0.02) ** 2)) + 1e-12
+    skewed = level * (1 - level) ** 4 + 1e-9
+    return [at_end, ends, narrow / narrow.sum(), np.full(n_levels, 1 / n_levels), skewed / skewed.sum()]
+
+
+def table_tally(name: str, epsilon: float) -> Tally:
+    return Tally(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=epsilon, mechanism=name))
+
+
+def fill(tally: Tally, counts: np.ndarray) -> Tally:
+    tally.counts[:] = counts
+    tally.n_reports = int(counts.sum()) // tally.survey.questions[0].channel.per_report
+    return tally
+
+
+@pytest.mark.parametrize("name", ["piecewise", "hybrid", "optimal", "duchi", "three_outputs"])
+def test_tables_of_honest_reports_are_silent(name: str) -> None:
+    """50 tallies at a nominal 20 %: more than 20 false alarms have probability 3e-4 if the level is kept exactly."""
+    rng = np.random.default_rng(7)
+    tally = table_tally(name, 1.0)
+    rows = np.array(tally.survey.channels[0].rows) / ONE
+    alarms = 0
+    for shares in populations(len(rows)):
+        for _ in range(10):
+            counts = rng.multinomial(20_000, shares @ rows / (shares @ rows).sum())
+            alarms += bool(watch(fill(tally, counts), level=0.2).alarms)
+    assert alarms <= 20
+
+
+class Seeded:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def bits(self, n: int) -> int:
+        return self._random.getrandbits(n)
+
+    def below(self, n: int) -> int:
+        return self._random.randrange(n)
+
+
+@pytest.mark.parametrize("categorical", ["grr", "subset", "projective", "oue", "histogram"])
+def test_categories_of_honest_reports_are_silent(categorical: str) -> None:
+    """30 tallies at a nominal 20 %: more than 14 false alarms have probability 4e-4 if the level is kept exactly."""
+    schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(12)])])
+    survey = hd.Survey(schema, epsilon=1.0, categorical=categorical)
+    channel, draws, alarms = survey.channels[0], Seeded(3), 0
+    for run in range(30):
+        counts = np.zeros(channel.n_counters, np.int64)
+        for i in range(400):
+            x = (0, i % 2, i % 12)[run % 3]
+            counts[list(channel.counters(channel.sample(x, draws)))] += 1
+        alarms += bool(watch(fill(Tally(survey), counts), level=0.2).alarms)
+    assert alarms <= 14
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize(
+    "name",
+    ["laplace", "staircase", "piecewise", "hybrid", "square_wave", "pm_sub", "optimal", "optimal_mean"],
+)
+def test_one_per_cent_at_the_top_cell_is_found(name: str, epsilon: float) -> None:
+    """The cell with the largest decoded value, where fakes harm most; three honest populations behind them."""
+    rng = np.random.default_rng(11)
+    tally = table_tally(name, epsilon)
+    channel = tally.survey.channels[0]
+    rows = np.array(channel.rows) / ONE
+    if rows.shape[1] == 2:
+        pytest.skip("this table has two cells: nothing can be seen there")
+    for shares in populations(len(rows))[1:4]:
+        counts = rng.multinomial(R - R // 100, shares @ rows / (shares @ rows).sum())
+        counts[int(np.argmax(channel.decoders["value"]))] += R // 100  # type: ignore[attr-defined]
+        found = watch(fill(tally, counts), level=0.001)
+        assert found.alarms, (name, epsilon)
+
+
+def test_what_three_cells_and_three_rows_receive_cannot_be_told_from_honest_reports() -> None:
+    rows = np.array(table_tally("three_outputs", 1.0).survey.channels[0].rows) / ONE
+    assert rows.shape == (3, 3)
+    shares = np.full(3, 1 / 3) @ rows
+    counts = (R * 0.99 * shares).astype(np.int64)
+    counts[-1] += R // 100
+    # There is an honest population with exactly these shares.
+    weights = np.linalg.solve(rows.T, counts / counts.sum())
+    assert weights.min() > 0
+    assert evidence(rows, counts, np.random.default_rng(1)) < math.log(1000)
+
+
+def test_entries_have_a_known_sum() -> None:
+    schema = hd.Schema([hd.Categorical("c", [str(i) for i in range(20)])])
+    survey = hd.Survey(schema, epsilon=1.0, categorical="oue")
+    channel = survey.channels[0]
+    assert isinstance(channel, Entries)
+    p = np.array(channel.weights, np.float64) / ONE
+    honest = np.tile(np.rint(R * p[0]), (20, 1))
+    honest[4] = np.rint(R * p[1])
+    assert not watch(fill(Tally(survey), honest.astype(np.int64).ravel())).alarms
+    fakes = honest.copy()
+    fakes += R // 100 * (np.array([0, 1]) - p[0])  # 1 % of the reports with every entry present
+    fakes[4] += R // 100 * (p[0] - p[1])
+    fakes = np.rint(fakes)
+    fakes[:, 0] = R - fakes[:, 1]
+    alarms = watch(fill(Tally(survey), fakes.astype(np.int64).ravel())).alarms
+    assert [alarm.kind for alarm in alarms] == ["shape"]
+
+
+def test_answers_that_all_name_one_question() -> None:
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(10)]), epsilon=1.0, mechanism="duchi"
+    )
+    tally = Tally(survey)
+    tally.counts[:] = 500
+    tally.n_reports = 10_000
+    assert not watch(tally).alarms
+    tally.counts[:2] += 200
+    tally.n_reports += 400
+    alarm = watch(tally).alarms[0]
+    assert (alarm.kind, alarm.dimension) == ("answers", "x0")
+    assert "'x0' was answered 1,400 times where 1,040 are expected" in alarm.sentence
+
+
+def test_copies() -> None:
+    survey = hd.Survey(hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(40)]), epsilon=8.0, n_sampled=8)
+    tally = Tally(survey)
+    tally.n_reports = 1000
+    assert not watch(tally, copies=1).alarms or all(a.kind != "copies" for a in watch(tally, copies=1).alarms)
+    assert "copies" in {a.kind for a in watch(tally, copies=3).alarms}
+    two_cells = table_tally("duchi", 1.0)
+    fill(two_cells, np.array([500, 500]))
+    assert not watch(two_cells, copies=500).alarms
+
+
+def test_looks_spend_the_level() -> None:
+    """All looks together: Σ 6/(π²k²) = 1. A p-value that rings at the first look does not at the thousandth."""
+    tally = table_tally("duchi", 1.0)
+    low = 0.2689
+    counts = np.array([int(1000 * low) - 65, 0])
+    counts[1] = 1000 - counts[0]
+    fill(tally, counts)
+    first, later = (watch(tally, look=k) for k in (1, 1000))
+    assert first.alarms
+    assert not later.alarms
+    assert sum(6 / (math.pi * k) ** 2 for k in range(1, 100_000)) < 1
+
+
+@pytest.mark.parametrize("kind", ["number", "pair", "optional", "selection"])
+def test_bounds_of_counters_are_those_of_every_input(kind: str) -> None:
+    schemas = {
+        "number": hd.Schema([hd.Numeric("a", 0, 1)]),
+        "pair": hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]),
+        "optional": hd.Schema([hd.Numeric("a", 0, 1, optional=True)]),
+        "selection": hd.Schema([hd.Selection("s", ["a", "b", "c", "d"], at_most=2)]),
+    }
+    survey = hd.Survey(schemas[kind], epsilon=1.0, pairs=[("a", "b")] if kind == "pair" else ())
+    channel = survey.channels[0]
+    bounds = counter_bounds(channel)
+    assert bounds is not None
+    met = np.zeros((channel.n_inputs, channel.n_counters))
+    for output in channel.outputs():
+        for x in range(channel.n_inputs):
+            met[x, list(channel.counters(output))] += float(channel.probability(x, output))
+    assert np.allclose(bounds[0], met.min(axis=0), rtol=0, atol=1e-12)
+    assert np.allclose(bounds[1], met.max(axis=0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["duchi", "optimal"])
+def test_fakes_move_a_mean_by_what_harm_says(name: str) -> None:
+    survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0, mechanism=name)
+    channel = survey.channels[0]
+    rows, decode = np.array(channel.rows) / ONE, np.array(channel.decoders["value"])  # type: ignore[attr-defined]
+    honest = rows[0] @ decode  # everybody at the lowest level
+    moved = 0.98 * honest + 0.02 * decode.max()
+    found = harm(survey)[0]
+    assert 60 * (moved - honest) == pytest.approx(found.shift(0.02), rel=1e-9)
+
+
+def test_harm_of_aimed_reports_and_of_categories() -> None:
+    assert Harm("a", 2.0, 1.0, 0.1).shift(1.0, aimed=True) == 2.0
+    assert Harm("a", 2.0, 1.0, 0.1).shift(0.0, aimed=True) == 0.0
+    share = 0.05 / (0.05 + 0.95 * 0.1)
+    assert Harm("a", 2.0, 1.0, 0.1).shift(0.05, aimed=True) == pytest.approx(2 * share)
+    survey = hd.Survey(hd.Schema([hd.Categorical("c", list("abcd"))]), epsilon=1.0, categorical="oue")
+    channel = survey.channels[0]
+    assert reach(channel) == pytest.approx(max(max(channel.decode), 1 - min(channel.decode)))  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInput, match="share = 2 is not allowed"):
+        Harm("a", 2.0, 1.0, 0.1).shift(2)
+
+
+def test_bad_input_is_told() -> None:
+    tally = table_tally("duchi", 1.0)
+    with pytest.raises(InvalidInput, match=r"level = 1\.5 is not allowed"):
+        watch(tally, level=1.5)
+    with pytest.raises(InvalidInput, match="look = 0 is not allowed"):
+        watch(tally, look=0)
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    """Reports of the system's randomness; the alarms' level of 1e-7 is the test's false-alarm rate."""
+    schema = hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(4)])
+    survey = hd.Survey(schema, epsilon=4.0, n_sampled=4)
+    survey.save(tmp_path / "survey.json")
+    client = hd.Client(survey)
+    reports = [client.report({"x0": 0.5}) for _ in range(300)]
+    with write_reports(tmp_path / "reports.parquet", survey) as writer:
+        rows = np.frombuffer(b"".join(r.to_bytes(survey) for r in reports), np.uint8)
+        writer.write(rows.reshape(len(reports), -1))
+    Tally(survey).add(reports).save(tmp_path / "day.tally")
+    bad = Tally(survey).add([reports[0]] * 200 + reports)
+    bad.save(tmp_path / "bad.tally")
+    assert most_copies(survey, [tmp_path / "reports.parquet"]) >= 1
+    assert most_copies_of(np.zeros((0, 3), np.uint8)) == 0
+    run, base = CliRunner().invoke, ["audit", str(tmp_path / "survey.json"), "--level", "1e-7", "--tally"]
+    told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
+    assert told.exit_code == 0, told.output
+    assert "No alarm" in told.output
+    assert "Not to be found this way" in told.output
+    loud = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
+    assert loud.exit_code == 1
+    document = json.loads(loud.stdout)
+    assert document["alarms"]
+    assert document["harm"][0]["dimension"] == "x0"
+    with pytest.raises(InvalidInput, match="--reports goes with --tally"):
+        run(app, ["audit", str(tmp_path / "survey.json"), "--reports", "x"], catch_exceptions=False)
+
+
+def test_a_channel_of_an_unknown_large_kind_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    import hdr4me.auditing.bounds as bounds
+
+    monkeypatch.setattr(bounds, "_MOST", 1)
+    survey = hd.Survey(
+        hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0)
+    )
+    assert bounds._listed(survey.channels[0]) is None
+    assert Question((0,), survey.channels[0]).weight == 1

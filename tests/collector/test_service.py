@@ -1,0 +1,754 @@
+"""The service over a store in memory: uploads in three forms, idempotency, rounds, answers, access, limits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from collector_memory import MemoryStore, memory_store
+from collector_service import Service, serving
+
+from hdr4me.client import Client
+from hdr4me.collector.access import digest
+from hdr4me.collector.answers import Answers
+from hdr4me.collector.limits import Limits
+from hdr4me.collector.loads import Load
+from hdr4me.collector.store import StoreFull, StoreUnavailable
+from hdr4me.reports.report import pack
+from hdr4me.reports.stream import dumps
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+from hdr4me.tally.file import dumps as tally_bytes
+
+ARROW, LINES, ONE = "application/vnd.apache.arrow.stream", "application/x-ndjson", "application/json"
+PATH = "/v1/rounds/1/reports"
+
+
+def made_survey(name: str = "", n_sampled: int = 1) -> Survey:
+    schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes", "never"])])
+    return Survey(schema, epsilon=2.0, mechanism="duchi", n_sampled=n_sampled, name=name)
+
+
+SURVEY = made_survey()
+
+
+def a_report(survey: Survey = SURVEY) -> Any:
+    return Client(survey).report({"age": 31, "smoker": "no"})
+
+
+def json_headers(id: str | None = None, **more: str) -> dict[str, str]:
+    return {"content-type": ONE, "idempotency-key": id or secrets.token_hex(16), **more}
+
+
+def a_line(id: str | None = None, survey: Survey = SURVEY) -> bytes:
+    report = json.loads(a_report(survey).to_json())
+    return json.dumps({"id": id or secrets.token_hex(16), "report": report}, separators=(",", ":")).encode()
+
+
+def a_stream(n: int, survey: Survey = SURVEY, ids: bytes | None = None) -> bytes:
+    rows = np.frombuffer(b"".join(pack(a_report(survey).answers, survey) for _ in range(n)), np.uint8)
+    found = np.frombuffer(ids or secrets.token_bytes(16 * n), np.uint8)
+    return dumps(found.reshape(n, 16), rows.reshape(n, -1), survey)
+
+
+def with_tokens(store: MemoryStore) -> dict[str, dict[str, str]]:
+    """A token of each scope; the headers that carry it."""
+    for scope in ("upload", "read", "admin"):
+        store.add_token(digest(f"the {scope} token"), scope)
+    return {scope: {"authorization": f"Bearer the {scope} token"} for scope in ("upload", "read", "admin")}
+
+
+def check(work: Any, store: MemoryStore | None = None, **settings: Any) -> MemoryStore:
+    store = store or memory_store(SURVEY)
+    serving(store, work, **settings)
+    return store
+
+
+# -- uploads ---------------------------------------------------------------------------------------------------
+
+
+def test_one_report_is_stored_once_however_often_it_is_sent() -> None:
+    id, report = secrets.token_hex(16), a_report()
+
+    async def work(service: Service) -> None:
+        for expected in ([1, 0], [0, 1], [0, 1]):
+            answer = await service.call("POST", PATH, report.to_json().encode(), json_headers(id))
+            assert answer.status == 200
+            found = answer.json()
+            assert [found["stored"], found["duplicates"]] == expected
+            assert found["rejected"] == []
+
+    store = check(work)
+    assert store.reports[1][bytes.fromhex(id)].payload == report.to_bytes(SURVEY)
+
+
+def test_a_report_in_other_words_is_the_same_report() -> None:
+    """Blanks and another order of keys: still JSON, still a report."""
+    report = a_report()
+    document = dict(reversed(json.loads(report.to_json()).items()))
+
+    async def work(service: Service) -> None:
+        body = json.dumps(document, indent=1).encode()
+        assert (await service.call("POST", PATH, body, json_headers())).json()["stored"] == 1
+
+    (arrival,) = check(work).reports[1].values()
+    assert arrival.payload == report.to_bytes(SURVEY)
+
+
+@pytest.mark.parametrize("survey", [SURVEY, made_survey(n_sampled=2)], ids=["one answer", "two answers"])
+def test_lines_with_bad_ones_among_them(survey: Survey) -> None:
+    twin = secrets.token_hex(16)
+    lines = [
+        a_line(survey=survey),
+        b"not JSON",
+        a_line(twin, survey),
+        b"",
+        a_line(twin, survey),
+        a_line("12", survey),
+        a_line(survey=made_survey("another")),
+        b'{"id": "'
+        + secrets.token_hex(16).encode()
+        + b'", "report": '
+        + a_report(survey).to_json().encode()
+        + b"}\r",
+        b"[" * 2000,
+    ]
+
+    async def work(service: Service) -> None:
+        answer = await service.call("POST", PATH, b"\n".join(lines), {"content-type": LINES})
+        assert answer.status == 200
+        assert answer.json() == {
+            "stored": 3,
+            "duplicates": 1,
+            "rejected": [
+                {"line": 2, "reason": "not a report"},
+                {"line": 6, "reason": "not an id of 32 hexadecimal digits"},
+                {"line": 7, "reason": "another survey"},
+                {"line": 9, "reason": "not a report"},
+            ],
+        }
+
+    store = memory_store(survey)
+    check(work, store)
+    assert {r.reason: r.count for r in store.rejections(1)} == {
+        "not a report": 2,
+        "not an id of 32 hexadecimal digits": 1,
+        "another survey": 1,
+    }
+
+
+def test_arrow_with_bad_rows_among_them() -> None:
+    n = 50
+    rows = (
+        np.frombuffer(b"".join(pack(a_report().answers, SURVEY) for _ in range(n)), np.uint8)
+        .reshape(n, -1)
+        .copy()
+    )
+    rows[7, 0] = 9  # no such question
+    rows[9, 2] = 200  # no such code
+    ids = np.frombuffer(secrets.token_bytes(16 * n), np.uint8).reshape(n, 16).copy()
+    ids[20] = ids[21]
+
+    async def work(service: Service) -> None:
+        answer = await service.call("POST", PATH, dumps(ids, rows, SURVEY), {"content-type": ARROW})
+        assert answer.json() == {
+            "stored": 47,
+            "duplicates": 1,
+            "rejected": [
+                {"line": 8, "reason": "unknown dimension"},
+                {"line": 10, "reason": "code out of support"},
+            ],
+        }
+
+    check(work)
+
+
+@pytest.mark.parametrize("kind", [ONE, LINES, ARROW])
+@pytest.mark.parametrize("chunks", [1, 5])
+def test_gzip(kind: str, chunks: int) -> None:
+    body = {ONE: a_report().to_json().encode(), LINES: a_line(), ARROW: a_stream(1)}[kind]
+    headers = json_headers(**{"content-encoding": "gzip"}) | {"content-type": kind + "; charset=utf-8"}
+
+    async def work(service: Service) -> None:
+        answer = await service.call("POST", PATH, gzip.compress(body), headers, chunks=chunks)
+        assert answer.json()["stored"] == 1
+
+    check(work)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "sentence"),
+    [
+        (b"{}", json_headers(), 422, "not a report"),
+        (b"", json_headers(), 422, "not a report"),
+        (b"{}", {"content-type": ONE}, 400, "Idempotency-Key"),
+        (b"{}", json_headers("zz" * 16), 400, "Idempotency-Key"),
+        (b"{}", json_headers(" " * 32), 400, "Idempotency-Key"),
+        (b"{}", {}, 415, "Content-Type"),
+        (b"{}", {"content-type": "text/plain"}, 415, "Content-Type"),
+        (b"\n\n", {"content-type": LINES}, 400, "no report"),
+        (b"x", {"content-type": ARROW}, 422, "Arrow"),
+        (b"x" * 17_000, json_headers(), 413, "16384"),
+        (b"x" * 20, json_headers(**{"content-length": "99999999999999999999999"}), 413, "16384"),
+        (b"x" * 20, json_headers(**{"content-length": "-4"}), 413, "16384"),
+        (b"not gzip", json_headers(**{"content-encoding": "gzip"}), 400, "gzip"),
+        (gzip.compress(b"x")[:-3], json_headers(**{"content-encoding": "gzip"}), 400, "cut short"),
+        (gzip.compress(b"x") * 2, json_headers(**{"content-encoding": "gzip"}), 400, "after its end"),
+        (b"x", json_headers(**{"content-encoding": "br"}), 415, "Content-Encoding"),
+        (gzip.compress(bytes(1 << 20)), json_headers(**{"content-encoding": "gzip"}), 413, "16384"),
+        (gzip.compress(bytes(9 << 20)), {"content-type": LINES, "content-encoding": "gzip"}, 413, "8388608"),
+        (gzip.compress(bytes(9 << 20)), {"content-type": ARROW, "content-encoding": "gzip"}, 413, "8388608"),
+        (b"x\n" * 10_001, {"content-type": LINES}, 413, "10000"),
+    ],
+)
+def test_bad_uploads_get_one_plain_sentence(
+    body: bytes, headers: dict[str, str], status: int, sentence: str
+) -> None:
+    async def work(service: Service) -> None:
+        answer = await service.call("POST", PATH, body, headers)
+        assert answer.status == status
+        assert list(answer.json()) == ["error"]
+        assert sentence in answer.json()["error"]
+        assert service.collector.body_bytes == 0
+
+    assert check(work).reports[1] == {}
+
+
+def test_a_compressed_arrow_batch_is_refused_before_it_is_inflated() -> None:
+    import io
+
+    import pyarrow as pa
+
+    from hdr4me.reports.stream import stream_schema
+
+    schema = stream_schema(SURVEY)
+    batch = pa.record_batch(
+        [pa.array([bytes(16)] * 9, pa.binary(16)), pa.array([bytes(3)] * 9, pa.binary(3))], schema=schema
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+
+    async def work(service: Service) -> None:
+        answer = await service.call("POST", PATH, sink.getvalue(), {"content-type": ARROW})
+        assert answer.status == 422
+        assert "compressed" in answer.json()["error"]
+
+    check(work)
+
+
+def test_exactly_as_many_lines_as_allowed() -> None:
+    body = b"\n".join(a_line() for _ in range(20))
+
+    async def work(service: Service) -> None:
+        assert (await service.call("POST", PATH, body + b"\n", {"content-type": LINES})).json()[
+            "stored"
+        ] == 20
+        assert (await service.call("POST", PATH, body + b"\nx", {"content-type": LINES})).status == 413
+        assert (await service.call("POST", PATH, a_stream(20), {"content-type": ARROW})).json()[
+            "stored"
+        ] == 20
+        assert (await service.call("POST", PATH, a_stream(21), {"content-type": ARROW})).status == 413
+
+    check(work, limits=Limits(reports=20))
+
+
+# -- what a full or failing store answers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fail", "status"),
+    [(StoreUnavailable("secret"), 503), (StoreFull("secret"), 507), (OSError("secret"), 503)],
+)
+def test_nothing_is_acknowledged_that_is_not_stored(fail: Exception, status: int) -> None:
+    id, body = secrets.token_hex(16), a_report().to_json().encode()
+    store = memory_store(SURVEY)
+
+    async def work(service: Service) -> None:
+        store.fail = fail
+        answer = await service.call("POST", PATH, body, json_headers(id))
+        assert answer.status == status
+        assert int(answer.headers["retry-after"]) >= 1
+        assert str(fail) not in answer.json()["error"]
+        store.fail = None
+        assert (await service.call("POST", PATH, body, json_headers(id))).json()["stored"] == 1
+
+    check(work, store)
+
+
+def test_a_disk_that_runs_low_is_507_and_not_ready() -> None:
+    store = memory_store(SURVEY)
+    store.free = 10
+
+    async def work(service: Service) -> None:
+        assert (await service.call("POST", PATH, b"{}", json_headers())).status == 507
+        assert (await service.call("GET", "/readyz")).status == 503
+        assert (await service.call("GET", "/healthz")).status == 200
+
+    check(work, store)
+
+
+def test_too_much_that_waits_is_503() -> None:
+    import asyncio
+
+    store = memory_store(SURVEY)
+    store.delay = 0.3
+
+    async def work(service: Service) -> None:
+        bodies = [b"\n".join(a_line() for _ in range(8)) for _ in range(4)]
+        answers = await asyncio.gather(
+            *(service.call("POST", PATH, body, {"content-type": LINES}) for body in bodies)
+        )
+        refused = [answer for answer in answers if answer.status == 503]
+        assert len(refused) == 3
+        assert all("retry-after" in answer.headers for answer in refused)
+
+    check(work, store, limits=Limits(waiting_reports=10))
+
+
+def test_too_many_bytes_at_once_are_503() -> None:
+    async def work(service: Service) -> None:
+        service.collector.body_bytes = 5000
+        answer = await service.call("POST", PATH, a_report().to_json().encode(), json_headers())
+        assert answer.status == 503
+        assert service.collector.body_bytes == 5000
+
+    check(work, limits=Limits(waiting_bytes=5010))
+
+
+def test_requests_that_wait_together_are_one_transaction() -> None:
+    import asyncio
+
+    store = memory_store(SURVEY)
+    store.delay = 0.2
+
+    async def work(service: Service) -> None:
+        calls = (service.call("POST", PATH, a_report().to_json().encode(), json_headers()) for _ in range(50))
+        assert {answer.status for answer in await asyncio.gather(*calls)} == {200}
+
+    check(work, store)
+    assert len(store.batches) <= 3
+    assert sum(store.batches) == 50
+
+
+def test_one_request_cannot_sink_the_others_of_its_group() -> None:
+    """Should the store refuse the reports of one request, those beside it are stored all the same."""
+    import asyncio
+
+    bad = secrets.token_bytes(16)
+
+    class Picky(MemoryStore):
+        def write(self, batch: Any) -> Any:
+            if any(arrival.id == bad for arrival in batch):
+                raise ValueError("these reports")
+            return super().write(batch)
+
+    store = Picky()
+    store.open_round(SURVEY, now=datetime.now(UTC))
+    store.delay = 0.05
+
+    async def work(service: Service) -> None:
+        ids = [bad.hex(), *(secrets.token_hex(16) for _ in range(5))]
+        calls = (service.call("POST", PATH, a_report().to_json().encode(), json_headers(id)) for id in ids)
+        assert [answer.status for answer in await asyncio.gather(*calls)] == [503, 200, 200, 200, 200, 200]
+
+    check(work, store)
+    assert len(store.reports[1]) == 5
+
+
+def test_stopping_writes_what_waits() -> None:
+    import asyncio
+
+    store = memory_store(SURVEY)
+    store.delay = 0.2
+    sent: list[Any] = []
+
+    async def work(service: Service) -> None:
+        sent.append(
+            asyncio.ensure_future(service.call("POST", PATH, a_report().to_json().encode(), json_headers()))
+        )
+        await asyncio.sleep(0.05)
+
+    check(work, store)
+    assert len(store.reports[1]) == 1
+    assert store.closed
+
+
+# -- rounds and surveys ----------------------------------------------------------------------------------------------
+
+
+def test_rounds_open_and_close() -> None:
+    store = memory_store(SURVEY)
+    admin = with_tokens(store)["admin"]
+    second = made_survey("second")
+
+    async def work(service: Service) -> None:
+        assert (await service.call("POST", "/v1/rounds", second.to_json().encode(), admin)).json()[
+            "round"
+        ] == 2
+        listed = (await service.call("GET", "/v1/rounds")).json()["rounds"]
+        assert [row["survey"] for row in listed] == [SURVEY.fingerprint, second.fingerprint]
+        assert set(listed[0]) == {"round", "survey", "series", "state"}
+        assert listed[0]["series"] == listed[1]["series"]
+        assert "stored" in (await service.call("GET", "/v1/rounds", headers=admin)).json()["rounds"][0]
+        assert (await service.call("POST", "/v1/rounds/1/close", b"", admin)).json()["state"] == "closed"
+        answer = await service.call("POST", PATH, a_report().to_json().encode(), json_headers())
+        assert answer.status == 409
+        assert "closed" in answer.json()["error"]
+        bad = await service.call("POST", "/v1/rounds", b"{}", admin)
+        assert bad.status == 400
+        for path in (
+            "/v1/rounds/9/reports",
+            "/v1/rounds/0/reports",
+            "/v1/rounds/01/reports",
+            "/v1/rounds/x/reports",
+        ):
+            assert (await service.call("POST", path, b"{}", json_headers())).status == 404
+
+    check(work, store)
+
+
+def test_a_round_that_another_worker_closed_takes_nothing() -> None:
+    store = memory_store(SURVEY)
+
+    async def work(service: Service) -> None:
+        store.close_round(1, now=datetime.now(UTC))
+        answer = await service.call("POST", PATH, a_report().to_json().encode(), json_headers())
+        assert answer.status == 409
+
+    check(work, store)
+    assert store.reports[1] == {}
+
+
+def test_a_survey_never_changes() -> None:
+    async def work(service: Service) -> None:
+        path = f"/v1/surveys/{SURVEY.fingerprint}"
+        answer = await service.call("GET", path)
+        assert Survey.from_json(answer.body) == SURVEY
+        assert "immutable" in answer.headers["cache-control"]
+        again = await service.call("GET", path, headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status, again.body) == (304, b"")
+        assert (await service.call("GET", "/v1/surveys/" + "0" * 64)).status == 404
+
+    check(work)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_answer_below_min_reports_then_the_librarys_own() -> None:
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_stream(99), {"content-type": ARROW})
+        for path in ("estimate", "estimate.csv", "tally"):
+            early = await service.call("GET", f"/v1/rounds/1/{path}", headers=read)
+            assert early.status == 409
+            assert "100" in early.json()["error"]
+        await service.call("POST", PATH, a_stream(1), {"content-type": ARROW})
+        tally = store.tally(1)
+        answer = (await service.call("GET", "/v1/rounds/1/estimate?level=0.9", headers=read)).json()
+        assert answer["reports"] == 100
+        assert [row["estimate"] for row in answer["rows"]] == tally.estimate().value.tolist()
+        better = (await service.call("GET", "/v1/rounds/1/estimate?recalibrate=auto", headers=read)).json()
+        assert better["advice"] == list(tally.estimate().recalibrate("auto").advice)
+        assert (await service.call("GET", "/v1/rounds/1/tally", headers=read)).body == tally_bytes(tally)
+        csv = (await service.call("GET", "/v1/rounds/1/estimate.csv", headers=read)).body.decode()
+        assert csv.startswith("dimension,category,estimate")
+
+    check(work, store)
+
+
+def test_answers_are_renewed_in_steps() -> None:
+    """One report more changes nothing that a reader sees; a step of min_reports does."""
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+
+    async def work(service: Service) -> None:
+        seen = []
+        for n in (100, 1, 98, 1):
+            await service.call("POST", PATH, a_stream(n), {"content-type": ARROW})
+            seen.append((await service.call("GET", "/v1/rounds/1/estimate", headers=read)).json()["reports"])
+        assert seen == [100, 100, 100, 200]
+
+    check(work, store)
+
+
+def test_workers_and_restarts_show_the_same_moment(tmp_path: Path) -> None:
+    """Otherwise the difference of two answers could be one report; a damaged file is no answer and no error."""
+    store = memory_store(SURVEY)
+    first, second = (Answers(store, 5, tmp_path / "shown") for _ in range(2))
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 5), a_report().to_bytes(SURVEY) * 5)])
+    assert first.tally(1).n_reports == 5
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16), a_report().to_bytes(SURVEY))])
+    assert [answers.tally(1).n_reports for answers in (first, second)] == [5, 5]
+    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 4), a_report().to_bytes(SURVEY) * 4)])
+    assert [answers.tally(1).n_reports for answers in (second, first)] == [10, 10]
+    (file,) = (tmp_path / "shown").iterdir()
+    for damage in (b"", file.read_bytes()[:-1], b"{}\n", b"[]", file.read_bytes().replace(b"every", b"very")):
+        file.write_bytes(damage)
+        assert Answers(store, 5, tmp_path / "shown").tally(1).n_reports == 10
+
+
+@pytest.mark.parametrize("query", ["level=2", "level=x", "level=nan", "recalibrate=magic", "without=all"])
+def test_bad_questions(query: str) -> None:
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_stream(5), {"content-type": ARROW})
+        answer = await service.call("GET", f"/v1/rounds/1/estimate?{query}", headers=read)
+        assert answer.status == 400
+        assert list(answer.json()) == ["error"]
+
+    check(work, store, min_reports=5)
+
+
+def test_the_rounds_of_a_series_together() -> None:
+    store = memory_store(SURVEY, made_survey("second"))
+    read = with_tokens(store)["read"]
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW})
+        path = f"/v1/series/{SURVEY.series}/estimate"
+        await service.call(
+            "POST", "/v1/rounds/2/reports", a_stream(40, made_survey("second")), {"content-type": ARROW}
+        )
+        fresh = (await service.call("GET", path + "?answers=fresh", headers=read)).json()
+        assert (fresh["reports"], fresh["rounds"]) == (70, [1, 2])
+        both = Tally(SURVEY)
+        both.counts[:] = store.tally(1).counts + store.tally(2).counts
+        both.n_reports = 70
+        assert [row["estimate"] for row in fresh["rows"]] == both.estimate().value.tolist()
+        permanent = (await service.call("GET", path, headers=read)).json()
+        errors = [t.estimate().standard_error for t in (store.tally(1), store.tally(2))]
+        np.testing.assert_allclose(
+            [row["standard_error"] for row in permanent["rows"]], np.mean(errors, axis=0)
+        )
+        assert (await service.call("GET", "/v1/series/none/estimate", headers=read)).status == 404
+
+    check(work, store, min_reports=5)
+
+
+def test_status_export_and_quarantine() -> None:
+    store = memory_store(SURVEY)
+    tokens = with_tokens(store)
+    admin, read = tokens["admin"], tokens["read"]
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_stream(30), {"content-type": ARROW} | tokens["upload"])
+        await service.call("POST", PATH, a_stream(10), {"content-type": ARROW})
+        await service.call("POST", PATH, b"x", json_headers())
+        status = (await service.call("GET", "/v1/rounds/1/status", headers=read)).json()
+        assert (status["stored"], status["shown_at"], status["min_reports"]) == (40, 40, 5)
+        assert [n for _, n in status["by_source"]] == [10, 30]
+        assert status["plan"]["half_width"] > 0
+        assert {"harm", "alarms", "quarantines", "rejected", "by_hour"} <= set(status)
+        answer = await service.call("POST", "/v1/rounds/1/quarantine", b'{"source": 1}', admin)
+        assert answer.status == 200
+        path = "/v1/rounds/1/estimate?without=quarantine"
+        assert (await service.call("GET", path, headers=read)).json()["reports"] == 10
+        assert (await service.call("GET", "/v1/rounds/1/estimate", headers=read)).json()["reports"] == 40
+        for bad in (
+            b"{}",
+            b"[]",
+            b'{"hour": "x"}',
+            b'{"hour": -1}',
+            b"x",
+            b'{"source": 1, "on": 7}',
+            b'{"b": 1}',
+        ):
+            assert (await service.call("POST", "/v1/rounds/1/quarantine", bad, admin)).status == 400
+
+    check(work, store, min_reports=5)
+
+
+def test_deletion_by_id() -> None:
+    id = secrets.token_hex(16)
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_report().to_json().encode(), json_headers(id))
+        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 204
+        assert (await service.call("DELETE", f"{PATH}/{id}")).status == 404
+        for bad in ("x", "zz" * 16, "00" * 17, "0" * 31 + " "):
+            assert (await service.call("DELETE", f"{PATH}/{bad}")).status == 404
+
+    assert check(work).reports[1] == {}
+
+
+# -- access ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_may_do_what() -> None:
+    store = memory_store(SURVEY)
+    tokens = with_tokens(store)
+    needs = {
+        ("POST", PATH): "upload",
+        ("GET", "/metrics"): "read",
+        ("GET", "/v1/rounds/1/estimate"): "read",
+        ("GET", "/v1/rounds/1/estimate.csv"): "read",
+        ("GET", "/v1/rounds/1/tally"): "read",
+        ("GET", "/v1/rounds/1/status"): "read",
+        ("GET", f"/v1/series/{SURVEY.series}/estimate"): "read",
+        ("GET", "/v1/rounds/1/reports.parquet"): "admin",
+        ("POST", "/v1/rounds"): "admin",
+        ("POST", "/v1/rounds/1/close"): "admin",
+        ("POST", "/v1/rounds/1/quarantine"): "admin",
+    }
+    covers = {"upload": {"upload"}, "read": {"read"}, "admin": {"upload", "read", "admin"}}
+
+    async def work(service: Service) -> None:
+        for (method, path), needed in needs.items():
+            headers = {"content-type": LINES} if path == PATH else {}
+            assert (await service.call(method, path, b"x", headers)).status == 401
+            for wrong in ("Bearer wrong", "Basic the admin token", "Bearer ", "x", "Bearer " + "x" * 600):
+                answer = await service.call(method, path, b"x", headers | {"authorization": wrong})
+                assert answer.status == 401
+                assert answer.headers["www-authenticate"] == "Bearer"
+            for scope, header in tokens.items():
+                if path.endswith("close") and scope == "admin":
+                    continue  # it would close the round
+                status = (await service.call(method, path, b"x", headers | header)).status
+                assert (status not in (401, 403)) == (needed in covers[scope]), (path, scope)
+
+    check(work, store, open_upload=False)
+
+
+def test_a_token_has_a_rate() -> None:
+    store = memory_store(SURVEY)
+    upload = with_tokens(store)["upload"] | {"content-type": ARROW}
+
+    async def work(service: Service) -> None:
+        assert (await service.call("POST", PATH, a_stream(60), upload)).status == 200
+        answer = await service.call("POST", PATH, a_stream(30), upload)
+        assert answer.status == 429
+        assert int(answer.headers["retry-after"]) >= 29
+        assert (await service.call("POST", PATH, a_stream(30), {"content-type": ARROW})).status == 200
+
+    check(work, store, limits=Limits(rate=1.0))
+
+
+def test_the_dashboards_link_works_once(tmp_path: Any) -> None:
+    store = memory_store(SURVEY)
+
+    async def work(service: Service) -> None:
+        for wrong in (b"x", b"{}", b'{"key": 1}', b"[]"):
+            assert (await service.call("POST", "/v1/session", wrong)).status == 400
+        assert (await service.call("POST", "/v1/session", b'{"key": "wrong"}')).status == 401
+        answer = await service.call("POST", "/v1/session", b'{"key": "the key"}')
+        assert answer.status == 200
+        token = answer.json()["token"]
+        assert (await service.call("POST", "/v1/session", b'{"key": "the key"}')).status == 401
+        headers = {"authorization": f"Bearer {token}"}
+        assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 200
+        for changed in (
+            token[:-1] + "x",
+            token.replace("s.1", "s.9", 1),
+            "s.99999999999.x." + "0" * 64,
+            "...",
+        ):
+            headers = {"authorization": f"Bearer {changed}"}
+            assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 401
+
+    check(work, store, secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
+
+
+def test_cors_only_for_listed_origins() -> None:
+    async def work(service: Service) -> None:
+        asked = {"access-control-request-method": "POST"}
+        for origin, listed in (("https://a.example", True), ("https://b.example", False), ("null", False)):
+            for answer in (
+                await service.call("OPTIONS", PATH, headers=asked | {"origin": origin}),
+                await service.call("GET", "/v1/rounds", headers={"origin": origin}),
+                await service.call("POST", PATH, b"", json_headers(origin=origin)),
+            ):
+                found = answer.headers.get("access-control-allow-origin")
+                assert found == (origin if listed else None)
+                assert "access-control-allow-credentials" not in answer.headers
+                assert answer.headers["vary"] == "origin"
+
+    check(work, origins=("https://a.example",))
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/answer",
+        "/nothing",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/client/x",
+        "/v1",
+        "/v1/rounds/1",
+        "/v1/rounds/1/reports/",
+        "/static/",
+        "/client/../app.py",
+    ],
+)
+def test_no_path_leads_out(path: str) -> None:
+    async def work(service: Service) -> None:
+        answer = await service.call("GET", path)
+        assert answer.status in (200, 404)
+        assert b"import" not in answer.body or path in ("/", "/answer")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        if answer.headers["content-type"].startswith("text/html"):
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+    check(work)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "TRACE", "POST"])
+def test_other_methods(method: str) -> None:
+    async def work(service: Service) -> None:
+        assert (await service.call(method, "/v1/rounds/1/status")).status in (401, 405)
+        assert (await service.call(method, "/nothing")).status == 404
+
+    check(work)
+
+
+def test_metrics_come_from_the_store() -> None:
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+
+    async def work(service: Service) -> None:
+        await service.call("POST", PATH, a_stream(7), {"content-type": ARROW})
+        text = (await service.call("GET", "/metrics", headers=read)).body.decode()
+        assert 'hdr4me_reports_stored{round="1",state="open"} 7.0' in text
+        assert "hdr4me_reports_waiting" in text
+
+    check(work, store)
+
+
+def test_no_secret_and_nothing_personal_is_in_the_log() -> None:
+    import io
+
+    from hdr4me.collector.log import Log
+
+    store = memory_store(SURVEY)
+    store.fail = StoreUnavailable("the secret content of a report")
+    file = io.StringIO()
+
+    async def work(service: Service) -> None:
+        service.collector.writer.log = Log(file)
+        headers = json_headers() | {"user-agent": "an agent", "authorization": "Bearer the token"}
+        await service.call("POST", PATH, a_report().to_json().encode(), json_headers())
+        await service.call("POST", PATH, b"{}", headers)
+
+    check(work, store)
+    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["write failed"]
+    assert lines[0]["error"] == "StoreUnavailable"
+    for secret in ("secret content", "127.0.0.1", "an agent", "the token"):
+        assert secret not in file.getvalue()

@@ -1,0 +1,104 @@
+"""Explanations: true numbers, an example report that the survey accepts, nothing that needs the source."""
+
+import json
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hdr4me as hd
+from hdr4me.cli.app import app
+from hdr4me.errors import InvalidInput
+from hdr4me.explanation.odds import guess, share, whole_loss
+from hdr4me.explanation.person import example_report
+from hdr4me.reports.json import decode
+
+MIXED = hd.Schema(
+    [
+        hd.Numeric("age", 0, 120),
+        hd.Numeric("income", 0, 5e5, optional=True),
+        hd.Categorical("town", [f"town {i}" for i in range(500)]),
+        hd.Selection("pets", ["cat", "dog", "fish"], at_most=2),
+    ]
+)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_every_kind_of_question_is_explained_and_the_example_is_a_report(m: int) -> None:
+    survey = hd.Survey(MIXED, epsilon=2.0, n_sampled=m, name="Towns & <pets>")
+    for audience in ("user", "dpo"):
+        page = hd.explain(survey, audience)
+        text = page.markdown()
+        assert "a number from 0 to 500000, or nothing" in text
+        assert "and 494 more" in text
+        assert "at most 2 of: cat, dog, fish" in text
+        assert ("Annex" in text) is (audience == "dpo")
+        assert "<h1>Towns &amp; &lt;pets&gt;</h1>" in page.html()
+        assert text == hd.explain(survey, audience).markdown()  # the example's noise is fixed
+    report = decode(example_report(survey), survey)
+    assert len(report.answers) == m
+
+
+def test_a_guess_is_bayes_rule_at_the_proven_loss() -> None:
+    survey = hd.Survey(hd.Schema([hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)]), epsilon=1.0, n_sampled=2)
+    loss = whole_loss(survey)
+    assert loss == survey.questions[0].channel.loss ** 2
+    assert guess(0.5, loss) == pytest.approx(float(loss / (1 + loss)))
+    assert guess(Fraction(1, 10), 9) == pytest.approx(0.5)
+    shown = re.search(r"a coin toss \(50 %\) \| at most ([\d.]+) %", hd.explain(survey).markdown())
+    assert shown is not None
+    assert float(shown[1]) / 100 >= guess(0.5, loss)
+    assert float(shown[1]) / 100 <= guess(0.5, loss) + 0.001 + 1e-12
+
+
+def test_a_share_is_never_told_too_small() -> None:
+    for k in range(1, 1000):
+        value = k / 1000 + 1e-6 / 3
+        told = share(value)
+        assert told == "almost 100 %" or float(told[:-2]) / 100 >= value
+
+
+def test_lasting_answers_are_told_with_their_own_bound() -> None:
+    text = hd.explain(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, lasting=2.0)).markdown()
+    assert f"becomes {share(1 / (1 + math.exp(-2)))} at most" in text
+    assert "hides when a value changed" in text
+
+
+def test_bad_input() -> None:
+    survey = hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]))
+    with pytest.raises(InvalidInput, match="audience = 'press' is not allowed: one of user, dpo"):
+        hd.explain(survey, "press")
+    with pytest.raises(InvalidInput, match="survey = 3 is not allowed"):
+        hd.explain(3)
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    survey = hd.Survey(MIXED, epsilon=2.0)
+    survey.save(tmp_path / "survey.json")
+    run = CliRunner().invoke
+    told = run(app, ["explain", str(tmp_path / "survey.json")])
+    assert told.exit_code == 0
+    assert told.output == hd.explain(survey).markdown()
+    for name in ("page.md", "page.html"):
+        arguments = [
+            "explain",
+            str(tmp_path / "survey.json"),
+            "--audience",
+            "dpo",
+            "-o",
+            str(tmp_path / name),
+        ]
+        assert run(app, arguments).exit_code == 0
+    assert (tmp_path / "page.md").read_text("utf-8") == hd.explain(survey, "dpo").markdown()
+    assert (tmp_path / "page.html").read_text("utf-8") == hd.explain(survey, "dpo").html()
+    numbers = json.loads(run(app, ["explain", str(tmp_path / "survey.json"), "--json"]).stdout)
+    assert numbers["guess_of_one_half_becomes"] == guess(0.5, whole_loss(survey))
+    with pytest.raises(InvalidInput, match=r"page.pdf is not allowed: a .md or .html file"):
+        run(
+            app,
+            ["explain", str(tmp_path / "survey.json"), "-o", str(tmp_path / "page.pdf")],
+            catch_exceptions=False,
+        )

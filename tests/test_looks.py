@@ -1,0 +1,65 @@
+"""How things look in a terminal and in a notebook: short, and with what a reader wants to know."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hdr4me as hd
+from hdr4me.tally import Tally
+
+
+@pytest.fixture(scope="module")
+def survey() -> hd.Survey:
+    many = [hd.Categorical("town", [f"town {i}" for i in range(300)])]
+    return hd.Survey(
+        hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(30)] + many), epsilon=1.0, name="<b>"
+    )
+
+
+@pytest.fixture(scope="module")
+def things(survey: hd.Survey) -> dict[str, object]:
+    tally = Tally(survey)
+    tally.counts[:] = 100
+    tally.n_reports = 1000
+    answer = tally.estimate()
+    return {
+        "survey": survey,
+        "plan": hd.plan(n_users=10_000, n_dims=20, epsilon=1.0),
+        "tally": tally,
+        "answer": answer,
+        "recalibration": hd.recalibrate(np.linspace(-0.2, 0.2, 50), 0.1),
+        "audit": hd.audit(
+            hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, mechanism="duchi"), 2000
+        ),
+        "channel": survey.channels[0],
+        "question": survey.questions[0],
+        "option": hd.plan(n_users=1000, n_dims=2, epsilon=1.0).best,
+        "ledger": hd.Ledger("ledger.json", every="week"),
+        "explanation": hd.explain(survey),
+    }
+
+
+def test_a_repr_is_one_short_line(things: dict[str, object]) -> None:
+    for name, thing in things.items():
+        text = repr(thing)
+        assert len(text) < 500, name
+        assert "\n" not in text, name
+        assert "object at 0x" not in text, name
+
+
+@pytest.mark.parametrize("name", ["survey", "plan", "tally", "answer", "recalibration", "audit"])
+def test_a_notebook_shows_a_table_and_escapes_names(things: dict[str, object], name: str) -> None:
+    shown = things[name]._repr_html_()  # type: ignore[attr-defined]
+    assert "<table>" in shown
+    assert "<b>" not in shown
+    assert len(shown) < 400_000
+
+
+def test_what_is_left_out_of_a_long_table_is_told(things: dict[str, object]) -> None:
+    for name in ("survey", "tally"):
+        assert "and 11 more questions" in things[name]._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_a_ledger_says_where_it_is(tmp_path: Path) -> None:
+    assert repr(hd.Ledger(tmp_path / "a.json", limit=None)) == f"<Ledger {tmp_path / 'a.json'}: no limit>"
