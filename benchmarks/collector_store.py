@@ -1,7 +1,7 @@
 """The store alone: how fast it takes batches when it is small and when it is large, and how many bytes it writes.
 
-Rates when empty and at `--large` stored reports are measured in one run; so only their ratio is a claim. Bytes are what
-the kernel counts for this process (`/proc/self/io`, SQLite only: PostgreSQL writes in processes of its own).
+A store of 100,000 reports and one of `--large` take batches in turn; only their ratio is a claim. Bytes are those that
+this process writes, log and file (SQLite only: PostgreSQL writes in processes of its own).
 
     python benchmarks/collector_store.py --output benchmarks/results/collector_store.json
 """
@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hdr4me.collector import open_store
 from hdr4me.collector.sqlite import SqliteStore
 from hdr4me.collector.store import Arrival
@@ -37,18 +35,6 @@ def batch_of(n: int) -> list[Arrival]:
     """New reports under random ids."""
     data = os.urandom(16 * n)
     return [Arrival(1, data[16 * i : 16 * i + 16], PAYLOAD, 100) for i in range(n)]
-
-
-def rate(store: Any, batch: int, batches: int) -> float:
-    """Reports a second: the median over three parts."""
-    found = []
-    for _ in range(3):
-        made = [batch_of(batch) for _ in range(max(1, batches // 3))]
-        start = time.perf_counter()
-        for one in made:
-            store.write(one)
-        found.append(batch * len(made) / (time.perf_counter() - start))
-    return float(np.median(found))
 
 
 def written_bytes() -> int:
@@ -69,36 +55,59 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(where: str, large: int, small: int = 100_000) -> dict[str, Any]:
+def fill(where: str, n: int) -> Any:
+    """A new store of n reports."""
+    store = open_store(where)
+    store.open_round(SURVEY, now=NOW)
+    for _ in range(0, n, 50_000):
+        store.write(batch_of(50_000))
+    return store
+
+
+def alternate(stores: dict[str, Any], batch: int, batches: int) -> dict[str, Any]:
+    """Write batches to each store in turn, so that whatever else the machine does slows down all of them alike."""
+    seconds, processor = dict.fromkeys(stores, 0.0), dict.fromkeys(stores, 0.0)
+    for _ in range(batches):
+        for name, store in stores.items():
+            one = batch_of(batch)
+            start, used = time.perf_counter(), time.process_time()
+            store.write(one)
+            seconds[name] += time.perf_counter() - start
+            processor[name] += time.process_time() - used
+    n = batch * batches
+    return {
+        "batch": batch,
+        "rate": {name: round(n / seconds[name]) for name in stores},
+        "rate_of_processor_time": {name: round(n / processor[name]) for name in stores},
+        "ratio": round(seconds["small"] / seconds["large"], 2),
+        "ratio_of_processor_time": round(processor["small"] / processor["large"], 2),
+    }
+
+
+def measure(small_at: str, large_at: str, large: int, small: int = 100_000) -> dict[str, Any]:
     """Rates and bytes at `small` and at `large` stored reports."""
-    found: dict[str, Any] = {"store": "PostgreSQL" if where.startswith("postgres") else "SQLite"}
-    with closing(open_store(where)) as store:
-        store.open_round(SURVEY, now=NOW)
-        rate(store, 64, 30)
+    found: dict[str, Any] = {"store": "PostgreSQL" if large_at.startswith("postgres") else "SQLite"}
+    with closing(fill(small_at, small)) as one:
         memory = resident()
-        filled = 0
-        for size, name in ((small, "small"), (large, "large")):
-            while filled < size:
-                store.write(batch_of(min(20_000, size - filled)))
-                filled = store.round(1).stored if filled == 0 else filled + 20_000
-            facts: dict[str, Any] = {"stored": store.round(1).stored}
-            for batch, batches in ((64, 150), (1000, 60), (10_000, 15)):
-                checkpoint(store)
+        with closing(fill(large_at, large)) as other:
+            found["memory_per_report"] = round((resident() - memory) / large, 1)
+            found["stored"] = {"small": small, "large": large}
+            found["batches"] = []
+            for batch, batches in ((64, 200), (1000, 50), (10_000, 15)):
+                checkpoint(one)
+                checkpoint(other)
                 before = written_bytes()
-                facts[f"rate_{batch}"] = round(rate(store, batch, batches))
-                if checkpoint(store):
-                    n = batch * 3 * max(1, batches // 3)
-                    facts[f"bytes_{batch}"] = round((written_bytes() - before) / n / STORED, 2)
+                facts = alternate({"small": one, "large": other}, batch, batches)
+                if checkpoint(one) and checkpoint(other):
+                    written = (written_bytes() - before) / (2 * batch * batches)
+                    facts["bytes_written_per_stored_byte"] = round(written / STORED, 2)
+                found["batches"].append(facts)
             start = time.perf_counter()
-            store.tally(1)
-            facts["tally_seconds"] = round(time.perf_counter() - start, 3)
-            found[name] = facts
-        found["memory_per_report"] = round((resident() - memory) / found["large"]["stored"], 1)
+            other.tally(1)
+            found["tally_seconds"] = round(time.perf_counter() - start, 3)
     start = time.perf_counter()
-    with closing(open_store(where)) as store:
-        found["open_seconds"] = round(time.perf_counter() - start, 2)
-    for batch in (64, 1000, 10_000):
-        found[f"ratio_{batch}"] = round(found["large"][f"rate_{batch}"] / found["small"][f"rate_{batch}"], 2)
+    open_store(large_at).close()
+    found["open_seconds"] = round(time.perf_counter() - start, 2)
     return found
 
 
@@ -112,14 +121,18 @@ def main() -> None:
     found = []
     with tempfile.TemporaryDirectory(prefix="rates", ignore_cleanup_errors=True) as folder:
         if options.store != "postgres":
-            found.append(measure(str(Path(folder, "reports.db")), options.large))
+            found.append(measure(str(Path(folder, "small.db")), str(Path(folder, "large.db")), options.large))
         if options.store != "sqlite":
             sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "plugins"))
             import postgres_server
+            import psycopg
 
             server: Any = postgres_server.make(Path(folder, "pg"))
             try:
-                found.append(measure(str(server.get_uri()), options.large))
+                with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                    connection.execute("create database small")
+                small_at = str(server.get_uri(database="small"))
+                found.append(measure(small_at, str(server.get_uri()), options.large))
             finally:
                 postgres_server.kill(server, 3)
     text = json.dumps(found, indent=1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from hdr4me.collector.blocks import COLUMNS, Block, read_block
 from hdr4me.collector.store import (
@@ -32,6 +33,7 @@ _PRAGMAS = (
     "cache_size = -16384",
     "wal_autocheckpoint = 4096",
 )
+_LARGEST = (1 << 63) - 1
 _PAGE = 1024
 """Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
 
@@ -117,10 +119,42 @@ class _Scan:
             return
         try:
             (n,) = self._connection.execute("select count(*) from blocks").fetchone()
-        except sqlite3.DatabaseError:
-            self._fault(Damage(None, None, "SQLite cannot read its table of blocks"))
+        except sqlite3.DatabaseError:  # a page is not a page any more: search for the pages after it
+            self._fault(Damage(None, None, "SQLite cannot read all of its table of blocks"))
+            yield from self._jumps()
             return
         yield from self._halves(0, n)
+
+    def _jumps(self) -> Iterator[Block]:
+        """Blocks in the order of their numbers, past every number after which SQLite cannot read."""
+        last = -1
+        while last < _LARGEST:
+            try:
+                row = self._after(last)
+            except sqlite3.DatabaseError:
+                last = self._next_readable(last)
+                continue
+            if row is None:
+                return
+            yield from self._read([row])
+            last = max(last + 1, row[0]) if type(row[0]) is int else last + 1
+
+    def _after(self, number: int) -> tuple[Any, ...] | None:
+        sql = f"select {', '.join(COLUMNS)} from blocks where number > ? order by number limit 1"
+        row: tuple[Any, ...] | None = self._connection.execute(sql, (number,)).fetchone()
+        return row
+
+    def _next_readable(self, low: int) -> int:
+        """The smallest number after which SQLite can read on, found by halving."""
+        high = _LARGEST
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                self._after(middle)
+                high = middle
+            except sqlite3.DatabaseError:
+                low = middle
+        return high
 
     def _halves(self, start: int, n: int) -> Iterator[Block]:
         if not n or (yield from self._part("order by number limit ? offset ?", n, start)):
@@ -154,6 +188,20 @@ class _Scan:
                 raise
             return False
         return True
+
+    def _read(self, rows: Iterable[Sequence[Any]]) -> Iterator[Block]:
+        """The whole blocks among some rows that were not seen before."""
+        for row in rows:
+            try:
+                block = read_block(row)
+            except FormatError as error:
+                number, round_ = (value if type(value) is int else None for value in row[:2])
+                reason = str(error) if number is not None else f"a block is damaged: {error}"
+                self._fault(Damage(number, round_, reason))
+                continue
+            if block.number not in self._seen and self._round in (None, block.round):
+                self._seen.add(block.number)
+                yield block
 
     def _fault(self, damage: Damage) -> None:
         if damage not in self._faults:
