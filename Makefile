@@ -25,8 +25,8 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 
 docs: .venv/dev
-	$(BIN)/python docs/site/build.py
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	@echo "open site/index.html"
 
 lowest:
 	$(PYTHON) -m venv .venv-lowest

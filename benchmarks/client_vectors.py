@@ -19,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from client_values import CHOICES, LABELS, NUMBERS
 from hdr4me.channels import HeavySet, Table
 from hdr4me.channels.channel import below
 from hdr4me.channels.heavy_set import heaviest
@@ -31,25 +32,6 @@ from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Sur
 
 SECRET, SERIES = bytes(32), "00" * 32
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
-
-NUMBERS: list[Any] = [
-    *(None, True, False, "", " ", "nan", "NaN", "-nan", "inf", "-Infinity", "INF", "+inf", "infinit", "true", " FALSE ", "True"),
-    *("0x10", "0b1", "0o7", "1_000", "1__0", "_1", "1_", "1e1", "1E+1", "1e", "e1", ".5", "5.", ".", "+.5", "-.5e1", "--1", "1 2"),
-    *("\t31\n", "\x1c31\x1f", "\x8531", "\ufeff31", "\u200931\u3000", "31\u00a0", "\u180e31", "31\u200b", "12 min", "1,5", "٣", "１２", "1e400"),
-    *("-1e400", "1e-400", "-0", "-0.0", "0.1e-999", "9" * 400, "1" * 30, "0.30000000000000004", "1_0.0_1e0_1", "1._5", "1_.5"),
-    *(-0.0, 0.0, 5e-324, 1e308, -1e308, 0.1, 0.5, 1.5, 2.5, 1 / 3, 2**53, -(2**53), math.nan, math.inf, -math.inf),
-    *([], [1], {}, {"a": 1}, [31], ["31"]),
-]  # fmt: skip
-LABELS: list[Any] = [
-    *(None, True, False, "", " ", "true", "TRUE", "True", "tRUe", "false", "no", "yes", "Yes", "0", "1", 0, 1, 2, 3, 3.0, 2.5, -0.0, -7),
-    *("3.0", "3.00", "3.", "03", "-7.000", "-7", "3.5", "a", "b", "A", " a", "missing", "constructor", "__proto__", "toString", "é", "e\u0301"),
-    *(2**53, float(2**60), 1e21, math.nan, math.inf, [], ["a"], {}, {"a": 1}, "a|b", "ε", "\U0001f600", "green", "blue"),
-]  # fmt: skip
-CHOICES: list[Any] = [
-    *(None, "", "a", "a|b", " a | b ", "b|a|c", "c|c|c", "d|e|f|a", "|", "||a||", "nl", "nl|a", "\x1fa\u3000|b", "\ufeffa|b", True, 1, 1.0),
-    *([], ["a"], ["a", "b"], ["f", "e", "d"], ["a", None, "", "b"], ["a", "a"], [" a"], ["nl", "c"], [1, True], [["a"]], {}, {"a": 1}),
-    *("1", "1.0|true", "TRUE", math.nan, "f|e|d|c|b|a", ["c", "nope", "b", "a"]),
-]  # fmt: skip
 
 
 class Words:
@@ -82,7 +64,7 @@ def surveys() -> list[Survey]:
             Categorical("colour", ["red", "green", "blue", "missing"], default="missing"),
             Categorical("names", ["constructor", "__proto__", "toString", "é", "ε", "\U0001f600"]),
         ]
-    )  # fmt: skip
+    )
     mixed = Schema(
         [
             Numeric("a", -1, 1),
@@ -96,17 +78,26 @@ def surveys() -> list[Survey]:
     only = Schema([Numeric("age", 0, 120)])
     towns = Schema([Categorical("town", [f"t{i}" for i in range(40)])])
     found = [
-        *(Survey(odd, 4.0, name=mechanism, mechanism=mechanism, n_sampled=m, categorical=categorical)
-          for mechanism, m, categorical in (("duchi", 1, "auto"), ("piecewise", 3, "oue"), ("optimal", 8, "grr"), ("square_wave", 2, "histogram"))),
-        *(Survey(mixed, 3.0, mechanism=mechanism, n_sampled=m, categorical=categorical)
-          for mechanism, m, categorical in (("hybrid", 1, "subset"), ("duchi", 5, "projective"))),
-        Survey(pair, 2.0, pairs=[("x", "y")], name="a pair, ε = 2 \"quoted\" \\ \n\x7f"),
+        *(
+            Survey(odd, 4.0, name=mechanism, mechanism=mechanism, n_sampled=m, categorical=categorical)
+            for mechanism, m, categorical in (
+                ("duchi", 1, "auto"),
+                ("piecewise", 3, "oue"),
+                ("optimal", 8, "grr"),
+                ("square_wave", 2, "histogram"),
+            )
+        ),
+        *(
+            Survey(mixed, 3.0, mechanism=mechanism, n_sampled=m, categorical=categorical)
+            for mechanism, m, categorical in (("hybrid", 1, "subset"), ("duchi", 5, "projective"))
+        ),
+        Survey(pair, 2.0, pairs=[("x", "y")], name='a pair, ε = 2 "quoted" \\ \n\x7f'),
         Survey(mixed, 1.0, mechanism="duchi", weights={"a": 7, "c": 3, "s": 20}),
         Survey(only, 0.1, mechanism="laplace"),
         *(Survey(only, 1.0, mechanism=name) for name in ("staircase", "duchi", "piecewise")),
         *_families(),
         *(Survey(towns, 2.0, categorical=name) for name in ("projective", "subset", "grr", "oue")),
-    ]  # fmt: skip
+    ]
     golden = [Survey.load(path) for path in sorted(GOLDEN.glob("*.survey.json"))]
     return [*found, *golden]
 
@@ -166,7 +157,7 @@ def _half(survey: Survey, dimension: Any, rng: random.Random) -> float:
     size = question.channel.takes[0].size - dimension.optional
     low, high = dimension.bounds
     steps = (size - 1) << 16
-    value = low + (high - low) * (rng.randrange(steps) + 0.5) / steps
+    value = float(low + (high - low) * (rng.randrange(steps) + 0.5) / steps)
     return rng.choice([value, math.nextafter(value, -math.inf), math.nextafter(value, math.inf)])
 
 
@@ -194,7 +185,7 @@ def main(path: Path) -> None:
     """All vectors, about 21,000 of them."""
     rng = random.Random(20260202)
     asked = surveys()
-    cases = []
+    cases: list[list[Any]] = []
     for index, survey in enumerate(asked):
         edges = 800 if edge_words(survey, rng) else 0
         for case in range(520 + edges):

@@ -44,7 +44,8 @@ def test_the_wheel_holds_all_files_of_the_package(built: Path) -> None:
 
 def test_the_source_archive_can_build_it_again(built: Path) -> None:
     archive = next(built.glob("*.tar.gz"))
-    names = {name.partition("/")[2] for name in tarfile.open(archive).getnames()}
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "src/hdr4me/__init__.py"} <= names
 
 

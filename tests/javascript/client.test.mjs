@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
+globalThis.addEventListener = () => {}; // Node has no window
 const { Client } = await import(pathToFileURL(process.env.HDR4ME_CLIENT));
-const { ages, moods, tenth } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
+const { ages, moods, tenth, staged } = JSON.parse(readFileSync(process.env.HDR4ME_SURVEYS, "utf8"));
 
 // A store in memory that behaves as IndexedDB under Web Locks does: one change at a time, copies in and out.
 function memory(events = []) {
@@ -42,7 +43,8 @@ function collector(answers = [], events = []) {
   return seen;
 }
 const fails = (name) => (error) => error.name === name;
-const settled = (promises) => Promise.allSettled(promises).then((all) => all.filter((one) => one.status === "fulfilled").length);
+const settled = (promises) =>
+  Promise.allSettled(promises).then((all) => all.filter((one) => one.status === "fulfilled").length);
 
 test("80 attempts on a budget of 10 give exactly 10", async () => {
   const seen = collector();
@@ -68,7 +70,14 @@ test("the charge is kept before the report is sent, and a full disk sends nothin
   assert.match(id, /^[0-9a-f]{32}$/);
   assert.deepEqual(
     { ...seen[0] },
-    { url: "https://example.org/v1/rounds/3/reports", method: "POST", id, type: "application/json", body: JSON.stringify(report), status: 200 },
+    {
+      url: "https://example.org/v1/rounds/3/reports",
+      method: "POST",
+      id,
+      type: "application/json",
+      body: JSON.stringify(report),
+      status: 200,
+    },
   );
   store.full = true;
   await assert.rejects(client.answer({ age: 31 }), /disk full/);
@@ -83,7 +92,10 @@ test("what fails is tried again with the same key; what is refused is dropped an
   const client = await Client.open(ages, { store: memory(), round: 1, reports: 9 });
   const { id } = await client.answer({ age: 31 });
   while ((await client.status()).waiting) await client.flush();
-  assert.deepEqual(seen.map((one) => [one.id, one.status]), ["down", 503, 429, 500, 200].map((status) => [id, status]));
+  assert.deepEqual(
+    seen.map((one) => [one.id, one.status]),
+    ["down", 503, 429, 500, 200].map((status) => [id, status]),
+  );
   const others = collector([400]);
   const item = await client.answer({ age: 31 });
   const result = await client.flush();
@@ -163,12 +175,34 @@ test("permanent answers: unchanged is free, a new row costs, a spent budget answ
   assert.equal(store.state.secret.extractable, false);
 });
 
+test("two stages: reports of an unchanged record differ, and cost the lasting budget once", async () => {
+  collector();
+  const store = memory();
+  const client = await Client.open(staged, { store, round: 1, permanent: true, reports: 1 });
+  const shown = await client.preview({ mood: "fair" });
+  for (let i = 0; i < 5; i++) assert.deepEqual(await client.preview({ mood: "fair" }), shown);
+  const reports = [];
+  for (let day = 0; day < 60; day++) reports.push(JSON.stringify((await client.answer({ mood: "fair" })).report));
+  assert.equal(reports[0], JSON.stringify(shown));
+  assert.ok(new Set(reports).size > 1); // false alarm: below 1e-20, three coins of at least 1 : 4 each day
+  assert.deepEqual(
+    store.state.spent.map(({ epsilon, share, answers }) => (epsilon * answers) / share),
+    [3],
+  );
+  const poor = await Client.open(staged, { store: memory(), round: 1, permanent: true, limit: 2.9 });
+  await assert.rejects(poor.answer({ mood: "fair" }), fails("BudgetExceeded"));
+  const once = await Client.open(staged, { store: memory(), round: 1, limit: 1 }); // one fresh report costs ε = 1
+  await once.answer({ mood: "fair" });
+});
+
 test("the limit over all surveys is exact: ten times the double 0.1 is more than 1", async () => {
   collector();
   const client = await Client.open(tenth, { store: memory(), round: 1, reports: 99, limit: 1 });
   assert.equal(await settled(Array.from({ length: 20 }, () => client.answer({ age: 1 }))), 9);
   const store = memory();
-  const [one, other] = await Promise.all([ages, moods].map((survey) => Client.open(survey, { store, round: 1, reports: 9, limit: 3 })));
+  const [one, other] = await Promise.all(
+    [ages, moods].map((survey) => Client.open(survey, { store, round: 1, reports: 9, limit: 3 })),
+  );
   assert.equal(await settled([one, other, one, other, one].map((client) => client.answer({}))), 3);
 });
 
@@ -181,7 +215,12 @@ test("with a period the budget renews, and a clock that is set back renews nothi
     const tried = [];
     for (const n of [0, 6, 7, 3, 13, 14]) {
       day(n);
-      tried.push(await client.answer({ age: 1 }).then(() => n, () => -1));
+      tried.push(
+        await client.answer({ age: 1 }).then(
+          () => n,
+          () => -1,
+        ),
+      );
     }
     assert.deepEqual(tried, [0, -1, 7, -1, -1, 14]);
   } finally {

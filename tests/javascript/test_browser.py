@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
 
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 MODULE = Path(__file__).parents[2] / "clients" / "javascript" / "hdr4me.js"
 SURVEY = Survey(
     Schema([Numeric("age", 0, 120), Categorical("mood", ["low", "fair", "good"])]), 1.0, mechanism="duchi"
@@ -28,7 +33,8 @@ SCRIPT = b"""
 import { Client } from "/client/hdr4me.js";
 const survey = await (await fetch("/survey.json")).text();
 const options = Object.fromEntries(new URLSearchParams(location.search));
-globalThis.client = await Client.open(survey, { round: 1, reports: Number(options.reports ?? 1), permanent: "permanent" in options });
+const reports = Number(options.reports ?? 1);
+globalThis.client = await Client.open(survey, { round: 1, reports, permanent: "permanent" in options });
 globalThis.attempt = async (times) => {
   const tries = Array.from({ length: times }, (_, i) => client.answer({ age: i, mood: "good" }));
   return (await Promise.allSettled(tries)).filter((one) => one.status == "fulfilled").length;
@@ -74,7 +80,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.requests += 1
             if self.server.failures:
                 self.server.failures -= 1
-                return self._answer(503, b"{}", "application/json")
+                self._answer(503, b"{}", "application/json")
+                return
             assert self.headers["Content-Type"] == "application/json"
             assert self.headers["Cookie"] is None
             self.server.reports.setdefault(self.headers["Idempotency-Key"], body.decode())
@@ -95,14 +102,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def playwright() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"],
-        )
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Any) -> Iterator[Any]:
+    browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture
@@ -148,7 +157,8 @@ def test_two_tabs_share_one_ledger(context: Any, collector: Collector) -> None:
     found = [page.evaluate("tries") for page in tabs]
     assert sum(found) == 10
     assert tabs[1].evaluate("client.flush().then(() => client.status())")["waiting"] == 0
-    assert len(collector.reports) == 10 and all_valid(collector)
+    assert len(collector.reports) == 10
+    assert all_valid(collector)
     assert tab(context, collector, "?reports=10").evaluate("attempt(5)") == 0  # and after a reload none
 
 
@@ -156,10 +166,12 @@ def test_offline_then_online_delivers_each_once(context: Any, collector: Collect
     page = tab(context, collector, "?reports=5")
     context.set_offline(True)
     assert page.evaluate("attempt(5)") == 5
-    assert page.evaluate("client.status()")["waiting"] == 5 and collector.requests == 0
+    assert page.evaluate("client.status()")["waiting"] == 5
+    assert collector.requests == 0
     context.set_offline(False)
     until(page, "client.status().then(({ waiting, sent }) => waiting == 0 && sent.length == 5)")
-    assert len(collector.reports) == 5 and collector.requests == 5 and all_valid(collector)
+    assert len(collector.reports) == collector.requests == 5
+    assert all_valid(collector)
 
 
 def test_a_closed_tab_leaves_its_queue_to_the_next(context: Any, collector: Collector) -> None:
@@ -169,7 +181,8 @@ def test_a_closed_tab_leaves_its_queue_to_the_next(context: Any, collector: Coll
     page.close()
     context.set_offline(False)
     assert tab(context, collector).evaluate("client.flush()")["sent"] == 3
-    assert len(collector.reports) == 3 and all_valid(collector)
+    assert len(collector.reports) == 3
+    assert all_valid(collector)
 
 
 def test_a_busy_collector_gets_the_same_report_again(context: Any, collector: Collector) -> None:
@@ -197,3 +210,55 @@ def test_the_permanent_secret_survives_a_reload_and_cannot_be_read(
     secret = """client.store.update(async (state) => [state.spent.length, state.secret.extractable,
         await crypto.subtle.exportKey("raw", state.secret).then(() => "read", () => "refused")])"""
     assert page.evaluate(secret) == [1, False, "refused"]
+
+
+def test_a_ledger_of_a_newer_version_refuses(context: Any, collector: Collector) -> None:
+    page = tab(context, collector)
+    newer = """new Promise((resolve) => {
+        const opening = indexedDB.open("hdr4me", 2);
+        opening.onsuccess = () => resolve(opening.result.close());
+    })"""
+    page.evaluate(newer)
+    assert page.evaluate("attempt(3)") == 0
+    assert collector.requests == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
+def test_a_killed_browser_has_spent_its_budget_and_keeps_its_queue(
+    tmp_path: Path, playwright: Any, collector: Collector
+) -> None:
+    collector.failures = 10**6
+    with chromium(tmp_path, playwright) as context:
+        assert tab(context, collector, "?reports=3").evaluate("attempt(3)") == 3
+    collector.failures = 0  # nothing was delivered before the browser was killed
+    assert collector.reports == {}
+    with chromium(tmp_path, playwright) as context:
+        page = tab(context, collector, "?reports=3")
+        assert page.evaluate("attempt(5)") == 0
+        until(page, "client.flush().then(({ waiting }) => waiting == 0)")
+    assert len(collector.reports) == 3
+    assert all_valid(collector)
+
+
+@contextmanager
+def chromium(folder: Path, playwright: Any) -> Iterator[Any]:
+    """A browser with its data in `folder`, killed with signal 9 at the end."""
+    port = folder / "DevToolsActivePort"
+    port.unlink(missing_ok=True)
+    options = ["--headless=new", "--remote-debugging-port=0", f"--user-data-dir={folder}", *ARGUMENTS]
+    process = subprocess.Popen(
+        [str(CHROMIUM), *options, "about:blank"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 60
+        while not (port.exists() and port.read_text().strip()):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        address = f"http://127.0.0.1:{port.read_text().split()[0]}"
+        yield playwright.chromium.connect_over_cdp(address).contexts[0]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)

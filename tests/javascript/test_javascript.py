@@ -1,12 +1,11 @@
-"""The browser client: the same answers as Python's, the same refusals, a ledger that holds; run by Node."""
+"""The browser client: the same answers as Python's, a ledger that holds; run by Node."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
-import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,13 +13,7 @@ from typing import Any
 
 import pytest
 
-from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.privset import PrivSet
-from hdr4me.channels.projective import Projective
-from hdr4me.channels.subset import Subset
-from hdr4me.errors import HDR4MEError
-from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
-from hdr4me.survey.canonical import fingerprint
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "clients" / "javascript"
@@ -44,7 +37,7 @@ def test_the_module_is_at_most_10_kilobytes_without_dependencies() -> None:
     module = (PACKAGE / "hdr4me.js").read_text("utf-8")
     assert len(module.encode()) <= 10 * 1024
     for text in (module, (PACKAGE / "src" / "hdr4me.js").read_text("utf-8")):
-        assert "Math.random" not in text and "import" not in text and "eval" not in text
+        assert not re.search(r"Math\.random|\bimport\b|\beval\b", text)
         assert "getRandomValues" in text
 
 
@@ -89,7 +82,8 @@ def test_every_export_has_its_type() -> None:
 @needs_node
 def test_the_same_answers_as_python_for_the_same_words() -> None:
     found = json.loads(run(HERE / "vectors.mjs", MODULES[0]))
-    assert found["fresh"]["cases"] >= 20_000 and found["permanent"] >= 2_600
+    assert found["fresh"]["cases"] >= 20_000
+    assert found["permanent"] >= 2_900
 
 
 @needs_node
@@ -105,9 +99,10 @@ def test_the_readable_source_gives_the_same_answers_too() -> None:
 def test_ledger_and_queue(module: Path, tmp_path: Path) -> None:
     ages = Survey(Schema([Numeric("age", 0, 120)]), 1.0, mechanism="piecewise")
     moods = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0)
+    staged = Survey(Schema([Categorical("mood", ["low", "fair", "good"])]), 1.0, lasting=3.0)
     tenth = Survey(Schema([Numeric("age", 0, 120)]), 0.1, mechanism="duchi")
     documents = {name: json.loads(survey.to_json()) for name, survey in
-                 {"ages": ages, "moods": moods, "tenth": tenth}.items()}  # fmt: skip
+                 {"ages": ages, "moods": moods, "tenth": tenth, "staged": staged}.items()}  # fmt: skip
     (tmp_path / "surveys.json").write_text(json.dumps(documents), "utf-8")
     environment = {
         **os.environ,
@@ -115,212 +110,3 @@ def test_ledger_and_queue(module: Path, tmp_path: Path) -> None:
         "HDR4ME_SURVEYS": str(tmp_path / "surveys.json"),
     }
     run("--test", HERE / "client.test.mjs", env=environment)
-
-
-# -- the same refusals -------------------------------------------------------------------------------------------------
-
-
-def mixed() -> dict[str, Any]:
-    schema = Schema(
-        [
-            Numeric("a", -1, 1),
-            Numeric("b", 0, 10, optional=True),
-            Categorical("c", ["x", "y", "z"]),
-            Categorical("d", list("abcdefghij")),
-            Selection("s", list("abcdef"), at_most=2),
-        ]
-    )
-    survey = Survey(schema, 3.0, mechanism="duchi", n_sampled=3, categorical="oue")
-    document: dict[str, Any] = json.loads(survey.to_json())
-    towns = Survey(Schema([Categorical("d", list("abcdefghij"))]), 1.0, categorical="projective")
-    document["channels"][document["questions"][3]["channel"]] = json.loads(towns.to_json())["channels"][0]
-    return signed(document)
-
-
-def signed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the fingerprint that it should have: who changes one can compute the other."""
-    return {**document, "fingerprint": fingerprint(document)}
-
-
-def python_says(document: dict[str, Any]) -> str:
-    """Nothing if Python takes the survey, else its reason."""
-    try:
-        Survey.from_json(json.dumps(document))
-    except HDR4MEError as error:
-        return str(error)
-    return ""
-
-
-def javascript_takes(documents: list[dict[str, Any]], folder: Path) -> list[bool]:
-    path = folder / "documents.json"
-    path.write_text(json.dumps(documents), "utf-8")
-    program = f"""
-        import {{ readFileSync }} from "node:fs";
-        const {{ readSurvey }} = await import({json.dumps(str(MODULES[0]))});
-        const found = [];
-        for (const document of JSON.parse(readFileSync({json.dumps(str(path))}, "utf8")))
-          found.push(await readSurvey(document).then(() => true, () => false));
-        console.log(JSON.stringify(found));
-    """
-    found: list[bool] = json.loads(run("--input-type=module", "-e", program))
-    return found
-
-
-def tampered() -> dict[str, dict[str, Any]]:
-    """Documents that would not protect who answers, each signed anew."""
-    found: dict[str, dict[str, Any]] = {}
-    base = mixed()
-    kinds = {channel["kind"]: k for k, channel in enumerate(base["channels"])}
-    optional = next(
-        k for k, c in enumerate(base["channels"]) if c.get("takes", [{}])[0].get("reads") == "optional"
-    )
-    families = {c["family"]["name"]: k for k, c in enumerate(base["channels"]) if c["kind"] == "heavy_set"}
-
-    def add(name: str, *path: Any, value: Any = None, by: int = 0) -> None:
-        document = copy.deepcopy(base)
-        place = document
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = place[path[-1]] + by if by else value
-        found[name] = signed(document)
-
-    for kind in ("table", "entries"):
-        add(f"{kind}: a row that does not sum", "channels", kinds[kind], "weights", 0, 0, by=1)
-        rows = copy.deepcopy(base["channels"][kinds[kind]]["weights"])
-        high, low = (rows[0].index(end(rows[0])) for end in (max, min))
-        moved = copy.deepcopy(rows)
-        moved[0][high], moved[0][low] = rows[0][high] + rows[0][low] // 2, rows[0][low] - rows[0][low] // 2
-        add(f"{kind}: more is moved to the likely cell", "channels", kinds[kind], "weights", value=moved)
-        zero = copy.deepcopy(rows)
-        zero[0][high], zero[0][low] = rows[0][high] + rows[0][low], 0
-        add(f"{kind}: a cell that one input never gives", "channels", kinds[kind], "weights", value=zero)
-        part = [[w + 0.5 * (-1) ** y if y < 2 else w for y, w in enumerate(row)] for row in rows]
-        add(f"{kind}: halves of weights", "channels", kinds[kind], "weights", value=part)
-        add(f"{kind}: a smaller epsilon", "channels", kinds[kind], "epsilon", value=0.5)
-    for name, k in families.items():
-        add(f"{name}: one more than the heaviest weight", "channels", k, "weight", by=1000)
-        add(f"{name}: a light heavy set", "channels", k, "weight", value=5)
-        add(f"{name}: no weight", "channels", k, "weight", value=0)
-        add(f"{name}: all weight", "channels", k, "weight", value=1 << 32)
-        add(f"{name}: more than all weight", "channels", k, "weight", value=1 << 33)
-    add("subset without members", "channels", families["privset"], "family", "chosen", value=0)
-    add("privset of all", "channels", families["privset"], "family", "chosen", value=8)
-    add("an order that is no prime", "channels", families["projective"], "family", "order", value=9)
-    add("too few points", "channels", families["projective"], "family", "length", value=1)
-    add("a fraction of an order", "channels", families["projective"], "family", "order", value=2.5)
-    add("a default out of range", "dimensions", 0, "default", value=5)
-    add("a default that is no category", "dimensions", 2, "default", value="w")
-    add("no range", "dimensions", 0, "high", value=-1)
-    add("an endless range", "dimensions", 0, "low", value=-1.7e308)
-    found["an endless range"]["dimensions"][0]["high"] = 1.7e308
-    found["an endless range"] = signed(found["an endless range"])
-    add("fewer categories than the channel", "dimensions", 2, "categories", value=["x", "y"])
-    add("a number for a category's channel", "questions", 0, "channel", value=kinds["entries"])
-    add("more inputs than rows", "channels", optional, "takes", 0, "size", by=1)
-    for m in (0, -1, 1.5, 4, 6, "3"):
-        add(f"n_sampled = {m}", "n_sampled", value=m)
-    add("epsilon below what the channels spend", "epsilon", value=2.9999999999999996)
-    add("another version", "version", value=3)
-    add("an unknown channel", "channels", 0, "kind", value="mystery")
-    add("an unknown family", "channels", families["subset" if "subset" in families else "privset"], "family", "name", value="constructor")  # fmt: skip
-    add("an unknown dimension", "dimensions", 0, "type", value="constructor")
-    add("a question without a channel", "questions", 0, "channel", value=99)
-    found["not signed"] = {**base, "epsilon": 30.0}
-    found["no fingerprint"] = {key: value for key, value in base.items() if key != "fingerprint"}
-    return found
-
-
-@needs_node
-def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
-    documents = tampered()
-    good = [
-        mixed(),
-        *(json.loads(path.read_text("utf-8")) for path in HERE.parent.glob("golden/*.survey.json")),
-    ]
-    taken = javascript_takes([*good, *documents.values()], tmp_path)
-    assert all(taken[: len(good)])
-    assert [name for name, yes in zip(documents, taken[len(good) :], strict=True) if yes] == []
-    assert [name for name, document in documents.items() if not python_says(document)] == []
-
-
-@needs_node
-def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> None:
-    """The proof is exact: Python and JavaScript agree to the last unit of 2^32."""
-    families = [Subset(10, 3), Subset(2, 1), Projective(13, 3, 3), Projective(21, 4, 3), PrivSet(6, 2, 2)]
-    documents, wanted = [], []
-    for family in families:
-        names = [f"t{k}" for k in range(family.size)]
-        selection = isinstance(family, PrivSet)
-        dimension = {"name": "k", "categories": names} | (
-            {"type": "selection", "at_most": 2} if selection else {"type": "categorical", "default": "t0"}
-        )
-        for epsilon in (0.01, 0.5, 1.0, 2.5, 7.0, 12.3):
-            for more in (0, 1):
-                channel = {
-                    "kind": "heavy_set", "mechanism": "made", "epsilon": epsilon,
-                    "family": {"name": family.name, **family.to_dict()}, "weight": heaviest(epsilon, family) + more,
-                }  # fmt: skip
-                documents.append(signed({
-                    "format": "hdr4me-survey", "version": 2, "name": "", "epsilon": epsilon, "n_sampled": 1,
-                    "dimensions": [dimension], "channels": [channel], "questions": [{"dimensions": [0], "channel": 0}],
-                }))  # fmt: skip
-                wanted.append(not more)
-    assert [not python_says(document) for document in documents] == wanted
-    assert javascript_takes(documents, tmp_path) == wanted
-
-
-NO_HARM = (
-    "unbiased", "decoder", "never reported", "printable", "appears twice", "fields", "no question", "order of", "in one question",
-    "belongs to survey", "a dimension that the schema", "at least 1e-290", "at most 2**47", "must be a name", "name =",
-    "cells are allowed", "inputs of a", "must be a list", "weight =", "need n_sampled = 1", "size =", "chosen =", "most =",
-    "not blank", "to 65536", "must be a string", "wider", "length =", "must be a finite", "must be a whole", "whole numbers",
-    "survey of version '2'", "mechanism is a string", "at most 65536", "optional =", "'4' does not exist", "must not be blank",
-)  # fmt: skip
-"""Reasons that concern the collector's own result, or a form that JavaScript reads alike (1, 1.0 and "1").
-
-A survey's epsilon above 65536 is among them: the channels prove what they prove, and the ledger's limit refuses it.
-"""
-
-
-@needs_node
-def test_random_changes_never_pass_in_javascript_alone_if_they_could_harm(tmp_path: Path) -> None:
-    rng = random.Random(16)
-    base, documents = mixed(), []
-    for _ in range(300):
-        document = copy.deepcopy(base)
-        for _ in range(rng.choice([1, 1, 2])):
-            mutate(document, rng)
-        documents.append(signed(document) if _signable(document) else document)
-    taken = javascript_takes(documents, tmp_path)
-    said = [python_says(document) for document in documents]
-    alone = [reason for reason, yes in zip(said, taken, strict=True) if yes and reason]
-    assert [reason for reason in alone if not any(words in reason for words in NO_HARM)] == []
-    assert not [yes for reason, yes in zip(said, taken, strict=True) if not yes and not reason]
-    assert sum(taken) >= 10
-
-
-def mutate(document: Any, rng: random.Random) -> None:
-    """Change one number or text somewhere."""
-    place: Any = document
-    while True:
-        keys = [
-            key for key in (place if isinstance(place, dict) else range(len(place))) if key != "fingerprint"
-        ]
-        key = rng.choice(keys)
-        if isinstance(place[key], dict | list) and place[key]:
-            place = place[key]
-            continue
-        old = place[key]
-        if isinstance(old, int | float) and not isinstance(old, bool):
-            place[key] = rng.choice([old + 1, old - 1, -old, old * 2, 0, old + 0.5, 1 << 33, str(old), None])
-        else:
-            place[key] = rng.choice([None, 1, "", "x", str(old) + "x", [], True])
-        return
-
-
-def _signable(document: Any) -> bool:
-    try:
-        fingerprint(document)
-    except HDR4MEError:
-        return False
-    return True

@@ -3,7 +3,7 @@
 // This is the readable source; `hdr4me.js` beside it is built from it (`npm run build`). For the same random words both
 // give the same answers as the Python client; docs/browser.md has the order of the words.
 
-let ONE = 2 ** 32; // every row of every table sums to this
+let ONE = 2 ** 32; // every row of every table sums to this; `let`, or the build would repeat it
 const FRACTION = 2 ** 16; // a number between two levels is rounded by sixteen bits
 
 const { floor, min, max, abs } = Math;
@@ -45,7 +45,7 @@ const within = (n, d, epsilon) => {
   let total = term;
   for (let k = 1n; k < 40n; k++) total += term = (term * a) / (b * k);
   let shift = 0n; // e^ε is at least total · 2^(shift − 160)
-  for (; halvings--; ) {
+  for (; halvings--;) {
     total *= total;
     const surplus = big(bitLength(total) - 160);
     total >>= surplus;
@@ -106,7 +106,7 @@ const fixed = async (key, series, use, a, b, work) => {
   }
 };
 
-// ---- Channels: {takes: [{reads, size}, …], sample(x, source)}, made only if the proof holds --------------------------
+// ---- Channels: {takes: [{reads, size}, …], drawOutput(x, source)}, made only if the proof holds ---------------------
 
 // How many running sums of the weights are at or below a number. Every one is compared, whatever the number.
 const pick = (weights, drawn) => {
@@ -118,14 +118,14 @@ const pick = (weights, drawn) => {
   return cell;
 };
 
-// The columns of a table of whole weights whose rows sum to 2^32. A column of zeros is never reported; one zero among
+// The columns of a table of whole weights whose rows sum to `one`. A column of zeros is never reported; one zero among
 // other weights would give an input away.
-const columns = (rows) => {
+const columns = (rows, one) => {
   const n = rows[0].length;
-  check(rows.every((row) => row.length == n && row.every((w) => whole(w, 0, ONE)) && sum(row) == ONE));
+  check(rows.every((row) => row.length == n && row.every((w) => whole(w, 0, one)) && sum(row) == one));
   return range(n).map((y) => {
     const column = rows.map((row) => row[y]);
-    check(column.every(Boolean) || !sum(column));
+    check(column.every((w) => w) || !sum(column));
     return column;
   });
 };
@@ -136,27 +136,36 @@ const largest = (pairs) =>
 
 const taking = (reads, size) => [{ reads, size }];
 
-const proven = ({ epsilon }, n, d) => check(n >= d && within(n, d, epsilon), "a channel leaks too much");
+const proven = (epsilon, n, d) => check(n >= d && within(n, d, epsilon), "a channel leaks");
+
+// How a row's cell is drawn: from 32 bits, or, if the answer lasts and has a second stage, a lasting cell from 16 bits.
+// The loss of the first stage bounds all reports together; what is made of a lasting cell tells nothing more.
+const cells = ({ epsilon, weights, stages }, loss) => {
+  proven(epsilon, ...loss(columns(weights, ONE)));
+  if (stages) proven(stages.epsilon, ...loss(columns(stages.first, FRACTION)));
+  return (x, source, lasts) =>
+    stages && lasts ? pick(stages.first[x], word(source, 16)) : pick(weights[x], word(source, 32));
+};
 
 const table = (channel) => {
-  const { takes, weights } = channel;
-  const ends = columns(weights).map((column) => [sorted(column).at(-1), column[0]]);
-  proven(channel, ...largest(ends));
+  const { takes, weights, stages } = channel;
+  const cell = cells(channel, (found) => largest(found.map((column) => [max(...column), min(...column)])));
   const inputs = takes.reduce((n, { size }) => (whole(size, 2, ONE) ? n * size : 0), 1);
-  check(inputs == weights.length);
-  return { takes, sample: (x, source) => [pick(weights[x], word(source, 32))] };
+  check(inputs == weights.length && inputs == (stages?.first ?? weights).length);
+  return { takes, drawOutput: (...draw) => [cell(...draw)] };
 };
 
 // Two inputs differ in two entries, so the largest ratios both ways multiply.
 const entries = (channel) => {
-  const { size, weights } = channel;
-  const pairs = columns(weights);
-  const [a, b] = largest(pairs);
-  const [c, d] = largest(pairs.map(([v, w]) => [w, v]));
-  proven(channel, a * c, b * d);
+  const { size } = channel;
+  const cell = cells(channel, (pairs) => {
+    const [a, b] = largest(pairs);
+    const [c, d] = largest(pairs.map(([v, w]) => [w, v]));
+    return [a * c, b * d];
+  });
   return {
     takes: taking("category", size),
-    sample: (x, source) => range(size).map((k) => pick(weights[+(k == x)], word(source, 32))),
+    drawOutput: (x, ...draw) => range(size).map((k) => cell(+(k == x), ...draw)),
   };
 };
 
@@ -164,15 +173,15 @@ const entries = (channel) => {
 // Which words are drawn depends neither on x nor on whether the output is heavy.
 
 const subset = ({ size, chosen }) => [
-    taking("category", size),
-    size - chosen,
-    chosen,
-    (x, heavy, source) => {
-      const others = several(source, size - 1, chosen);
-      const place = below(source, chosen);
-      return sorted(others.map((k, i) => (heavy && i == place ? x : k + (k >= x))));
-    },
-  ];
+  taking("category", size),
+  size - chosen,
+  chosen,
+  (x, heavy, source) => {
+    const others = several(source, size - 1, chosen);
+    const place = below(source, chosen);
+    return sorted(others.map((k, i) => (heavy && i == place ? x : k + (k >= x))));
+  },
+];
 
 // Points of a projective space over the field of q numbers, q a prime or 4; x's heavy points are its hyperplane.
 const projective = ({ size, order: q, length }) => {
@@ -205,7 +214,7 @@ const projective = ({ size, order: q, length }) => {
       point.splice(place, 1);
       const others = point.reduce((n, a, i) => plus(n, times(a, found[i])), 0);
       found.splice(place, 0, plus(+!heavy, q == 4 ? others : q - others));
-      const first = found.find(Boolean);
+      const first = found.find((a) => a);
       const scale = range(q).find((a) => times(a, first) == 1); // the first number other than 0 becomes 1
       const number = found.reduce((n, a) => n * q + times(scale, a), 0);
       const free = range(length).filter((f) => number >= q ** f).length - 1;
@@ -229,7 +238,7 @@ const privset = ({ size, most, chosen }) => {
     heavies,
     (x, heavy, source) => {
       const [own, others] = [[], []];
-      for (let k = items; k--; ) {
+      for (let k = items; k--;) {
         const first = comb(k, most - own.length);
         if (own.length < most && first <= x) {
           x -= num(first);
@@ -247,34 +256,26 @@ const privset = ({ size, most, chosen }) => {
 
 const families = { subset, projective, privset };
 
-const heavy_set = (channel) => {
-  const { family, weight } = channel;
+const heavy_set = ({ epsilon, family, weight }) => {
   const [takes, others, heavies, choose] = families[family.name](family);
   // Too few or too many to be a family: one of the two is 0 or negative, and the proof fails.
-  proven(channel, big(weight) * big(others), big(ONE - weight) * big(heavies));
-  return { takes, sample: (x, source) => choose(x, word(source, 32) < weight, source) };
+  proven(epsilon, big(weight) * big(others), big(ONE - weight) * big(heavies));
+  return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
 };
 
 const channelKinds = { table, entries, heavy_set, value: table, category: heavy_set }; // version 1 had the last two
 
 // ---- Dimensions: {name, reads, place(value, size)}; a place is an input and a fraction of the way to the next -------
 
-const trim = (text) => text.replace(/^([^\S\ufeff]|[\x1c-\x1f\x85])+|([^\S\ufeff]|[\x1c-\x1f\x85])+$/g, "");
-
-// The value of a decimal digit of any script: they stand in runs of ten.
-const digit = (character) => {
-  let n = 0;
-  while (/\p{Nd}/u.test(String.fromCodePoint(character.codePointAt() - n - 1))) n++;
-  return n % 10;
-};
+const trim = (text) => text.replace(/^([^\S\ufeff]|\x85)+|([^\S\ufeff]|\x85)+$/g, "");
 
 // The number that a value is or says; NaN if it is none. Text is read as Python's float() reads it: "" and "0x10" are
-// no numbers, "1_000" and "inf" are.
+// no numbers, "1_000" and "inf" are. (Digits of other scripts, which Python reads, are none here.)
 const asNumber = (value) => {
   if (typeof value != "string") return typeof value == "object" ? NaN : num(value);
   const said = trim(value).toLowerCase();
-  const text = said.replace(/\p{Nd}/gu, digit).replace(/(\d)_(?=\d)/g, "$1").replace(/inf(inity)?$/, "Infinity");
-  return /^[+-]?(\d+\.?\d*|\.\d+|Infinity)(e[+-]?\d+)?$/.test(text) && !/[\x1c-\x1f]/.test(value)
+  const text = said.replace(/(\d)_(?=\d)/g, "$1").replace(/inf(inity)?$/, "Infinity");
+  return /^[+-]?(\d+\.?\d*|\.\d+|Infinity)(e[+-]?\d+)?$/.test(text)
     ? +text
     : said == "true"
       ? 1
@@ -284,15 +285,17 @@ const asNumber = (value) => {
 };
 
 // Truth values in lower case, whole numbers without zeros after the point, any other text as it is.
-const meaning = (text) => text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
+const meaning = (text) =>
+  text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
 
-// The number of the category that a value names: the one that is its text, or the only one of its meaning; else −1.
-const find = (labels, value) => {
+// The number of the category that a value names: the one that is its text, or the only one of its meaning; else `none`.
+const find = (labels, value, none) => {
   const text = typeof value != "object" && whole(abs(value), 0, 2 ** 53) ? "" + value : value;
-  if (typeof text != "string") return -1;
+  if (typeof text != "string") return none;
   const meanings = labels.map(meaning);
   const k = meanings.indexOf(meaning(text));
-  return labels.includes(text) || k != meanings.lastIndexOf(meaning(text)) ? labels.indexOf(text) : k;
+  const only = k == meanings.lastIndexOf(meaning(text)) && k >= 0 ? k : none;
+  return labels.includes(text) ? labels.indexOf(text) : only;
 };
 
 const numeric = ({ low, high, optional, default: usual }) => {
@@ -317,10 +320,7 @@ const categorical = ({ categories, default: usual }) => {
   return {
     reads: "category",
     size: categories.length,
-    place: (value) => {
-      const k = find(categories, value);
-      return k < 0 ? none : k;
-    },
+    place: (value) => find(categories, value, none),
   };
 };
 
@@ -333,7 +333,9 @@ const selection = ({ categories, at_most: most }) => {
     place: (value) => {
       const parts = [typeof value == "string" ? value.split("|").map(trim) : value].flat();
       const found = parts.map((part) => find(categories, part));
-      const members = range(v + most).filter((k) => k >= v || found.includes(k)).slice(0, most);
+      const members = range(v + most)
+        .filter((k) => k >= v || found.includes(k))
+        .slice(0, most);
       return num(members.reduce((n, member, i) => n + comb(member, i + 1), 0n));
     },
   };
@@ -348,11 +350,12 @@ const canonical = (value) =>
   value?.map
     ? `[${value.map(canonical)}]`
     : Object(value) === value
-      ? `{${Object.keys(value).sort().map((key) => json(key) + ":" + canonical(value[key]))}}`
+      ? `{${Object.keys(value)
+          .sort()
+          .map((key) => json(key) + ":" + canonical(value[key]))}}`
       : json(value);
 
-const fingerprint = async (document) =>
-  hex(await subtle.digest("SHA-256", utf8(canonical(document))));
+const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
 // The channels and questions of version 1, which had one table for each dimension.
 const version1 = ({ dimensions, randomizers }) => ({
@@ -376,34 +379,38 @@ const version1 = ({ dimensions, randomizers }) => ({
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
   const { format, version, epsilon, n_sampled: m, dimensions } = body;
-  check(/^hdr4me-survey[12]$/.test(format + version), "version");
+  check(/^hdr4me-survey[12]$/.test(format + version));
   check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
   const { channels, questions: list } = version == 1 ? version1(body) : body;
   const [n, d] = exact(epsilon);
+  let lasting = 0; // what a permanent answer costs, where that is more than its share of epsilon
   const made = channels.map((channel) => {
     const [a, b] = exact(channel.epsilon);
-    check(big(m) * a * d <= n * b, "a channel overspends");
+    check(big(m) * a * d <= n * b);
+    lasting = max(lasting, channel.stages?.epsilon ?? 0);
     return channelKinds[channel.kind](channel);
   });
   const questions = list.map(({ dimensions: numbers, channel, weight = 1 }) => {
-    const { takes, sample } = made[channel];
+    const { takes, drawOutput } = made[channel];
     const parts = numbers.map((j, i) => {
       const { reads, size = takes[i].size, place } = asked[j];
       check(reads == takes[i].reads && size == takes[i].size && takes.length == numbers.length);
       return { j, reads, size, place, name: dimensions[j].name };
     });
-    return { parts, sample, weight };
+    return { parts, drawOutput, weight, stages: channels[channel].stages };
   });
   check(whole(m, 1, questions.length));
-  return { ...body, fingerprint: claimed, series: await fingerprint({ ...body, name: "" }), m, questions };
+  return { ...body, fingerprint: claimed, series: await fingerprint({ ...body, name: "" }), m, questions, lasting };
 };
 
 // ---- Answers --------------------------------------------------------------------------------------------------------
 
 const drawQuestions = ({ questions, m }, source) => {
   const weights = questions.map(({ weight }) => weight);
-  return weights.some((weight) => weight != weights[0]) ? [pick(weights, below(source, sum(weights)))] : several(source, weights.length, m);
+  return weights.some((weight) => weight != weights[0])
+    ? [pick(weights, below(source, sum(weights)))]
+    : several(source, weights.length, m);
 };
 
 // The input of a question's channel; `fraction(i, reads)` gives the sixteen bits that round its dimension i.
@@ -421,17 +428,16 @@ const fresh = (survey, record, source) =>
   drawQuestions(survey, source).map((q) => {
     const question = survey.questions[q];
     const x = inputOf(question, record, (_, reads) => (reads == "category" ? 0 : word(source, 16)));
-    return [q, ...question.sample(x, source)];
+    return [q, ...question.drawOutput(x, source)];
   });
 
 // Permanent answers, and the marks of the rows that must be paid for first; docs/over-time.md has the rules.
-const permanent = async (survey, record, key, known, affordable) => {
-  check(!/"stages":/.test(json(survey)), "stages"); // a second, fresh stage is Python's only
+const permanent = async (survey, record, key, known, affordable, fresh) => {
   const [answers, marks] = [[], []];
   const secret = (...label) => fixed(key, survey.series, ...label);
   for (const q of await secret(0, 0, 0, (source) => drawQuestions(survey, source))) {
     const question = survey.questions[q];
-    const { parts, sample } = question;
+    const { parts, drawOutput, stages } = question;
     const rows = range(parts.reduce((n, { size }) => n * size, 1));
     const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 16))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
@@ -441,12 +447,17 @@ const permanent = async (survey, record, key, known, affordable) => {
       if (marks.length < affordable || !paid.length) marks.push(own[row]);
       else {
         // The row paid for whose levels differ least in sum; of several, the first.
-        const levels = ([total, a, b], { size }) => [total + abs((a % size) - (b % size)), floor(a / size), floor(b / size)];
+        const levels = ([total, a, b], { size }) => [
+          total + abs((a % size) - (b % size)),
+          floor(a / size),
+          floor(b / size),
+        ];
         const far = (x) => parts.reduceRight(levels, [0, x, row])[0];
         row = paid.reduce((best, x) => (far(x) < far(best) ? x : best));
       }
     }
-    answers.push([q, ...(await secret(2, q, row, (source) => sample(row, source)))]);
+    const lasting = await secret(2, q, row, (source) => drawOutput(row, source, 1));
+    answers.push([q, ...lasting.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
   }
   return [answers, marks];
 };
@@ -468,11 +479,10 @@ const browserStore = (name = "hdr4me") => ({
       const opening = indexedDB.open(name, 1); // a newer database refuses
       opening.onupgradeneeded = () => opening.result.createObjectStore(name);
       const database = await settled(opening);
-      const open = (...how) => database.transaction(name, ...how);
       try {
-        const state = (await settled(open().objectStore(name).get(0))) ?? {};
+        const state = (await settled(database.transaction(name).objectStore(name).get(0))) ?? {};
         const result = await change(state);
-        const writing = open("readwrite", { durability: "strict" });
+        const writing = database.transaction(name, "readwrite", { durability: "strict" });
         writing.objectStore(name).put(state, 0);
         await settled(writing, "oncomplete");
         return result;
@@ -491,58 +501,61 @@ class Client {
   #failures = 0;
 
   static async open(document, options) {
-    const client = new Client();
-    client.survey = await readSurvey(document);
-    Object.assign(client, { store: browserStore(), url: "", limit: 16, reports: 1 }, options);
+    const survey = await readSurvey(document);
+    const { epsilon, m, lasting } = survey;
+    const usual = { store: browserStore(), url: "", limit: 16, reports: 1, survey, epsilon, share: m };
+    const client = Object.assign(new Client(), usual, options);
+    // Permanent answers with a second stage cost what they lose in all reports together.
+    if (client.permanent && lasting * m > epsilon) [client.epsilon, client.share] = [lasting, 1];
     client.endpoint = `${client.url}/v1/rounds/${client.round}/reports`;
-    globalThis.addEventListener?.("online", () => client.flush());
+    addEventListener("online", () => client.flush());
     return client;
   }
 
   #update(change) {
     return this.store.update((state) => {
-      Object.assign(state, { spent: [], rows: {}, tapes: {}, queue: [], sent: [], ...state });
+      Object.assign(state, { spent: [], own: {}, queue: [], sent: [], ...state });
       return change(state);
     });
   }
 
-  // How many more answers, at ε/m each, the ledger allows. It keeps whole numbers of answers, so nothing is rounded.
+  // How many more answers the ledger allows. An answer costs epsilon/share; the ledger keeps whole numbers of answers, so
+  // nothing is rounded.
   #left({ spent }) {
-    const { series, epsilon, m } = this.survey;
+    const { series, m } = this.survey;
     const since = this.every ? today() - this.every + 1 : 0;
     let used = 0;
     let [n, d] = exact(this.limit);
     for (const charge of spent)
       if (charge.day >= since) {
         const [a, b] = exact(charge.epsilon);
-        const c = b * big(charge.m);
+        const c = b * big(charge.share);
         n = n * c - big(charge.answers) * a * d;
         d *= c;
         if (charge.series == series) used += charge.answers;
       }
-    const [a, b] = exact(epsilon);
-    return min(this.reports * m - used, num((n * b * big(m)) / (d * a)));
+    const [a, b] = exact(this.epsilon);
+    return min(this.reports * m - used, num((n * b * big(this.share)) / (d * a)));
   }
 
   // The report, the rows to be remembered and the price in answers. Fresh words are kept until they are sent: who looks
   // twice sees the same report, and nobody can draw until she likes what she sees.
   async #draw(state, record) {
-    const { series, fingerprint, m } = this.survey;
-    const known = (state.rows[series] ??= []);
-    let [answers, marks, price] = [, [], m];
-    if (this.permanent) {
+    const { survey } = this;
+    const { series, fingerprint, m } = survey;
+    const own = (state.own[series] ??= { rows: [], tape: [] });
+    const { rows, tape } = own;
+    let at = 0;
+    const source = (n) => {
+      tape.push(...random(max(0, at + n - tape.length)));
+      return tape.slice(at, (at += n));
+    };
+    if (this.permanent)
       state.secret ??= await subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
-      [answers, marks] = await permanent(this.survey, record, state.secret, known, known.length ? this.#left(state) : m);
-      price = marks.length;
-    } else {
-      const tape = (state.tapes[series] ??= []);
-      let at = 0;
-      answers = fresh(this.survey, record, (n) => {
-        tape.push(...random(max(0, at + n - tape.length)));
-        return tape.slice(at, (at += n));
-      });
-    }
-    return [{ format: "hdr4me-report", version: 1, survey: fingerprint, answers }, marks, price];
+    const [answers, marks] = this.permanent
+      ? await permanent(survey, record, state.secret, rows, rows.length ? this.#left(state) : m, source)
+      : [fresh(survey, record, source)];
+    return [{ format: "hdr4me-report", version: 1, survey: fingerprint, answers }, own, marks];
   }
 
   // The report that answer() would send for this record now. Nothing is spent and nothing leaves.
@@ -553,13 +566,14 @@ class Client {
   // Pays for a report and puts it into the queue; both are on the disk before anything is sent.
   async answer(record) {
     const item = await this.#update(async (state) => {
-      const { series, epsilon, m } = this.survey;
+      const { epsilon, share, survey } = this;
       if (state.out) stop("OptedOut");
-      const [report, marks, price] = await this.#draw(state, record);
-      if (price > this.#left(state)) stop("BudgetExceeded");
-      if (price) state.spent.push({ day: today(), series, epsilon, m, answers: price });
-      state.rows[series].push(...marks);
-      delete state.tapes[series];
+      const [report, own, marks] = await this.#draw(state, record);
+      const answers = marks ? marks.length : survey.m;
+      if (answers > this.#left(state)) stop("BudgetExceeded");
+      if (answers) state.spent.push({ day: today(), series: survey.series, epsilon, share, answers });
+      own.rows.push(...(marks ?? []));
+      own.tape = [];
       const item = { id: hex(random(16)), url: this.endpoint, report };
       state.queue.push(item);
       return item;
@@ -573,20 +587,17 @@ class Client {
     clearTimeout(this.#timer);
     return this.store.alone(async () => {
       const result = { sent: 0, waiting: 0, refused: [] };
-      let pause;
       for (const { id, url, report } of await this.#update(({ queue }) => queue)) {
         if (url != this.endpoint) continue;
-        const answer = await fetch(url, {
+        const { ok, status = 0 } = await fetch(url, {
           method: "POST",
           headers: { "Content-Type": "application/json", "Idempotency-Key": id, ...this.headers },
           body: json(report),
           credentials: "omit",
           keepalive: true,
         }).catch(() => 0);
-        const { ok, status = 0 } = answer;
-        if (/^(0|408|429|5..)$/.test(status)) {
+        if (/^[05]|408|429/.test(status)) {
           result.waiting++;
-          pause = answer.headers?.get("Retry-After");
           continue;
         }
         if (ok) result.sent++;
@@ -597,9 +608,9 @@ class Client {
         });
       }
       this.#failures = result.waiting && this.#failures + 1;
-      // From 0 to 2, 4, 8, … seconds, at most 512, after what the collector asks for.
+      // From 0 to 2, 4, 8, … seconds, at most 512.
       const jitter = (num(word(random, 32)) / ONE) * 2 ** min(9, this.#failures);
-      if (result.waiting) this.#timer = setTimeout(() => this.flush(), (~~pause + jitter) * 1e3);
+      if (result.waiting) this.#timer = setTimeout(() => this.flush(), jitter * 1e3);
       return result;
     });
   }
@@ -608,7 +619,7 @@ class Client {
   optOut(out = true) {
     return this.#update((state) => {
       state.out = out;
-      if (out) [state.queue, state.tapes] = [[], {}];
+      if (out) state.queue = [];
     });
   }
 

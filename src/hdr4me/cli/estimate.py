@@ -165,7 +165,8 @@ def estimate(
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
     write_pictures(rows, title, html, png)
     if csv is not None:
-        text = _csv(rows, ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS)
+        columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
+        text = _csv(rows, (*columns, "unit") if any(row.get("unit") for row in rows) else columns)
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -185,13 +186,20 @@ def estimate(
         )
     elif csv is None:
         shown, left = (rows, []) if every or more else _largest(rows)
-        columns = ("dimension", "statistic", *COLUMNS[1:], "note") if several else COLUMNS
+        from hdr4me.statistics.few import EXACT, FEW_NOTE
+
+        few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
+        shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
+        columns = ("dimension", "statistic") if several else ("dimension",)
+        columns += (*COLUMNS[1:], "unit", "note")
         told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
         print_table(
             title + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
             [[row.get(column) for column in told] for row in shown],
         )
+        if few:
+            left.append(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
         for note in [*left, *(() if recalibrate or every else _tops(found, left))]:
             print_note(note)
     if advice and not json:
@@ -219,7 +227,7 @@ def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str
 def _tops(found: Answer, left: list[str]) -> list[str]:
     """For each dimension that was cut: which categories are surely the largest."""
     notes = []
-    for name in [note.partition(": ")[0] for note in left]:
+    for name in [note.partition(": ")[0] for note in left if note.partition(": ")[0] in found.dimensions]:
         part = found[name]
         for statistic in dict.fromkeys(part.statistics):
             rows = part.of(statistic)

@@ -1,4 +1,8 @@
-"""The client: on the user's device, with the system's randomness; standard library only."""
+"""The client: on the user's device, with the system's randomness; standard library only.
+
+What is drawn, and in which order, is part of the interface: docs/browser.md specifies it, and `tests/vectors` holds the
+answers to given words that every client must give.
+"""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Forms:
         except binascii.Error:
             return ids, rows, good
         text = b"\n".join([lines[i][50:-1] for i in plain]) + b"\n"
-        _, found, parsed = _parsed(text, self.survey, shape)
+        _, found, parsed = _parsed(text, len(text), self.survey, shape)
         ids[plain] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
         rows[plain] = parsed
         good[plain] = found

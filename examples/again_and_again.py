@@ -1,0 +1,26 @@
+"""What if I am asked every day? How often a yes/no attribute is guessed right, with fresh and with permanent noise."""
+
+# %%
+import sys
+
+from matplotlib.figure import Figure
+
+from hdr4me.accounting.repeated import guessed
+
+# %% Fresh noise averages out; permanent answers stay the same.
+days = list(range(1, 61))
+figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+axes = figure.subplots()
+for epsilon, colour in ((0.5, "#0b6e99"), (1.0, "#d1495b")):
+    axes.plot(
+        days, [100 * guessed(epsilon, t) for t in days], color=colour, label=f"fresh answers, ε = {epsilon:g}"
+    )
+    axes.axhline(
+        100 * guessed(epsilon, 1), color=colour, ls="--", label=f"permanent answers, ε = {epsilon:g}"
+    )
+axes.set(xlabel="days", ylabel="guessed right (%)", ylim=(50, 101))
+axes.legend(frameon=False, fontsize=8)
+
+# %%
+if __name__ == "__main__":
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "again_and_again.png", dpi=100)

@@ -1,0 +1,25 @@
+"""How many users? The numbers that keep a tolerance, by how many attributes are asked."""
+
+# %%
+import sys
+
+from matplotlib.figure import Figure
+
+import hdr4me as hd
+
+# %% Leave out the number of users and give a tolerance: the planner solves for it.
+dimensions = [1, 5, 20, 50]
+figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+axes = figure.subplots()
+for tolerance in (0.2, 0.1, 0.05):
+    users = [hd.plan(n_dims=d, epsilon=1.0, tolerance=tolerance).best.n_users for d in dimensions]
+    axes.plot(dimensions, users, "o-", label=f"all within ±{tolerance:g}")
+axes.set(xscale="log", yscale="log", xlabel="attributes asked", ylabel="users needed, ε = 1, 95 %")
+axes.set_xticks(dimensions, [str(d) for d in dimensions])
+axes.minorticks_off()
+axes.legend(frameon=False)
+axes.grid(alpha=0.25)
+
+# %%
+if __name__ == "__main__":
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "how_many_users.png", dpi=100)

@@ -1,0 +1,26 @@
+"""Which ε? The error of 50 means by the budget of a report, before anybody is asked."""
+
+# %%
+import sys
+
+from matplotlib.figure import Figure
+
+import hdr4me as hd
+
+# %% The plan ranks all mechanisms; its best option foretells the error. No data are needed.
+budgets = [0.25, 0.5, 1.0, 2.0, 4.0]
+figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+axes = figure.subplots()
+for users in (10_000, 100_000, 1_000_000):
+    errors = [hd.plan(n_users=users, n_dims=50, epsilon=budget).best.tolerance_joint for budget in budgets]
+    axes.plot(budgets, errors, "o-", label=f"{users:,} users")
+axes.axhline(1.0, color="grey", ls=":", label="half of the range: nothing is known")
+axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel="all 50 means within ±, 95 %")
+axes.set_xticks(budgets, [f"{x:g}" for x in budgets])
+axes.minorticks_off()
+axes.legend(frameon=False, fontsize=8)
+axes.grid(alpha=0.25)
+
+# %%
+if __name__ == "__main__":
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "which_epsilon.png", dpi=100)

@@ -1,0 +1,17 @@
+"""Which mechanism on MY data? Wines: foretold and simulated error of each, side by side."""
+
+# %%
+import sys
+
+from sklearn.datasets import load_wine
+
+import hdr4me as hd
+
+# %% Public data: their ranges may be read off them.
+wine = load_wine(as_frame=True).frame[["alcohol", "hue", "proline", "flavanoids"]]
+found = hd.compare(wine, epsilon=[0.5, 1.0, 2.0, 4.0], n_users=20_000, repeats=10, recalibrate=False, seed=1)
+figure = found.plot()
+
+# %%
+if __name__ == "__main__":
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "which_mechanism.png", dpi=100)

@@ -1,0 +1,189 @@
+// The page on which a person answers: the browser client does all the work, this shows what it does.
+import { Client } from "/client/hdr4me.js";
+import { fieldsOf, make } from "./answer-fields.js";
+import { budget, meaning, odds, percent, plain, questionsOf, surest } from "./answer-words.js";
+
+const at = (id) => document.getElementById(id);
+const json = async (url) => {
+  const answer = await fetch(url);
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  return found;
+};
+
+function problem(text) {
+  at("problem").textContent = text;
+  at("problem").hidden = false;
+  at("intro").hidden = true;
+}
+
+async function findRound() {
+  const wanted = Number(new URLSearchParams(location.search).get("round"));
+  const { rounds } = await json("/v1/rounds");
+  const open = rounds.filter(({ state, round }) => state == "open" && (!wanted || round == wanted));
+  if (!open.length) throw new Error("No round is open, so there is nothing to answer.");
+  return open.at(-1);
+}
+
+async function begin() {
+  const { round, survey: fingerprint } = await findRound();
+  const given = await json(`/v1/surveys/${fingerprint}`);
+  const client = await Client.open(given, { round }).catch((error) => {
+    const known = error.name == "FormatError";
+    throw new Error(
+      known
+        ? `This survey does not prove what it promises (${error.message}), so this browser does not answer it.`
+        : "This survey has a kind of question that this page does not know, so this browser does not answer it.",
+    );
+  });
+  if (client.survey.fingerprint != fingerprint) throw new Error("The collector sent another survey than it named.");
+  show(client, given);
+}
+
+function show(client, given) {
+  const { survey } = client;
+  const questions = questionsOf(given);
+  const fields = fieldsOf(survey, at("fields"));
+  const record = () => Object.fromEntries(fields.map(({ dimension, value }) => [dimension.name, value()]));
+  const asked = questions.length;
+
+  document.title = at("title").textContent = survey.name
+    ? `Answer privately: ${plain(survey.name)}`
+    : "Answer privately";
+  at("intro").textContent =
+    `This browser draws ${survey.m} of ${asked} questions at random, adds noise to your answer, and sends only the result. ` +
+    "Nobody else sees what you type, the collector included.";
+  const surety = surest(survey.epsilon);
+  at("odds").textContent = odds(survey.epsilon);
+  at("after").value = 100 * surety;
+  at("after").textContent = at("after-text").textContent = percent(surety);
+  proof(survey, questions);
+
+  let last; // the report that was sent while this page was open
+  let turn = 0;
+
+  async function refresh() {
+    const mine = ++turn;
+    const status = await client.status();
+    const done = status.out || status.left < 1;
+    const report = done ? last : await client.preview(record());
+    if (mine != turn) return; // a later change is on its way
+    showReport(report, done);
+    showStatus(status, done);
+  }
+
+  function showReport(report, done) {
+    at("report-title").textContent =
+      done && report
+        ? "What left this browser"
+        : done
+          ? "Nothing leaves this browser"
+          : "What would leave this browser";
+    at("preview").hidden = at("drawn").hidden = at("meanings").hidden = at("preview-note").hidden = !report;
+    at("preview-note").textContent = done
+      ? "This was the whole report."
+      : "This is the whole report. It is drawn once: looking again does not draw again.";
+    const drawn = new Set((report?.answers ?? []).flatMap(([q]) => questions[q].dimensions.map(({ name }) => name)));
+    for (const { dimension, mark } of fields) mark.hidden = !drawn.has(dimension.name);
+    for (const { folded } of fields) if (folded) folded.mark.hidden = folded.points.every(({ mark }) => mark.hidden);
+    if (!report) return;
+    at("preview").textContent = JSON.stringify(report, null, 1).replace(
+      /\[\s+([\d,\s]+?)\s+\]/g,
+      (_, numbers) => `[${numbers.replace(/\s+/g, " ")}]`,
+    );
+    at("drawn").textContent =
+      `Drawn for this report, before looking at your answers: ${[...drawn].map(plain).join(", ")}.`;
+    at("meanings").replaceChildren(
+      ...report.answers.map(([q, ...numbers]) => {
+        const name = questions[q].dimensions.map((dimension) => plain(dimension.name)).join(" and ");
+        return make("li", {}, make("strong", { textContent: `${name}: ` }), meaning(questions[q], numbers));
+      }),
+    );
+  }
+
+  function showStatus(status, done) {
+    at("budget").textContent = budget(status, survey.epsilon);
+    at("send").disabled = done;
+    at("out").textContent = status.out ? "Take part again" : "Do not take part";
+    at("out").setAttribute("aria-pressed", String(!!status.out));
+    at("past").hidden = !status.sent.length;
+    at("sent").replaceChildren(...status.sent.map(({ id, url }) => pastReport(id, url)));
+  }
+
+  // Who knows a report's key may have it deleted. What it cost stays spent: it was sent.
+  function pastReport(id, url) {
+    const button = make("button", { type: "button", textContent: "Delete at the collector" });
+    const text = make("code", { textContent: id });
+    button.addEventListener("click", async () => {
+      const { status } = await fetch(`${url}/${id}`, { method: "DELETE", credentials: "omit" });
+      button.disabled = status == 204 || status == 404;
+      say(
+        status == 204 ? "Deleted." : status == 404 ? "The collector has no such report." : "It could not be deleted.",
+      );
+    });
+    return make("li", {}, "Report ", text, " ", button);
+  }
+
+  const say = (text) => (at("state").textContent = text);
+
+  let typing;
+  at("questions").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(refresh, 120);
+  });
+  at("questions").addEventListener("submit", (event) => event.preventDefault());
+  at("example").addEventListener("click", () => {
+    for (const { fill } of fields) fill(crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32);
+    refresh();
+  });
+  at("send").addEventListener("click", async () => {
+    at("send").disabled = true;
+    try {
+      const { id, report } = await client.answer(record());
+      last = report;
+      say("Paid for and kept. Sending …");
+      await client.flush();
+      const { waiting, sent } = await client.status();
+      const arrived = sent.some((item) => item.id == id);
+      say(
+        arrived
+          ? "Delivered."
+          : waiting
+            ? "No connection: the report waits here and is sent by itself."
+            : "The collector refused the report.",
+      );
+    } catch (error) {
+      say(
+        error.name == "BudgetExceeded" ? "Not sent: the budget is spent." : `Not sent: ${error.message || error.name}`,
+      );
+    }
+    await refresh();
+  });
+  at("out").addEventListener("click", async () => {
+    const { out } = await client.status();
+    await client.optOut(!out);
+    say(out ? "You take part again." : "Nothing is sent any more, and what waited is dropped.");
+    await refresh();
+  });
+  addEventListener("online", () => client.flush().then(refresh));
+
+  at("main").hidden = false;
+  refresh()
+    .then(() => client.flush())
+    .then(refresh);
+}
+
+function proof(survey, questions) {
+  const kinds = new Set(questions.map(({ channel }) => channel.mechanism));
+  const rows = {
+    "privacy loss of a report": `at most e^${survey.epsilon}, proven here with whole numbers`,
+    "answers in a report": `${survey.m} of ${questions.length} questions`,
+    noise: [...kinds].map(plain).join(", "),
+    randomness: "this browser's (WebCrypto)",
+    "fingerprint of the survey": survey.fingerprint,
+  };
+  for (const [name, text] of Object.entries(rows))
+    at("proof").append(make("dt", { textContent: name }), make("dd", { textContent: text }));
+}
+
+begin().catch((error) => problem(error.message));

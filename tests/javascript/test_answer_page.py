@@ -1,0 +1,200 @@
+"""The page on which a person answers, in Chromium, against the real collector."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
+
+pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+
+TOKEN = "r" * 43
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The collector's address."""
+    folder = tmp_path_factory.mktemp("collector")
+    schema = Schema(
+        [
+            Numeric("age", 18, 98),
+            Numeric("sleep_hours", 0, 16, optional=True),
+            Categorical("smoker", ["never", "former", "current"]),
+            Selection("languages", ["German", "English", "French", "Turkish"], at_most=2),
+            *(Numeric(f"steps_{hour:02d}", 0, 4000, curve="steps") for hour in range(3)),
+        ]
+    )
+    Survey(schema, epsilon=2.0, n_sampled=2, name="household").save(folder / "survey.json")
+    command = [sys.executable, "-m", "hdr4me", "serve", "survey.json", "--database", "c.db", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--token", f"read={TOKEN}", "--min-reports", "1"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            yield found[0]
+            break
+    else:
+        pytest.fail("".join(said))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any, collector: str) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    page.problems = []
+    page.on("console", lambda message: page.problems.append(message.text))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.goto(f"{collector}/answer")
+    page.locator("#preview").get_by_text("hdr4me-report").wait_for()
+    yield page
+    context.close()
+
+
+def stored(collector: str) -> int:
+    request = urllib.request.Request(f"{collector}/v1/rounds", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return int(json.load(answer)["rounds"][0]["stored"])
+
+
+def test_the_report_that_is_shown_arrives_and_can_be_deleted(page: Any, collector: str) -> None:
+    before = stored(collector)
+    page.get_by_label("age").fill("31")
+    page.get_by_label("smoker").select_option("former")
+    page.get_by_label("English").check()
+    page.get_by_role("button", name="Send this report").click()
+    page.get_by_text("Delivered.").wait_for()
+    page.get_by_text("Spent: this browser has sent").wait_for()
+    assert stored(collector) == before + 1
+    assert page.get_by_role("button", name="Send this report").is_disabled()
+    page.get_by_role("button", name="Delete at the collector").click()
+    page.get_by_text("Deleted.").wait_for()
+    assert stored(collector) == before
+    assert page.problems == []
+
+
+def test_the_preview_does_not_change_when_the_page_is_loaded_again(page: Any) -> None:
+    shown = page.locator("#preview").inner_text()
+    for _ in range(3):
+        page.reload()
+        page.locator("#preview").get_by_text("hdr4me-report").wait_for()
+        assert page.locator("#preview").inner_text() == shown
+    assert len(json.loads(shown)["answers"]) == 2
+    assert page.locator(".mark:visible").count() >= 1
+
+
+def test_who_does_not_take_part_sends_nothing(page: Any, collector: str) -> None:
+    before = stored(collector)
+    page.get_by_role("button", name="Do not take part").click()
+    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
+    assert page.get_by_role("button", name="Send this report").is_disabled()
+    page.reload()
+    page.get_by_text("You do not take part. Nothing is sent.").wait_for()
+    page.get_by_role("button", name="Take part again").click()
+    page.get_by_text("This browser may send 1 more report").wait_for()
+    assert stored(collector) == before
+
+
+def test_by_keyboard_with_names_for_every_control_and_no_sideways_scrolling(
+    page: Any, collector: str
+) -> None:
+    before = stored(collector)
+    unnamed = """[...document.querySelectorAll("input, select, button")].filter((control) =>
+        !control.labels?.length && !control.textContent.trim() && !control.ariaHidden).length"""
+    assert page.evaluate(unnamed) == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_label("age").focus()
+    page.keyboard.type("44")
+    for _ in range(60):
+        if page.evaluate("document.activeElement.id") == "send":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Delivered.").wait_for()
+    assert stored(collector) == before + 1
+
+
+OPEN = """async () => {
+    const { Client, browserStore } = await import("/client/hdr4me.js");
+    const [{ round, survey }] = (await (await fetch("/v1/rounds")).json()).rounds;
+    const document = await (await fetch(`/v1/surveys/${survey}`)).text();
+    globalThis.client = await Client.open(document, { round, reports: 10, limit: 99, store: browserStore("many") });
+}"""
+ATTEMPTS = """() => {
+    const tries = Array.from({ length: 40 }, (_, i) => client.answer({ age: i }));
+    globalThis.taken = Promise.allSettled(tries).then((all) => all.filter((one) => one.status == "fulfilled").length);
+}"""
+
+
+def test_two_tabs_one_ledger_and_offline_then_online_at_the_real_collector(
+    browser: Any, collector: str
+) -> None:
+    """80 attempts on a budget of 10 while there is no network: exactly 10, delivered once each when there is one."""
+    before = stored(collector)
+    context = browser.new_context()
+    tabs = [context.new_page() for _ in range(2)]
+    for tab in tabs:
+        tab.goto(f"{collector}/answer")
+        tab.locator("#preview").get_by_text("hdr4me-report").wait_for()
+        tab.evaluate(OPEN)
+    context.set_offline(True)
+    for tab in tabs:
+        tab.evaluate(ATTEMPTS)
+    assert sum(tab.evaluate("taken") for tab in tabs) == 10
+    assert stored(collector) == before
+    context.set_offline(False)
+    end = time.monotonic() + 60
+    while tabs[0].evaluate("client.status()")["waiting"]:
+        assert time.monotonic() < end
+        tabs[0].wait_for_timeout(100)
+    assert stored(collector) == before + 10
+    context.close()
+
+
+def test_a_survey_that_leaks_is_not_answered(browser: Any, collector: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+
+    def tampered(route: Any) -> None:
+        document = route.fetch().json()
+        document["channels"][0]["epsilon"] /= 2
+        route.fulfill(json=document)
+
+    page.route("**/v1/surveys/*", tampered)
+    page.goto(f"{collector}/answer")
+    page.get_by_role("alert").get_by_text("does not prove what it promises").wait_for()
+    assert page.locator("#main").is_hidden()
+    context.close()

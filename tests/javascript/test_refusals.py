@@ -1,0 +1,319 @@
+"""The browser client refuses a survey that would not protect who answers it, as Python does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.heavy_set import HeavySet, heaviest
+from hdr4me.channels.privset import PrivSet
+from hdr4me.channels.projective import Projective
+from hdr4me.channels.subset import Subset
+from hdr4me.errors import HDR4MEError
+from hdr4me.survey import Categorical, Numeric, Product, Question, Schema, Selection, Survey, Vector
+from hdr4me.survey.canonical import fingerprint
+
+HERE = Path(__file__).parent
+MODULE = HERE.parents[1] / "clients" / "javascript" / "hdr4me.js"
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs node")
+
+
+def mixed() -> dict[str, Any]:
+    schema = Schema(
+        [
+            Numeric("a", -1, 1),
+            Numeric("b", 0, 10, optional=True),
+            Categorical("c", ["x", "y", "z"]),
+            Categorical("d", list("abcdefghij")),
+            Selection("s", list("abcdef"), at_most=2),
+        ]
+    )
+    survey = Survey(schema, 3.0, mechanism="duchi", n_sampled=3, categorical="oue")
+    document: dict[str, Any] = json.loads(survey.to_json())
+    towns = Survey(Schema([Categorical("d", list("abcdefghij"))]), 1.0, categorical="projective")
+    document["channels"][document["questions"][3]["channel"]] = json.loads(towns.to_json())["channels"][0]
+    return signed(document)
+
+
+def signed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the fingerprint that it should have: who changes one can compute the other."""
+    return {**document, "fingerprint": fingerprint(document)}
+
+
+def python_says(document: dict[str, Any]) -> str:
+    """Nothing if Python takes the survey, else its reason."""
+    try:
+        Survey.from_json(json.dumps(document))
+    except HDR4MEError as error:
+        return str(error)
+    return ""
+
+
+def javascript_takes(documents: list[dict[str, Any]], folder: Path) -> list[bool]:
+    path = folder / "documents.json"
+    path.write_text(json.dumps(documents), "utf-8")
+    program = f"""
+        import {{ readFileSync }} from "node:fs";
+        const {{ readSurvey }} = await import({json.dumps(str(MODULE))});
+        const found = [];
+        for (const document of JSON.parse(readFileSync({json.dumps(str(path))}, "utf8")))
+          found.push(await readSurvey(document).then(() => true, () => false));
+        console.log(JSON.stringify(found));
+    """
+    done = subprocess.run(
+        [str(NODE), "--input-type=module", "-e", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    found: list[bool] = json.loads(done.stdout)
+    return found
+
+
+def tampered() -> dict[str, dict[str, Any]]:
+    """Documents that would not protect who answers, each signed anew."""
+    found: dict[str, dict[str, Any]] = {}
+    base = mixed()
+    kinds = {channel["kind"]: k for k, channel in enumerate(base["channels"])}
+    optional = next(
+        k for k, c in enumerate(base["channels"]) if c.get("takes", [{}])[0].get("reads") == "optional"
+    )
+    families = {c["family"]["name"]: k for k, c in enumerate(base["channels"]) if c["kind"] == "heavy_set"}
+
+    def add(name: str, *path: Any, value: Any = None, by: int = 0) -> None:
+        document = copy.deepcopy(base)
+        place = document
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = place[path[-1]] + by if by else value
+        found[name] = signed(document)
+
+    for kind in ("table", "entries"):
+        add(f"{kind}: a row that does not sum", "channels", kinds[kind], "weights", 0, 0, by=1)
+        rows = copy.deepcopy(base["channels"][kinds[kind]]["weights"])
+        high, low = (rows[0].index(end(rows[0])) for end in (max, min))
+        moved = copy.deepcopy(rows)
+        moved[0][high], moved[0][low] = rows[0][high] + rows[0][low] // 2, rows[0][low] - rows[0][low] // 2
+        add(f"{kind}: more is moved to the likely cell", "channels", kinds[kind], "weights", value=moved)
+        zero = copy.deepcopy(rows)
+        zero[0][high], zero[0][low] = rows[0][high] + rows[0][low], 0
+        add(f"{kind}: a cell that one input never gives", "channels", kinds[kind], "weights", value=zero)
+        part = [[w + 0.5 * (-1) ** y if y < 2 else w for y, w in enumerate(row)] for row in rows]
+        add(f"{kind}: halves of weights", "channels", kinds[kind], "weights", value=part)
+        add(f"{kind}: a smaller epsilon", "channels", kinds[kind], "epsilon", value=0.5)
+    for name, k in families.items():
+        add(f"{name}: one more than the heaviest weight", "channels", k, "weight", by=1000)
+        add(f"{name}: a light heavy set", "channels", k, "weight", value=5)
+        add(f"{name}: no weight", "channels", k, "weight", value=0)
+        add(f"{name}: all weight", "channels", k, "weight", value=1 << 32)
+        add(f"{name}: more than all weight", "channels", k, "weight", value=1 << 33)
+    add("subset without members", "channels", families["privset"], "family", "chosen", value=0)
+    add("privset of all", "channels", families["privset"], "family", "chosen", value=8)
+    add("an order that is no prime", "channels", families["projective"], "family", "order", value=9)
+    add("too few points", "channels", families["projective"], "family", "length", value=1)
+    add("a fraction of an order", "channels", families["projective"], "family", "order", value=2.5)
+    add("a default out of range", "dimensions", 0, "default", value=5)
+    add("a default that is no category", "dimensions", 2, "default", value="w")
+    add("no range", "dimensions", 0, "high", value=-1)
+    add("an endless range", "dimensions", 0, "low", value=-1.7e308)
+    found["an endless range"]["dimensions"][0]["high"] = 1.7e308
+    found["an endless range"] = signed(found["an endless range"])
+    add("fewer categories than the channel", "dimensions", 2, "categories", value=["x", "y"])
+    add("a number for a category's channel", "questions", 0, "channel", value=kinds["entries"])
+    add("more inputs than rows", "channels", optional, "takes", 0, "size", by=1)
+    for m in (0, -1, 1.5, 4, 6, "3"):
+        add(f"n_sampled = {m}", "n_sampled", value=m)
+    add("epsilon below what the channels spend", "epsilon", value=2.9999999999999996)
+    add("another version", "version", value=3)
+    add("an unknown channel", "channels", 0, "kind", value="mystery")
+    add("an unknown family", "channels", families["privset"], "family", "name", value="constructor")
+    add("an unknown dimension", "dimensions", 0, "type", value="constructor")
+    add("a question without a channel", "questions", 0, "channel", value=99)
+    found["not signed"] = {**base, "epsilon": 30.0}
+    found["no fingerprint"] = {key: value for key, value in base.items() if key != "fingerprint"}
+    return found
+
+
+def test_what_would_not_protect_is_refused(tmp_path: Path) -> None:
+    documents = tampered()
+    good = [
+        mixed(),
+        *(json.loads(path.read_text("utf-8")) for path in HERE.parent.glob("golden/*.survey.json")),
+    ]
+    taken = javascript_takes([*good, *documents.values()], tmp_path)
+    assert all(taken[: len(good)])
+    assert [name for name, yes in zip(documents, taken[len(good) :], strict=True) if yes] == []
+    assert [name for name, document in documents.items() if not python_says(document)] == []
+
+
+def test_a_first_stage_that_leaks_more_than_it_says_is_refused(tmp_path: Path) -> None:
+    schema = Schema([Numeric("a", -1, 1), Categorical("c", ["x", "y", "z"])])
+    good = json.loads(Survey(schema, 1.0, n_sampled=2, lasting=3.0).to_json())
+    bad = []
+    for k in range(2):
+        for key, value in (
+            ("epsilon", 1.49),
+            ("first", [[65536, 0], [0, 65536]]),
+            ("first", [[65535, 1], [2, 65535]]),
+        ):
+            document = copy.deepcopy(good)
+            document["channels"][k]["stages"][key] = value
+            bad.append(signed(document))
+    short = copy.deepcopy(good)
+    short["channels"][0]["stages"]["first"].pop()
+    bad.append(signed(short))
+    assert python_says(good) == ""
+    assert all(map(python_says, bad))
+    assert javascript_takes([good, *bad], tmp_path) == [True, *[False] * len(bad)]
+
+
+def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> None:
+    numbers = [Numeric(name, 0, 1) for name in "ab"]
+    power, block = Projective(9, 8, 2), Agreement(2, 2)
+    category = Categorical("k", [f"t{k}" for k in range(9)])
+    surveys = [
+        Survey(Schema([*numbers, Product("product", ["a", "b"])]), mechanism="duchi"),
+        Survey(Schema([Vector("v", 3)])),
+        *(
+            Survey.from_questions(
+                Schema(asked),
+                epsilon=1.0,
+                n_sampled=1,
+                questions=[
+                    Question(tuple(range(len(asked))), HeavySet("made", 1.0, family, heaviest(1.0, family)))
+                ],
+            )
+            for asked, family in (([category], power), (numbers, block))
+        ),
+    ]
+    documents = [json.loads(survey.to_json()) for survey in surveys]
+    assert not any(javascript_takes(documents, tmp_path))
+
+
+def test_the_heaviest_weight_passes_and_one_more_does_not(tmp_path: Path) -> None:
+    """The proof is exact: Python and JavaScript agree to the last unit of 2^32."""
+    families: list[Any] = [
+        Subset(10, 3),
+        Subset(2, 1),
+        Projective(13, 3, 3),
+        Projective(21, 4, 3),
+        PrivSet(6, 2, 2),
+    ]
+    documents, wanted = [], []
+    for family in families:
+        names = [f"t{k}" for k in range(family.size)]
+        selection = isinstance(family, PrivSet)
+        dimension = {"name": "k", "categories": names} | (
+            {"type": "selection", "at_most": 2} if selection else {"type": "categorical", "default": "t0"}
+        )
+        for epsilon in (0.01, 0.5, 1.0, 2.5, 7.0, 12.3):
+            for more in (0, 1):
+                channel = {
+                    "kind": "heavy_set", "mechanism": "made", "epsilon": epsilon,
+                    "family": {"name": family.name, **family.to_dict()}, "weight": heaviest(epsilon, family) + more,
+                }  # fmt: skip
+                documents.append(signed({
+                    "format": "hdr4me-survey", "version": 2, "name": "", "epsilon": epsilon, "n_sampled": 1,
+                    "dimensions": [dimension], "channels": [channel], "questions": [{"dimensions": [0], "channel": 0}],
+                }))  # fmt: skip
+                wanted.append(not more)
+    assert [not python_says(document) for document in documents] == wanted
+    assert javascript_takes(documents, tmp_path) == wanted
+
+
+NO_HARM = [
+    "unbiased",
+    "decoder",
+    "never reported",
+    "printable",
+    "appears twice",
+    "fields",
+    "no question",
+    "order of",
+    "in one question",
+    "belongs to survey",
+    "a dimension that the schema",
+    "at least 1e-290",
+    "at most 2**47",
+    "must be a name",
+    "name =",
+    "cells are allowed",
+    "inputs of a",
+    "must be a list",
+    "weight =",
+    "need n_sampled = 1",
+    "size =",
+    "chosen =",
+    "most =",
+    "not blank",
+    "to 65536",
+    "must be a string",
+    "wider",
+    "length =",
+    "must be a finite",
+    "must be a whole",
+    "whole numbers",
+    "survey of version '2'",
+    "mechanism is a string",
+    "at most 65536",
+    "optional =",
+    "'4' does not exist",
+    "must not be blank",
+]
+"""Reasons that concern the collector's own result, or a form that JavaScript reads alike (1, 1.0 and "1").
+
+A survey's epsilon above 65536 is among them: the channels prove what they prove, and the ledger's limit refuses it.
+"""
+
+
+def test_random_changes_never_pass_in_javascript_alone_if_they_could_harm(tmp_path: Path) -> None:
+    rng = random.Random(16)
+    base, documents = mixed(), []
+    for _ in range(300):
+        document = copy.deepcopy(base)
+        for _ in range(rng.choice([1, 1, 2])):
+            mutate(document, rng)
+        documents.append(signed(document) if _signable(document) else document)
+    taken = javascript_takes(documents, tmp_path)
+    said = [python_says(document) for document in documents]
+    alone = [reason for reason, yes in zip(said, taken, strict=True) if yes and reason]
+    assert [reason for reason in alone if not any(words in reason for words in NO_HARM)] == []
+    assert not [yes for reason, yes in zip(said, taken, strict=True) if not yes and not reason]
+    assert sum(taken) >= 10
+
+
+def mutate(document: Any, rng: random.Random) -> None:
+    """Change one number or text somewhere."""
+    place: Any = document
+    while True:
+        keys = [
+            key for key in (place if isinstance(place, dict) else range(len(place))) if key != "fingerprint"
+        ]
+        key = rng.choice(keys)
+        if isinstance(place[key], dict | list) and place[key]:
+            place = place[key]
+            continue
+        old = place[key]
+        if isinstance(old, int | float) and not isinstance(old, bool):
+            place[key] = rng.choice([old + 1, old - 1, -old, old * 2, 0, old + 0.5, 1 << 33, str(old), None])
+        else:
+            place[key] = rng.choice([None, 1, "", "x", str(old) + "x", [], True])
+        return
+
+
+def _signable(document: Any) -> bool:
+    try:
+        fingerprint(document)
+    except HDR4MEError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""The shared vectors are what Python's client answers today, and hold every kind of channel and value."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdr4me.channels.channel import below
+from hdr4me.client.client import answer, draw_questions
+from hdr4me.client.prf import Stream, Use
+from hdr4me.survey import Survey
+
+PATH = Path(__file__).parents[1] / "vectors" / "client.json.gz"
+NUMBERS = {text: float(text) for text in ("nan", "inf", "-inf", "-0.0")}
+
+
+class Words:
+    """Draws from given bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.left = data
+
+    def bits(self, n: int) -> int:
+        found, self.left = self.left[: n // 8], self.left[n // 8 :]
+        assert len(found) == n // 8
+        return int.from_bytes(found, "big")
+
+    def below(self, n: int) -> int:
+        return below(self, n)
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress(PATH.read_bytes()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def surveys(vectors: dict[str, Any]) -> list[Survey]:
+    return [Survey.from_json(json.dumps(document)) for document in vectors["surveys"]]
+
+
+def value(told: Any) -> Any:
+    return NUMBERS[told["number"]] if isinstance(told, dict) and "number" in told else told
+
+
+def test_python_gives_these_answers(vectors: dict[str, Any], surveys: list[Survey]) -> None:
+    assert len(vectors["cases"]) >= 20_000
+    for index, told, words, answers in vectors["cases"][::7]:
+        survey = surveys[index]
+        draws: Any = Stream(bytes(32), "00" * 32, Use.ANSWER, words) if isinstance(words, int) else None
+        draws = draws or Words(bytes.fromhex(words))
+        record = {name: value(item) for name, item in told.items()}
+        found = [[q, *answer(survey, q, record, draws)] for q in draw_questions(survey, draws)]
+        assert found == answers, (index, told, words)
+
+
+def test_every_kind_is_there(vectors: dict[str, Any], surveys: list[Survey]) -> None:
+    assert [survey.series for survey in surveys] == vectors["series"]
+    assert {document["version"] for document in vectors["surveys"]} == {1, 2}
+    channels = [channel.to_dict() for survey in surveys for channel in survey.channels]
+    assert {channel["kind"] for channel in channels} == {"table", "entries", "heavy_set"}
+    families = {channel["family"]["name"] for channel in channels if "family" in channel}
+    assert families == {"subset", "projective", "privset"}
+    assert {take.reads for survey in surveys for channel in survey.channels for take in channel.takes} == {
+        "number",
+        "optional",
+        "category",
+        "selection",
+    }
+    assert any(len(question.dimensions) == 2 for survey in surveys for question in survey.questions)
+    assert any(survey.weighted for survey in surveys)
+    assert {survey.n_sampled for survey in surveys} >= {1, 2, 3, 5, 8}
