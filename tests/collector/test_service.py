@@ -709,6 +709,16 @@ def test_no_path_leads_out(path: str) -> None:
     check(work)
 
 
+def test_the_browser_client_is_served() -> None:
+    async def work(service: Service) -> None:
+        answer = await service.call("GET", "/client/hdr4me.js")
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/javascript")
+        assert answer.body == Path(__file__).parents[2].joinpath("clients/javascript/hdr4me.js").read_bytes()
+
+    check(work)
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "TRACE", "POST"])
 def test_other_methods(method: str) -> None:
     async def work(service: Service) -> None:
