@@ -108,7 +108,9 @@ def check_inputs(
     steady = s if steady_errors is None else _alongside("steady_errors", steady_errors, x.size)
     if np.any((steady <= 0) & (s > 0)):
         j = int(np.flatnonzero((steady <= 0) & (s > 0))[0])
-        raise InvalidInput.of(f"steady_errors[{j}]", float(steady[j]), "it must be > 0 where the standard error is")
+        raise InvalidInput.of(
+            f"steady_errors[{j}]", float(steady[j]), "it must be > 0 where the standard error is"
+        )
     return Inputs(x, s, δ, a, low, high, steady)
 
 
