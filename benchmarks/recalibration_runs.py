@@ -122,7 +122,7 @@ def campaign(
     save_seconds: float = 30.0,
 ) -> list[Row]:
     """Every cell `least` times, then the undecided ones in turns: until all are decided, `most`, or the time is up."""
-    known = {str(row["name"]): row for row in read(path)} if path.exists() else {}
+    known = {str(row.get("name")): row for row in read(path)} if path.exists() else {}
     rows: dict[str, Row] = {job.name: known[job.name] for job in jobs if job.name in known}
     start = saved = time.perf_counter()
 

@@ -1,6 +1,6 @@
 """Blocks of signs and vectors, measured in one run on one thread: speed, accuracy, coverage, and published rivals.
 
-    python benchmarks/vectors.py benchmarks/results/vectors.md
+    python benchmarks/vectors.py benchmarks/results/vectors.md [share of the repeats]
 
 Reports are made with the system's randomness, except where a line says simulated. Rates are the best of three runs, in
 processor time, because the machine may be shared.
@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def vector_rates(d: int, epsilon: float) -> str:
     )
 
 
-def block_accuracy(d: int, size: int, epsilon: float, spread: str) -> str:
+def block_accuracy(d: int, size: int, epsilon: float, spread: str, scale: float) -> str:
     """Measured over predicted squared error, and coverage, in collections of 10,000 users drawn from a population.
 
     With θ the population's mean and S² its variance, the error about θ has n·MSE = (d/b)(1/c² − θ²), and the error
@@ -104,7 +104,7 @@ def block_accuracy(d: int, size: int, epsilon: float, spread: str) -> str:
     ends = spread == "±1"
     mean = np.linspace(-0.9, 0.9, d) * (1.0 if ends else 0.5)
     variance = 1 - mean**2 if ends else np.full(d, 1 / 12)
-    times = max(200, 20_000 // d)
+    times = max(10, round(scale * 20_000 / d))
     engine, about, own, covered = Local(threads=1), 0.0, 0.0, 0
     for _ in range(times):
         u = rng.random((n, d))
@@ -121,18 +121,19 @@ def block_accuracy(d: int, size: int, epsilon: float, spread: str) -> str:
     users = predicted - float(variance.mean())
     return (
         f"| {d} | {size} | {epsilon:g} | {spread} | {predicted:.3f} | {about / times * n / predicted:.3f} "
-        f"| {users:.3f} | {own / times * n / users:.3f} | {100 * covered / times / d:.2f} |"
+        f"| {users:.3f} | {own / times * n / users:.3f} "
+        f"| {np.sqrt(2 / times / d):.3f} | {100 * covered / times / d:.2f} |"
     )
 
 
-def vector_accuracy(d: int, epsilon: float, norm: float) -> str:
+def vector_accuracy(d: int, epsilon: float, norm: float, scale: float) -> str:
     """The same for vectors: the engine's mean square of decoded reports, and simulated errors and coverage."""
     channel: Any = codebook_channel(epsilon, d)
     rng = np.random.default_rng(3)
     vector = rng.standard_normal(d)
     vector *= norm / np.linalg.norm(vector)
     predicted = total_error(channel, norm)
-    n = max(2_000, 1_000_000_000 // (channel.family.codewords * d))
+    n = max(2_000, round(scale * 1_000_000_000) // (channel.family.codewords * d))
     survey = Survey(Schema([Vector("x", d)]), epsilon=epsilon)
     tally = Tally(survey)
     for block in Local(threads=1).reports(np.tile(vector, (n, 1)), survey):
@@ -141,7 +142,7 @@ def vector_accuracy(d: int, epsilon: float, norm: float) -> str:
     counts = tally.counts.reshape(d, 256)
     engine = float((counts @ decode**2).sum() / n - norm**2) / predicted
     z = (counts @ decode / n - vector) / np.sqrt(predicted / d / n)
-    n, times, total, covered = 10_000, max(200, 20_000 // d), 0.0, 0
+    n, times, total, covered = 10_000, max(10, round(scale * 20_000 / d)), 0.0, 0
     for seed in range(times):
         found = hd.simulate(channel, np.tile(vector, (n, 1)), seed=seed)
         error = np.sqrt((found.squares / n - found.mean**2) / (n - 1))
@@ -150,7 +151,7 @@ def vector_accuracy(d: int, epsilon: float, norm: float) -> str:
     ratio = total / times * n / predicted
     return (
         f"| {d} | {epsilon:g} | {norm:g} | {predicted / d:.4f} | {engine:.3f} | {np.sqrt(np.mean(z**2)):.2f} "
-        f"| {ratio:.3f} | {100 * covered / times / d:.2f} |"
+        f"| {ratio:.3f} | {np.sqrt(2 / times / d):.3f} | {100 * covered / times / d:.2f} |"
     )
 
 
@@ -211,60 +212,84 @@ def rivals(d: int, epsilon: float) -> str:
     )
 
 
-def main(path: Path) -> None:
-    """Measure and write."""
+def sections(scale: float) -> Iterator[tuple[list[str], Iterator[str]]]:
+    """Each section's text, and its lines as they are measured."""
+    yield (
+        [
+            "Agreement blocks, millions a second: the channel alone, records to reports, values read, reports to",
+            "counts; thousands of reports a second of the client in pure Python.",
+            "",
+            "| numbers | epsilon | bytes a report | channel | reports | values | counts | client (k/s) |",
+            "|---|---|---|---|---|---|---|---|",
+        ],
+        (block_rates(*case) for case in ((8, 8.0), (64, 8.0), (100, 8.0))),
+    )
+    yield (
+        [
+            "n·MSE of a coordinate for vectors on the unit sphere: the codebook (codewords, heavy ones), PrivUnitG",
+            "by its own formula, and the best of asking for one or more coordinates by themselves.",
+            "",
+            "| length | epsilon | codebook | its error | PrivUnitG | ratio | coordinates | times the codebook's |",
+            "|---|---|---|---|---|---|---|---|",
+        ],
+        (rivals(*case) for case in ((10, 4.0), (100, 4.0), (1000, 4.0), (10, 8.0), (100, 8.0), (1000, 8.0))),
+    )
+    yield (
+        [
+            "Blocks: n·MSE predicted and measured over predicted, about the mean of the population and about that of",
+            "the users themselves; coverage of 95 % intervals of the population's mean, in collections of 10,000.",
+            "Chance moves a ratio by the standard deviation that is given.",
+            "",
+            "| numbers | block | epsilon | values | n·MSE | ratio | n·MSE, users | ratio | by chance | coverage (%) |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+        ],
+        (
+            block_accuracy(*case, scale)
+            for case in (
+                (64, 64, 8.0, "±1"),
+                (100, 100, 8.0, "spread"),
+                (8, 8, 8.0, "±1"),
+                (100, 4, 4.0, "spread"),
+            )
+        ),
+    )
+    yield (
+        [
+            "Vectors: n·MSE of a coordinate predicted; the engine's mean square over the predicted one, and the root",
+            "mean square of its errors over their standard errors; simulated: measured over predicted, its standard",
+            "deviation by chance, coverage of 95 % intervals, in collections of 10,000 users.",
+            "",
+            "| length | epsilon | norm | n·MSE | engine | z | ratio | by chance | coverage (%) |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ],
+        (vector_accuracy(*case, scale) for case in ((10, 4.0, 1.0), (100, 4.0, 0.3), (100, 8.0, 1.0))),
+    )
+    yield (
+        [
+            "Vectors, thousands a second: records to reports, reports to counts; milliseconds of the client for one.",
+            "",
+            "| length | epsilon | codewords | bytes a report | reports (k/s) | counts (k/s) | client (ms) |",
+            "|---|---|---|---|---|---|---|",
+        ],
+        (vector_rates(*case) for case in ((10, 4.0), (100, 4.0), (100, 8.0))),
+    )
+
+
+def main(path: Path, scale: float) -> None:
+    """Measure, and write what is measured after each line."""
     lines = [
         "# Blocks and vectors",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread; load average "
-        f"{os.getloadavg()[0]:.1f} at the start.",
-        "",
-        "Agreement blocks, millions a second: the channel alone, records to reports, values read, reports to",
-        "counts; thousands of reports a second of the client in pure Python.",
-        "",
-        "| numbers | epsilon | bytes a report | channel | reports | values | counts | client (k/s) |",
-        "|---|---|---|---|---|---|---|---|",
-        *(block_rates(*case) for case in ((8, 8.0), (64, 8.0), (100, 8.0))),
-        "",
-        "Vectors, thousands a second: records to reports, reports to counts; and milliseconds of the client for one.",
-        "",
-        "| length | epsilon | codewords | bytes a report | reports (k/s) | counts (k/s) | client (ms) |",
-        "|---|---|---|---|---|---|---|",
-        *(vector_rates(*case) for case in ((10, 4.0), (100, 4.0), (100, 8.0))),
-        "",
-        "Blocks: n·MSE predicted and measured over predicted, about the mean of the population and about that of the",
-        "users themselves; coverage of 95 % intervals of the population's mean, in 200 or more collections of 10,000.",
-        "",
-        "| numbers | block | epsilon | values | n·MSE | ratio | n·MSE, users | ratio | coverage (%) |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *(
-            block_accuracy(*case)
-            for case in (
-                (8, 8, 8.0, "±1"),
-                (64, 64, 8.0, "±1"),
-                (100, 4, 4.0, "spread"),
-                (100, 100, 8.0, "spread"),
-            )
-        ),
-        "",
-        "Vectors: n·MSE of a coordinate predicted; the engine's mean square over the predicted one, and the root mean",
-        "square of its errors over their standard errors; simulated: measured over predicted, coverage of 95 %",
-        "intervals, in 200 or more collections of 10,000 users.",
-        "",
-        "| length | epsilon | norm | n·MSE | engine | z | ratio | coverage (%) |",
-        "|---|---|---|---|---|---|---|---|",
-        *(vector_accuracy(*case) for case in ((10, 4.0, 1.0), (100, 4.0, 0.3), (100, 8.0, 1.0))),
-        "",
-        "n·MSE of a coordinate for vectors on the unit sphere: the codebook (codewords, heavy ones), PrivUnitG by its",
-        "own formula, and the best of asking for one or more coordinates by themselves.",
-        "",
-        "| length | epsilon | codebook | its error | PrivUnitG | ratio | coordinates | times the codebook's |",
-        "|---|---|---|---|---|---|---|---|",
-        *(rivals(*case) for case in ((10, 4.0), (100, 4.0), (1000, 4.0), (10, 8.0), (100, 8.0), (1000, 8.0))),
-        "",
+        f"{os.getloadavg()[0]:.1f} at the start. Repeats: {scale:g} times those of a full run.",
     ]
-    write_text(path, "\n".join(lines))
+    for text, rows in sections(scale):
+        lines += ["", *text]
+        for row in rows:
+            lines.append(row)
+            write_text(path, "\n".join([*lines, "", "Not finished.", ""]))
+    write_text(path, "\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 1.0)

@@ -89,7 +89,8 @@ def test_batches_are_cleaned_as_devices_do(kind: str) -> None:
     else:
         column = pa.array(rows, pa.list_(pa.float64()) if kind == "lists" else pa.large_list(pa.float32()))
         rows = column.to_pylist()
-    for part, own in ((column, rows), (column.slice(2, 7), rows[2:9])):
+    for start, n in ((0, len(rows)), (2, 7)):
+        part, own = column.slice(start, n), rows[start : start + n]
         found, account = vectors_of(part, v)
         assert found == pytest.approx(np.array([v.clean(row) for row in own]), abs=2**-20)
         assert account == v.account((row, 1) for row in own)

@@ -63,18 +63,6 @@ class Checked:
     def __len__(self) -> int:
         return len(self.ids) // 16
 
-    def payloads(self) -> list[bytes]:
-        """The wire bytes of each report."""
-        data, n = self.data, len(self)
-        if self.sizes is None:
-            size = len(data) // n if n else 0
-            return [data[at : at + size] for at in range(0, n * size, size)]
-        out, at = [], 0
-        for size in self.sizes:
-            out.append(data[at : at + size])
-            at += size
-        return out
-
 
 def id_of(text: bytes) -> bytes | None:
     """The 16 bytes of an id written as 32 hexadecimal digits, quoted or not; None if it is none."""
