@@ -26,7 +26,7 @@ SURVEYS = {
     "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
     "optional": Survey(Schema([Numeric("b", 0, 1, optional=True)]), epsilon=1.0),
 }
-TRUTH = {
+TRUTH: dict[str, dict[tuple[str, str, str | None], float]] = {
     "subset": {("frequency", "x", "c1"): 0.5, ("frequency", "x", "c9"): 0.0},
     "projective": {("frequency", "x", "c2"): 0.5, ("frequency", "x", "c39"): 0.0},
     "selection": {("chosen", "spoken", "de"): 1.0, ("number chosen", "spoken", None): 2.0},
