@@ -93,7 +93,7 @@ def z_of(row: Row, name: str, bar: float = 0.0) -> float:
     if name not in row or not np.isfinite(float(row[name])):
         return float("inf")
     error = float(row[f"sd_{name}"]) / np.sqrt(float(row["repeats"]))
-    return (float(row[name]) - bar) / max(error, 1e-300)
+    return float((float(row[name]) - bar) / max(error, 1e-300))
 
 
 def harm_z(row: Row) -> float:
