@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import sklearn
-import statsmodels.api as sm  # type: ignore[import-untyped]
+import statsmodels.api as sm
 
 from hdr4me.atomic import write_text
 from hdr4me.engines import Local

@@ -156,7 +156,7 @@ def main() -> None:
     chosen = [j for j in jobs if options.only is None or j.about["family"] in options.only]
     if chosen:
         part = means.with_suffix(".part")
-        kept = {str(r["name"]): r for r in read(means)} if means.exists() else {}
+        kept = {str(r.get("name")): r for r in read(means)} if means.exists() else {}
         mine = [kept[j.name] for j in chosen if j.name in kept]
         if mine:
             write(part, mine)

@@ -93,7 +93,7 @@ def z_of(row: Row, name: str, bar: float = 0.0) -> float:
     if name not in row or not np.isfinite(float(row[name])):
         return float("inf")
     error = float(row[f"sd_{name}"]) / np.sqrt(float(row["repeats"]))
-    return (float(row[name]) - bar) / max(error, 1e-300)
+    return float((float(row[name]) - bar) / max(error, 1e-300))
 
 
 def harm_z(row: Row) -> float:
@@ -122,7 +122,7 @@ def campaign(
     save_seconds: float = 30.0,
 ) -> list[Row]:
     """Every cell `least` times, then the undecided ones in turns: until all are decided, `most`, or the time is up."""
-    known = {str(row["name"]): row for row in read(path)} if path.exists() else {}
+    known = {str(row.get("name")): row for row in read(path)} if path.exists() else {}
     rows: dict[str, Row] = {job.name: known[job.name] for job in jobs if job.name in known}
     start = saved = time.perf_counter()
 

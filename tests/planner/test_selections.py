@@ -17,7 +17,7 @@ from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.costs import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import frequency_moments
-from hdr4me.statistics.rounds import _weights
+from hdr4me.statistics.next_round import _weights
 from hdr4me.tally import Tally
 
 SPOKEN = hd.Selection("spoken", ["de", "en", "fr", "it", "nl", "pl"], at_most=2)

@@ -212,13 +212,14 @@ def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str
     """Of every dimension with many categories its largest rows, and a note for each dimension of what was left out."""
     shown: list[dict[str, Any]] = []
     notes: list[str] = []
-    for (name, _), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
+    for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
         part = list(group)
         if len(part) > _MANY:
-            part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
-            notes.append(
-                f"{name}: {len(part) - _SHOWN:,} smaller categories are not shown (--all, --csv or --json)"
-            )
+            what = "more coordinates"  # of a vector, in their order
+            if statistic != "mean":
+                part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
+                what = "smaller categories"
+            notes.append(f"{name}: {len(part) - _SHOWN:,} {what} are not shown (--all, --csv or --json)")
             part = part[:_SHOWN]
         shown += part
     return shown, notes
@@ -231,7 +232,7 @@ def _tops(found: Answer, left: list[str]) -> list[str]:
         part = found[name]
         for statistic in dict.fromkeys(part.statistics):
             rows = part.of(statistic)
-            if len(rows) > _MANY:
+            if len(rows) > _MANY and statistic != "mean":
                 n = len(rows.top(_SHOWN))
                 which = f"the first {n} are" if n > 1 else "the first one is" if n else "none is"
                 notes.append(

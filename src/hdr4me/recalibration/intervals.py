@@ -37,10 +37,10 @@ def average_interval(
 ) -> tuple[Floats, Floats]:
     """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
 
-    It is made with the `steady` standard errors; the honest one is that of s. An interval that misses the estimate is
+    Its centres come from the `steady` standard errors, its lengths from s. An interval that misses the estimate is
     moved to it, not extended: so the length is never above the one before.
     """
-    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, steady, low, high, level))
+    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level, steady))
     plain = honest_interval(x, s, low, high, level)
     if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
         lower, upper = plain

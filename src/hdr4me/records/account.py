@@ -120,7 +120,7 @@ class Account:
                 f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) "
                 + {
                     "missing": "are missing and count as 0",
-                    "unknown": f"have no {dimension.length} numbers: a coordinate that is none, or the vector, counts as 0",
+                    "unknown": f"have not {dimension.length} numbers: what is no number counts as 0",
                     "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
                 }[FIELDS[k]]
             )

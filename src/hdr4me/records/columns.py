@@ -35,8 +35,8 @@ class Source:
 
     For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
     `states` has for each categorical column what each entry of its dictionary is, and `selections` has what
-    `Selection.account` or `Vector.account` counts in each column of several choices or of vectors. `vectors` are those of
-    the dimensions that are vectors.
+    `Selection.account` or `Vector.account` counts in each column of several choices or of vectors. `vectors` are those
+    of the dimensions that are vectors.
     """
 
     def __init__(
