@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ class Awful:
     __hash__ = None
 
 
-RAW = [
+RAW: list[Any] = [
     [0.3, -0.4],
     [3.0, 4.0],
     [NAN, 0.5],
