@@ -1,18 +1,17 @@
 """Re-calibration on the paper's grid, in the easy regime and on shapes of our own; with frequencies and speed.
 
-    python benchmarks/recalibration.py [--repeats 50] [--output benchmarks/results]
+    python benchmarks/recalibration.py [--least 8] [--most 60] [--minutes 10] [--output benchmarks/results]
 
 writes recalibration.csv (one row a cell), recalibration.md (the summary that the documentation quotes), and
-docs/figures/recalibration-harm.svg. About six minutes on two cores.
+docs/figures/recalibration-harm.svg. Cells near a bar are repeated more often. A run continues the last one's file;
+--fresh starts anew, --summary only writes the summary.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,6 +28,7 @@ from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.recalibration.sure import sure_threshold
 from recalibration_cells import Cell, Floats, all_cells
 from recalibration_extra import frequency_table, harm_figure, speed_table
+from recalibration_runs import Draw, Job, Row, campaign, excesses, harm_z, honest_coverage, read, z_of
 
 FLOOR = 1e-4
 Z = 1.959964
@@ -78,29 +78,25 @@ def estimates(cell: Cell, raw: Floats) -> dict[str, Floats]:
     }
 
 
-def measure(job: tuple[Cell, int, int]) -> dict[str, float | str]:
-    """Mean squared errors of one cell, averaged over repeats; coverage of 95 % intervals; the error announced."""
-    cell, repeats, seed = job
-    rng, theta = cell.rng(seed), cell.data.mean
-    x_error = cell.standard_error / cell.slope
-    edge = np.abs(theta) > 1 - 1e-12
-    draws: list[dict[str, float]] = []
-    for _ in range(repeats):
+def job(cell: Cell) -> Job:
+    """Mean squared errors of one cell; coverage of 95 % intervals; the error announced."""
+    theta, x_error = cell.data.mean, cell.standard_error / cell.slope
+
+    def draw(rng: np.random.Generator) -> Draw:
         raw = cell.slope * theta + cell.standard_error * rng.normal(size=theta.size)
         auto = recalibrate(raw, cell.standard_error, "auto", slope=cell.slope)
         best = oracle(theta, raw / cell.slope, x_error)[0]
         values = estimates(cell, raw) | {"auto": auto.enhanced_mean, "oracle": best}
-        draw = {name: float(np.mean((value - theta) ** 2)) for name, value in values.items()}
-        draw["announced"] = auto.expected_error_after
+        found = {name: float(np.mean((value - theta) ** 2)) for name, value in values.items()}
+        found["announced"] = auto.expected_error_after
         for kind in KINDS:
             low, high = auto.interval(0.95, kind)
-            held = (low <= theta) & (theta <= high)
-            draw[kind] = float(held.mean())
-            draw[f"{kind}_length"] = float(np.mean(high - low) / np.mean(2 * Z * x_error))
-            if kind == "honest" and edge.any():
-                draw["edge"] = float(held[edge].mean())
-        draws.append(draw)
-    row: dict[str, float | str] = {
+            found[kind] = float(np.mean((low <= theta) & (theta <= high)))
+            found[f"{kind}_length"] = float(np.mean(high - low) / np.mean(2 * Z * x_error))
+        found |= excesses(found["naive"], found["clip"], found["auto"], found["announced"])
+        return found | honest_coverage(theta, x_error, rng)
+
+    about: dict[str, float | str] = {
         "regime": cell.regime,
         "data": cell.data.name,
         "mechanism": cell.mechanism,
@@ -110,14 +106,10 @@ def measure(job: tuple[Cell, int, int]) -> dict[str, float | str]:
         "n_sampled": cell.n_sampled,
         "noise": float(np.mean(x_error)),
     }
-    row |= {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
-    safe = "naive" if float(row["naive"]) < float(row["clip"]) else "clip"
-    excess = np.array([draw["auto"] - 1.02 * draw[safe] for draw in draws])
-    row["harm_z"] = float(excess.mean() / max(excess.std(ddof=1) / np.sqrt(repeats), 1e-300))
-    return row
+    return Job(cell.name, about, draw)
 
 
-def summary(rows: list[dict[str, float | str]]) -> str:
+def summary(rows: list[Row]) -> str:
     """The numbers that the requirements ask for, as Markdown."""
 
     def column(name: str, where: np.ndarray) -> Floats:
@@ -139,11 +131,12 @@ def summary(rows: list[dict[str, float | str]]) -> str:
         auto, best = column("auto", where), column("oracle", where)
         inside = np.mean(auto <= 1.05 * least(DEFAULTS, where))
         floored = np.mean(auto + FLOOR <= 1.05 * (least(READINGS, where) + FLOOR))
+        harmed = sum(harm_z(r) > 2 for r, here in zip(rows, where.tolist(), strict=True) if here)
         fair = where & unbiased
         worst = np.max(column("auto", fair) / column("naive", fair))
         lines.append(
             f"| {name} | {where.sum()} | {100 * inside:.1f} % | {100 * floored:.1f} % | {worst:.3f} | "
-            f"{int((column('harm_z', where) > 2).sum())} | {np.median((auto + FLOOR) / (best + FLOOR)):.3f} | "
+            f"{harmed} | {np.median((auto + FLOOR) / (best + FLOOR)):.3f} | "
             f"{100 * column('honest', where).mean():.1f} % | {100 * column('honest', where).min():.1f} % | "
             f"{100 * column('average', where).mean():.1f} % | {column('average_length', where).mean():.2f} |"
         )
@@ -184,37 +177,54 @@ def summary(rows: list[dict[str, float | str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def announced_summary(rows: list[Row]) -> str:
+    """Announced over real error where the noise is below 0.7 of the half-width of the domain."""
+    quiet = [r for r in rows if float(r["noise"]) < 0.7]
+    told, real = (np.array([float(r[name]) for r in quiet]) for name in ("announced", "auto"))
+    low = [r for r in quiet if z_of(r, "excess_announced") < -2]
+    repeats = [float(r["repeats"]) for r in rows]
+    return (
+        f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in "
+        f"{len(quiet)} cells of noise below 0.7: median {np.median(told / np.maximum(real, 1e-300)):.3f}, of the total "
+        f"{told.sum() / real.sum():.3f}; below 0.75 beyond two standard errors: {len(low)}; largest auto / better "
+        f"of naive and clip {max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--least", type=int, default=8)
+    parser.add_argument("--most", type=int, default=60)
+    parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--reuse", action="store_true", help="take the cells from the last run's CSV file")
+    parser.add_argument("--fresh", action="store_true", help="forget the last run")
+    parser.add_argument(
+        "--every", type=int, default=1, help="every k-th cell only, into recalibration_part.*"
+    )
+    parser.add_argument("--summary", action="store_true", help="take the cells from the last run's file")
     options = parser.parse_args()
     start = time.perf_counter()
-    path = options.output / "recalibration.csv"
-    if options.reuse:
-        with path.open(newline="") as file:
-            rows: list[dict[str, float | str]] = [dict(row) for row in csv.DictReader(file)]
+    stem = "recalibration" if options.every == 1 else "recalibration_part"
+    path = options.output / f"{stem}.csv"
+    options.output.mkdir(parents=True, exist_ok=True)
+    if options.fresh:
+        path.unlink(missing_ok=True)
+    if options.summary:
+        rows = read(path)
     else:
-        jobs = [(cell, options.repeats, options.seed) for cell in all_cells()]
-        with ProcessPoolExecutor(options.workers) as pool:
-            rows = list(pool.map(measure, jobs, chunksize=8))
-        options.output.mkdir(parents=True, exist_ok=True)
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(
-                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows
-            )
-    text = summary(rows) + "\n" + frequency_table() + "\n" + speed_table()
-    (options.output / "recalibration.md").write_text(text, encoding="utf-8")
-    harm_figure(rows, Path(__file__).parent.parent / "docs" / "figures" / "recalibration-harm.svg")
+        limits = {"least": options.least, "most": options.most, "batch": 4, "minutes": options.minutes}
+        jobs = [job(cell) for cell in all_cells()][:: options.every]
+        rows = campaign(jobs, path, seed=options.seed, **limits)
+    text = summary(rows) + announced_summary(rows) + "\n" + speed_table()
+    if options.every == 1:
+        text += "\n" + frequency_table()
+        harm_figure(rows, Path(__file__).parent.parent / "docs" / "figures" / "recalibration-harm.svg")
+    (options.output / f"{stem}.md").write_text(text, encoding="utf-8")
     print(text)
-    print(f"{options.repeats} repeats a cell, {time.perf_counter() - start:.0f} s")
+    print(f"{time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdr4me.recalibration import recalibrate_frequencies
 from hdr4me.recalibration.simplex import norm_sub
+from recalibration_runs import Draw, Job, excesses
 
 Floats = NDArray[np.float64]
 
@@ -74,33 +73,18 @@ def collected(cell: Shape, rng: np.random.Generator) -> tuple[Floats, Floats, Fl
     return counts / n, found, np.sqrt(variance)
 
 
-def measure_frequencies(cell: Shape, repeats: int, seconds: float, seed: int) -> dict[str, float | str]:
-    """Errors of raw, norm-sub and auto; harm beside the better of the first two."""
-    rng = np.random.default_rng([zlib.crc32(cell.name.encode()), seed])
-    rows: list[list[float]] = []
-    start = time.perf_counter()
-    while len(rows) < repeats and (len(rows) < 6 or time.perf_counter() - start < seconds):
+def frequency_job(cell: Shape) -> Job:
+    """Errors of raw (naive), norm-sub (clip) and auto, and how much the first category is overestimated."""
+
+    def draw(rng: np.random.Generator) -> Draw:
         truth, found, error = collected(cell, rng)
         auto = recalibrate_frequencies(found, error)
-        answers = (found, norm_sub(found), auto.frequencies)
-        rows.append(
-            [
-                *(float(np.mean((f - truth) ** 2)) for f in answers),
-                auto.expected_error_after,
-                float(auto.frequencies[0] - truth[0]),
-            ]
+        raw, plain, mine = (
+            float(np.mean((f - truth) ** 2)) for f in (found, norm_sub(found), auto.frequencies)
         )
-    table = np.array(rows)
-    raw, plain, auto_error, announced, first = table.mean(axis=0)
-    excess = table[:, 2] - 1.02 * np.minimum(table[:, 0], table[:, 1])
-    return {
-        "cell": cell.name,
-        "repeats": len(rows),
-        "raw": raw,
-        "norm_sub": plain,
-        "auto": auto_error,
-        "ratio": auto_error / min(raw, plain),
-        "harm_z": float(excess.mean() / max(excess.std(ddof=1) / np.sqrt(len(rows)), 1e-300)),
-        "announced_ratio": announced / auto_error,
-        "first_excess": first,
-    }
+        told = auto.expected_error_after
+        out = {"naive": raw, "clip": plain, "auto": mine, "announced": told}
+        out["first_excess"] = float(auto.frequencies[0] - truth[0])
+        return out | excesses(raw, plain, mine, told)
+
+    return Job(cell.name, {}, draw)

@@ -62,15 +62,17 @@ def processor_time() -> float:
     return total / _TICKS
 
 
-def best(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def best(
+    ways: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = processor_time
+) -> dict[str, float]:
     """The least processor time of each way, after a round to warm up."""
     seconds = dict.fromkeys(ways, float("inf"))
     for round_ in range(rounds + 1):
         for name, way in ways.items():
-            start = processor_time()
+            start = clock()
             way()
             if round_:
-                seconds[name] = min(seconds[name], processor_time() - start)
+                seconds[name] = min(seconds[name], clock() - start)
     return seconds
 
 
@@ -152,6 +154,18 @@ def measure_wide(folder: Path, rows: int, rounds: int, master: str) -> dict[str,
     return seconds
 
 
+def measure_reports(folder: Path, rows: int, rounds: int) -> dict[str, float]:
+    """Reports of one answer in twenty as Parquet and as JSON lines: perturbed to, and tallied from, in turn."""
+    values = np.random.default_rng(3).uniform(0, 100, (rows, 20))
+    engine, survey = hd.engines.Local(threads=1), survey_of(20)
+    ways: dict[str, Callable[[], object]] = {}
+    for suffix in ("parquet", "jsonl"):
+        path = folder / f"reports.{suffix}"
+        ways[f"perturb to {suffix}"] = lambda path=path: engine.perturb(values, survey, path)  # type: ignore[misc]
+        ways[f"tally {suffix}"] = lambda path=path: engine.tally(path, survey)  # type: ignore[misc]
+    return best(ways, rounds, time.process_time)  # this process alone, finer than the system's ticks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -161,11 +175,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--output", type=Path)
+    parser.add_argument(
+        "--only-reports", action="store_true", help="Parquet and JSON lines of reports, no more."
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        reports = measure_reports(Path(folder), options.wide, options.rounds)
+        lines = {
+            "reports": {"rows": options.wide, "processor_seconds": reports},
+            "ratios": {
+                f"{what} JSON lines beside Parquet": reports[f"{way} jsonl"] / reports[f"{way} parquet"]
+                for what, way in (("perturb to", "perturb to"), ("tally", "tally"))
+            },
+        }
+        if options.only_reports:
+            print(json.dumps(lines, indent=1))
+            return
         csv = measure_csv(Path(folder), options.rows, options.rounds)
         wide = measure_wide(Path(folder), options.wide, options.rounds, options.master)
     result = {
+        "reports": lines["reports"],
         "csv": {"rows": options.rows, "columns": 20, "processor_seconds": csv},
         "parquet": {
             "rows": options.wide,
@@ -179,6 +208,7 @@ def main() -> None:
             "one cell in twenty NA": csv["na"] / csv["full"],
             "account, of local": wide["account, of local"] / wide["local"],
             "spark beside local": wide["spark"] / wide["local"],
+            **lines["ratios"],
         },
     }
     text = json.dumps(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 3)), indent=1)

@@ -232,4 +232,4 @@ def _of_heavy(channel: Any) -> Floats:
     """The law of randomised response: a heavy set of one."""
     size = channel.takes[0].size
     p = channel.weight / 2**32
-    return np.full((size, size), (1 - p) / (size - 1)) + np.eye(size) * (p - (1 - p) / (size - 1))
+    return np.asarray(np.full((size, size), (1 - p) / (size - 1)) + np.eye(size) * (p - (1 - p) / (size - 1)))

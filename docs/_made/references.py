@@ -22,7 +22,7 @@ def setup(app: Any) -> dict[str, Any]:
 
 
 _OUTSIDE = re.compile(
-    r"\[([^\]]+)\]\((?:(?:\.\./)+(?:benchmarks|clients|src|tests|examples|notebooks|[A-Z]+\.md)[^)]*|deploy/[^)]*)\)"
+    r"\[([^\]]+)\]\((?:(?:\.\./)+(?:benchmarks|clients|src|tests|examples|notebooks|[A-Z]+\.md)[^)]*|(?:\.\./)*deploy/[^)]*)\)"
 )
 
 

@@ -42,3 +42,19 @@ def test_from_a_file_to_an_estimate(run: Run, tmp_path: Path) -> None:
         outcome = run(*arguments)
         assert outcome.code == 2
         assert "holds another list" in outcome.err
+
+
+def test_a_selection_is_planned(run: Run, tmp_path: Path) -> None:
+    """The plan names the errors of shares and of the number chosen, and writes the survey."""
+    (tmp_path / "schema.toml").write_text(
+        '[[dimensions]]\nname = "spoken"\ntype = "selection"\nat_most = 2\ncategories = ["de", "en", "fr"]\n'
+    )
+    survey = tmp_path / "survey.json"
+    outcome = run(
+        "plan", "--schema", tmp_path / "schema.toml", "--users", 10_000, "--epsilon", 2, "--output", survey
+    )
+    text = " ".join(outcome.out.split())
+    assert outcome.code == 0, outcome.err
+    assert "share of 3, at most 2 ±" in text
+    assert "number of 3, at most 2 ±" in text
+    assert "privset" in survey.read_text()

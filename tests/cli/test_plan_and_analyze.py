@@ -134,7 +134,7 @@ def test_tolerances_by_name_are_in_own_units(run: Callable[..., Any], tmp_path: 
     schema = tmp_path / "schema.json"
     schema.write_text(FLIGHTS)
     base = ("plan", "--schema", schema, "--users", 200_000, "--epsilon", 2, "--mechanism", "piecewise")
-    found = run(*base, "--tolerance", "delay=5 min", "--json").json
+    found = run(*base, "--tolerance", "delay=5", "--json").json
     assert found["tolerances"] == {"delay": 5.0}
     assert found["tolerance"] == pytest.approx(5 / 120)
     assert list(found["own_units"]) == ["delay"]  # nothing was asked of the distance

@@ -60,6 +60,65 @@ def test_correlation_and_groups_from_pairs_and_from_reports(run, folder):
     assert ("mean_by", "income", "north") in second
 
 
+def test_the_product_of_two_numbers_from_schema_to_correlation(run, plain, folder):
+    """30 an answer of epsilon: the covariance is known to 1 % of itself, so no seed is needed (20 standard errors)."""
+    made = run(
+        "survey",
+        folder / "schema.toml",
+        "--product",
+        "age,income",
+        "--epsilon",
+        "30",
+        "-o",
+        folder / "p.json",
+    )
+    assert made.code == 0
+    schema = run("survey", folder / "schema.toml", "--product", "income,age", "--schema-only").out
+    assert '"product": [\n        "income",\n        "age"\n      ]' in schema
+    run("perturb", folder / "p.json", folder / "people.csv", "-o", folder / "p.parquet")
+    run("tally", folder / "p.json", folder / "p.parquet", "-o", folder / "p.tally")
+    rows = run("estimate", folder / "p.tally", "--correlation", "age,income", "--json").json["rows"]
+    found = {(row["statistic"], row["dimension"]): row for row in rows}
+    assert found["correlation", "age"]["estimate"] == pytest.approx(1.0, abs=0.3)
+    assert found["mean", "age × income"]["answers"] < 3000
+    assert "--product 'age' is not allowed: two names" in plain(
+        "survey", folder / "schema.toml", "--product", "age"
+    )
+    assert "must be a number" in plain("survey", folder / "schema.toml", "--product", "age,region")
+
+
+def test_a_plan_for_a_statistic_and_for_two_rounds(run, plain, folder):
+    asked = (
+        "plan",
+        "--users",
+        "50000",
+        "--dims",
+        "1",
+        "--epsilon",
+        "1",
+        "--mechanism",
+        "duchi",
+        "--mechanism",
+        "piecewise",
+    )
+    found = run(*asked, "--statistic", "quantile", "--quantiles", "0.5,0.9", "--json").json
+    assert (found["statistic"], found["options"][0]["mechanism"]) == ("quantile", "piecewise")
+    assert 0.002 < found["statistic_errors"][0] < 0.1
+    assert "a quantile will be off by" in run(*asked, "--statistic", "quantile").out
+    assert "--statistic 'mode' is not allowed" in plain(*asked, "--statistic", "mode")
+    assert "--quantiles 'x' is not allowed" in plain(*asked, "--statistic", "quantile", "--quantiles", "x")
+    (folder / "few.csv").write_text("age\n" + "\n".join(str(58 + i % 5) for i in range(200)) + "\n")
+    (folder / "age.toml").write_text('[[dimensions]]\nname = "age"\nlow = 0\nhigh = 120\n')
+    two = ("plan", "--users", "40000", "--schema", folder / "age.toml", "--epsilon", "1", "--rounds", "2")
+    told = run(*two, "--prior", folder / "few.csv", "--json").json["rounds"]
+    assert told[0]["gain"] > 3
+    assert told[0]["standard_error_of_two"] < told[0]["standard_error"]
+    assert "gain nothing" in run(*two).err
+    assert "MSE less by" in run(*two).out
+    assert "--rounds 5 is not allowed: 1 or 2" in plain(*asked, "--rounds", "5")
+    assert "there are none" in plain(*asked[:-4], "--categories", "3", "--rounds", "2")
+
+
 def test_pictures_and_csv(run, folder):
     page, picture, table = (folder / name for name in ("out.html", "out.png", "out.csv"))
     files = ("--html", page, "--png", picture, "--csv", table)

@@ -58,7 +58,9 @@ def test_the_counting_kernel_is_the_channel(b: int) -> None:
     counts = np.zeros(channel.n_counters, np.int64)
     some = np.arange(500) % 3 > 0
     first = 0
-    for column, width in enumerate(channel.family.widths):
+    family = channel.family
+    assert isinstance(family, Agreement)
+    for column, width in enumerate(family.widths):
         blocks = np.ascontiguousarray(outputs[:, column]).view(np.uint64)
         count_signs(blocks, some, width, counts[2 * first : 2 * (first + width)])
         first += width
@@ -82,6 +84,7 @@ def test_distances_of_long_blocks(b: int) -> None:
     """How many places differ is the law's, and every place does equally often; false alarm below 1e-8."""
     channel = agreement_channel(8.0, b)
     family, n = channel.family, 20_000
+    assert isinstance(family, Agreement)
     x = (1 << b) // 3
     inputs = np.tile(np.array(family.split(x), np.uint64).view(np.int64), (n, 1))
     outputs = sample_many(channel, inputs, SecureDraws())

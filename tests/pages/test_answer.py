@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hdr4me.pages.answer import as_html, draw, panels_of, png_bytes
 
 
@@ -24,6 +26,9 @@ ROWS = [
     *(row("distribution", "x", f"{i} to {i + 1}") for i in range(50)),
     *(row("mean_by", "x", group, lower=None) for group in ("a", "b", "c")),
     row("quantile", "x", "0.5"),
+    *(row("cdf", "x", f"≤ {x}", 0.1 * x) for x in (1, 5, 9)),
+    *(row("mean_by", "z", band) for band in ("18-29", "30-39", "40+")),
+    *(row("share_by", "c", f"{c} | {g}", 0.5) for g in ("a", "b") for c in ("red", "blue")),
     row("correlation", "x", "y", estimate=0.5),
     row("sd", estimate=None),
 ]
@@ -36,8 +41,11 @@ def test_each_statistic_has_its_picture_and_units_that_differ_are_apart():
         "mean",
         "frequency of c",
         "distribution of x",
-        "mean_by of x",
+        "mean of x by group",
         "quantile of x",
+        "cdf of x",
+        "mean of z by group",
+        "shares of c by group",
         "correlation",
     ]
 
@@ -54,3 +62,19 @@ def test_a_png_and_nothing_to_draw():
     assert draw([row("sd", estimate=None)]) is None
     assert png_bytes([]).startswith(b"\x89PNG")
     assert "<table>" in as_html([], "title", "lead")
+
+
+def test_groups_that_are_steps_of_a_scale_are_a_curve_and_others_are_points():
+    figure = draw([row("mean_by", "x", band, 1.0) for band in ("18-29", "30-39", "70+")])
+    assert figure is not None
+    assert [len(line.get_xdata()) for line in figure.axes[0].get_lines()] == [3]
+    figure = draw([row("mean_by", "x", place, 1.0) for place in ("north", "south", "west")])
+    assert figure is not None
+    assert figure.axes[0].containers  # error bars, and no line between places that have no order
+
+
+def test_bars_lie_where_their_edges_are():
+    figure = draw([row("histogram", "x", "0 to 10", 0.2), row("histogram", "x", "10 to 40", 0.8)])
+    assert figure is not None
+    bars: list[Any] = list(figure.axes[0].patches)
+    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0.0, 10.0), (10.0, 30.0)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.datasets import load_digits
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
@@ -84,7 +85,31 @@ def test_few_answers_keep_the_promise(n_users: int) -> None:
 def test_nothing_is_promised_whatever_the_values_are_where_nothing_can_be() -> None:
     found = plan(n_users=10_192, n_dims=784, epsilon=1.0)
     assert found.best.worst_tolerance_joint > 1
-    assert "nothing that helps can be promised whatever the values are: too few answers" in found.summary
+    assert "for all of them at once nothing that helps can be promised: too few answers" in found.summary
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("piecewise", 4.0), ("optimal_mean", 4.0), ("piecewise", 8.0)])
+def test_few_answers_of_real_pixels_keep_what_is_promised_or_nothing_is(name: str, epsilon: float) -> None:
+    """13 answers for each of 64 pixels: all at once within the tolerance in at least 95 % of 100 seeded runs.
+
+    By the normal law with 13 answers it was kept in 86 to 89 % (piecewise, optimal_mean at ε = 4).
+    """
+    pixels = load_digits().data / 8 - 1
+    n, d = 13 * 64, 64
+    found = plan(n_users=n, n_dims=d, epsilon=epsilon, mechanisms=[name])
+    best = found.best
+    assert best.few
+    assert best.n_sampled <= 3
+    assert ("for all of them at once nothing" in found.summary) == (best.tolerance_joint > 1)
+    law, rng, kept = mechanism(name, epsilon=epsilon / best.n_sampled), np.random.default_rng(5), 0
+    for _ in range(100):
+        users = pixels[rng.integers(0, len(pixels), n)]
+        asked = np.argsort(rng.random((n, d)), axis=1)[:, : best.n_sampled]
+        reports = law.sample(np.take_along_axis(users, asked, axis=1).ravel(), rng)
+        r = np.bincount(asked.ravel(), minlength=d)
+        error = np.abs(np.bincount(asked.ravel(), weights=reports, minlength=d) / r - users.mean(axis=0))
+        kept += bool(np.all(error <= best.tolerance_joint))
+    assert kept >= 95
 
 
 def test_bernsteins_bound_holds_on_skewed_values() -> None:

@@ -12,7 +12,7 @@ import hdr4me as hd
 from hdr4me.engines import Local
 from hdr4me.reports import Report, read_reports, write_reports
 from hdr4me.reports.json import encode, inspect
-from hdr4me.reports.lines import _parsed, _shape
+from hdr4me.reports.lines import _parsed, _shape, read_lines
 from hdr4me.reports.report import pack, unpack
 
 
@@ -56,7 +56,7 @@ def test_the_kernel_parses_every_canonical_line(survey: hd.Survey) -> None:
     ).encode()
     shape = _shape(survey)
     assert shape is not None
-    _, good, parsed = _parsed(text, survey, shape)
+    _, good, parsed = _parsed(text, len(text), survey, shape)
     assert good.all()
     assert np.array_equal(parsed, rows)
 
@@ -86,10 +86,22 @@ def test_a_changed_line_is_left_alone_or_is_what_the_plain_reader_says(survey: h
         else:
             del line[at]
         changed.append(bytes(line))
-    _, good, rows = _parsed(b"".join(line + b"\n" for line in changed), survey, shape)
+    text = b"".join(line + b"\n" for line in changed)
+    _, good, rows = _parsed(text, len(text), survey, shape)
     assert 0 < good.sum() < len(changed)
     for line, ok, row in zip(changed, good.tolist(), rows, strict=True):
         if ok:
             found = inspect(line.decode(), survey)
             assert isinstance(found, Report), line
             assert pack(found.answers, survey) == row.tobytes()
+
+
+def test_many_short_lines_beside_a_report_are_all_read(tmp_path: Path) -> None:
+    """Blank lines are shorter than any report: there are more lines than reports have room for."""
+    survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), mechanism="duchi")
+    line = encode(hd.Client(survey).report({"age": 30})) + "\n"
+    path = tmp_path / "reports.jsonl"
+    path.write_text("\n" * 500 + line + "\n" * 500 + line, encoding="utf-8")
+    blocks = list(read_lines(path, survey, 1000))
+    assert sum(len(block.rows) for block in blocks) == 2
+    assert np.concatenate([block.numbers for block in blocks]).tolist() == [501, 1002]

@@ -121,6 +121,10 @@ class Audit:
         return whole and all(finding.passed for finding in self.findings)
 
 
+_AT_ONCE = 1 << 19
+"""Outputs that are in memory at a time."""
+
+
 def audit(survey: Survey, n_draws: int = 1_000_000) -> Audit:
     """Prove and attack every table of `survey`, with `n_draws` reports for each of the attack's two values."""
     findings = tuple(
@@ -152,10 +156,12 @@ def attack(channel: Channel, n_draws: int) -> float:
     if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
         products = channel.family.codewords * (channel.family.length + 1)
         n_draws = min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // products))
-    outputs = [_outputs(channel, x, n_draws) for x in (first, second)]
-    classes, law = _classes(channel, first, second, outputs)
-    chosen = _telling_set(law[0], law[1], n_draws)
-    hits = [int(chosen[found].sum()) for found in classes]
+    hits = [0, 0]
+    for start in range(0, n_draws, _AT_ONCE):
+        n = min(_AT_ONCE, n_draws - start)
+        classes, law = _classes(channel, first, second, [_outputs(channel, x, n) for x in (first, second)])
+        chosen = _telling_set(law[0], law[1], n_draws)
+        hits = [before + int(chosen[found].sum()) for before, found in zip(hits, classes, strict=True)]
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0

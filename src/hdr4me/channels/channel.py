@@ -76,8 +76,8 @@ class Take(NamedTuple):
     """What a channel takes of one dimension.
 
     `reads` is "number" (`size` levels, equally spaced on [−1, 1], a value in between is rounded at random),
-    "optional" (the same with one more input, the last one: no value), "category" (`size` categories), "selection" (a set
-    of categories, numbered as `hdr4me.channels.privset.rank` does) or "vector" (numbered as
+    "optional" (the same with one more input, the last one: no value), "category" (`size` categories), "selection" (a
+    set of categories, numbered as `hdr4me.channels.privset.rank` does) or "vector" (numbered as
     `hdr4me.channels.codebook.Codebook.number` does).
     """
 

@@ -1,8 +1,9 @@
-"""Codewords as outputs: a vector in a ball is answered by the number of a seed and of a codeword; standard library only.
+"""Codewords as outputs: a vector in a ball is answered by a seed and a codeword; standard library only.
 
 A seed names K codewords, vectors of independent numbers that are nearly normal. The k codewords of largest inner
-product with the input are heavy. The seed is drawn for each report and sent with it, so the direction of heavy codewords
-averages to that of the input. The ranking may use floats: k is fixed, so privacy is the one fraction of heavy sets.
+product with the input are heavy. The seed is drawn for each report and sent with it, so the direction of heavy
+codewords averages to that of the input. The ranking may use floats: k is fixed, so privacy is the one fraction of
+heavy sets.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _64 = (1 << 64) - 1
 def mix(counter: int) -> int:
     """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence.
 
-    >>> mix(1) == 0x910A2DEC89025CC1, mix(0)
+    >>> mix(1) == 0xE220A8397B1DCDAF, mix(0)
     (True, 0)
     """
     z = counter * 0x9E3779B97F4A7C15 & _64
@@ -104,9 +105,9 @@ def lifted(vector: Sequence[float]) -> list[float]:
 class Codebook(Family):
     """`codewords` vectors for each seed, of which the `heavy` ones nearest in direction to the input are heavy.
 
-    An input is a vector of the ball of norm 1 in `length` dimensions, its coordinates rounded to `precision` bits. It is
-    lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in its
-    direction. Number i of codeword c under seed s is the level of half word i mod 4 of
+    An input is a vector of the ball of norm 1 in `length` dimensions, its coordinates rounded to `precision` bits. It
+    is lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in
+    its direction. Number i of codeword c under seed s is the level of half word i mod 4 of
     mix(2^32·s + 2^16·c + ⌊i/4⌋). Each coordinate has a counter for each level.
 
     Parameters

@@ -165,7 +165,8 @@ def estimate(
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
     write_pictures(rows, title, html, png)
     if csv is not None:
-        text = _csv(rows, ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS)
+        columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
+        text = _csv(rows, (*columns, "unit") if any(row.get("unit") for row in rows) else columns)
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -185,13 +186,20 @@ def estimate(
         )
     elif csv is None:
         shown, left = (rows, []) if every or more else _largest(rows)
-        columns = ("dimension", "statistic", *COLUMNS[1:], "note") if several else COLUMNS
+        from hdr4me.statistics.few import EXACT, FEW_NOTE
+
+        few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
+        shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
+        columns = ("dimension", "statistic") if several else ("dimension",)
+        columns += (*COLUMNS[1:], "unit", "note")
         told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
         print_table(
             title + (" for all rows at once" if simultaneous else ""),
             ["s.e." if column == "standard_error" else column for column in told],
             [[row.get(column) for column in told] for row in shown],
         )
+        if few:
+            left.append(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
         for note in [*left, *(() if recalibrate or every else _tops(found, left))]:
             print_note(note)
     if advice and not json:
@@ -204,13 +212,14 @@ def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str
     """Of every dimension with many categories its largest rows, and a note for each dimension of what was left out."""
     shown: list[dict[str, Any]] = []
     notes: list[str] = []
-    for (name, _), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
+    for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
         part = list(group)
         if len(part) > _MANY:
-            part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
-            notes.append(
-                f"{name}: {len(part) - _SHOWN:,} smaller categories are not shown (--all, --csv or --json)"
-            )
+            what = "more coordinates"  # of a vector, in their order
+            if statistic != "mean":
+                part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
+                what = "smaller categories"
+            notes.append(f"{name}: {len(part) - _SHOWN:,} {what} are not shown (--all, --csv or --json)")
             part = part[:_SHOWN]
         shown += part
     return shown, notes
@@ -219,11 +228,11 @@ def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str
 def _tops(found: Answer, left: list[str]) -> list[str]:
     """For each dimension that was cut: which categories are surely the largest."""
     notes = []
-    for name in [note.partition(": ")[0] for note in left]:
+    for name in [note.partition(": ")[0] for note in left if note.partition(": ")[0] in found.dimensions]:
         part = found[name]
         for statistic in dict.fromkeys(part.statistics):
             rows = part.of(statistic)
-            if len(rows) > _MANY:
+            if len(rows) > _MANY and statistic != "mean":
                 n = len(rows.top(_SHOWN))
                 which = f"the first {n} are" if n > 1 else "the first one is" if n else "none is"
                 notes.append(

@@ -48,7 +48,8 @@ def plan(
         list[str] | None,
         typer.Option(
             metavar="<float or name=float>",
-            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat).",
+            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat), "
+            "such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
     probability: Annotated[
@@ -64,13 +65,16 @@ def plan(
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="<str>", help="Only these for categories: auto, grr, oue, histogram (repeat)."),
+        typer.Option(
+            metavar="<str>",
+            help="Only these for categories: auto, grr, subset, projective, oue … (repeat).",
+        ),
     ] = None,
     prior: Annotated[
         str,
         typer.Option(
-            help="Whose values: uniform, worst (whatever they are), or a CSV or Parquet file of values to expect "
-            "(columns by dimension, with --schema)."
+            help="Whose values: uniform, worst (whatever they are), a tally of an earlier collection, or a CSV or "
+            "Parquet file of values to expect (columns by dimension, with --schema)."
         ),
     ] = "uniform",
     each: Annotated[
@@ -149,8 +153,7 @@ def plan(
                 n_categories=categories,
                 mechanisms=mechanism,
                 categorical=categorical,
-                prior=prior if prior in _PRIORS else None,
-                values=None if prior in _PRIORS else _values(prior, loaded),
+                **_expected(prior, loaded),
                 jointly=not each,
                 rank_by=rank_by,
                 statistic=statistic,
@@ -190,19 +193,20 @@ def plan(
 
 
 def _tolerances(given: list[str] | None) -> Any:
-    """One number, or a mapping from dimension to number: "age=5", "age=5 years" (the unit's name is not read)."""
+    """One number, or a mapping from dimension to a tolerance: "age=5", or "age=5 years" if the schema says years."""
     if not given:
         return None
     named = [text.partition("=") for text in given]
     if len(given) == 1 and not named[0][1]:
         return _number(given[0], given[0])
-    found: dict[str, float] = {}
+    found: dict[str, str] = {}
     for (name, equals, text), item in zip(named, given, strict=True):
         if not (name and equals and text) or name.strip() in found:
             raise InvalidInput(
                 f"--tolerance {item!r} is not allowed: write one number, or name=number once for each"
             )
-        found[name.strip()] = _number(text.split()[0] if text.split() else text, item)
+        _number(text.split()[0] if text.split() else text, item)
+        found[name.strip()] = text.strip()
     return found
 
 
@@ -220,11 +224,26 @@ def _number(text: str, item: str) -> float:
         raise InvalidInput(f"--tolerance {item!r} is not allowed: a number, or name=number") from None
 
 
+def _expected(source: str, schema: Any) -> dict[str, Any]:
+    """The arguments `prior` or `values`: a word, a tally, or a file of values."""
+    if source in _PRIORS:
+        return {"prior": source}
+    if Path(source).is_file():
+        with Path(source).open("rb") as file:
+            head = file.read(256)
+        if head.startswith(b'{"checksum":"') and b'"document":' in head:
+            from hdr4me.tally import Tally
+
+            return {"prior": Tally.load(source)}
+    return {"values": _values(source, schema)}
+
+
 def _values(source: str, schema: Any) -> Any:
     """The columns of a file that the schema names, as values to expect."""
     if schema is None or not Path(source).is_file():
         raise InvalidInput(
-            f"--prior {source!r} is not allowed: uniform, worst, or with --schema a CSV or Parquet file of values"
+            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema a "
+            "CSV or Parquet file of values"
         )
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
@@ -280,9 +299,20 @@ def _show(found: Plan) -> None:
     if found.own_units:
         print_table(
             "In their own units, by the first option",
-            ["dimension", "95 % each ±" if best.probability == 0.95 else "each ±", "all ±", "worst case ±"],
-            [[name, kept["each"], kept["all"], kept["worst_all"]] for name, kept in found.own_units.items()],
+            [
+                "dimension",
+                "95 % each ±" if best.probability == 0.95 else "each ±",
+                "all ±",
+                "worst case ±",
+                "unit",
+            ],
+            [
+                [name, kept["each"], kept["all"], kept["worst_all"], found.unit(name)]
+                for name, kept in found.own_units.items()
+            ],
         )
+    if found.statistic != "mean":
+        return
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

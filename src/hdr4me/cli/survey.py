@@ -34,6 +34,7 @@ _OPTIONS = {
     "purpose": "--purpose",
     "categorical": "--categorical",
     "lasting": "--lasting",
+    "blocks": "--block",
 }
 
 
@@ -60,6 +61,13 @@ def survey(
     lasting: Annotated[
         float | None,
         typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+    ] = None,
+    block: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<columns>",
+            help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*).",
+        ),
     ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
@@ -137,6 +145,7 @@ def survey(
             name=name,
             purpose=purpose,
             lasting=lasting,
+            blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _PLENTY:
         print_note(f"warning: {meaning_of(epsilon)}")
@@ -149,6 +158,18 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def _columns(schema: Schema, text: str) -> list[str]:
+    """The numbers that names and patterns with commas between them stand for."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        exact = [name for name in schema.names if name == part]
+        matched = exact or [x.name for x in schema if x.reads == "number" and fnmatchcase(x.name, part)]
+        if not matched:
+            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
+        found += [name for name in matched if name not in found]
+    return found
 
 
 def meaning_of(epsilon: float) -> str:

@@ -11,11 +11,9 @@ import typer
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs, check_twice
-from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.survey import Survey
-    from hdr4me.tally import PairCounts, Tally
+    from hdr4me.tally import Tally
 
 
 def tally(
@@ -38,33 +36,35 @@ def tally(
 
     Example: hdr4me tally survey.json reports-*.parquet --output day.tally
     """
+    from hdr4me.engines import Local
     from hdr4me.survey import Survey
+    from hdr4me.tally import PairCounts
 
     beside = output.with_name(output.name + ".pairs") if pair else None
     check_outputs([output, quarantine, beside], [survey, *reports])
     check_twice(reports)
     document = Survey.load(survey)
-    together = _pair_counts(document, pair) if pair else None
+    names = _pairs(pair or [])
+    if names:
+        PairCounts(document, names)  # refused before any report is read if they cannot be counted
     with open_engine(engine, master) as worker:
         counted = tally_files(worker, document, reports, quarantine, strict)
+        # An engine of another package may not count pairs: this machine does then.
+        count = getattr(worker, "pair_counts", Local().pair_counts)
+        together = count(list(reports), document, names) if names else None
     counted.save(output)
     describe(counted, json)
     print_note(f"wrote {output}")
     if together is not None and beside is not None:
-        for path in reports:
-            together.add_file(path)
         together.save(beside)
         print_note(f"wrote {beside}")
 
 
-def _pair_counts(document: Survey, pair: Sequence[str]) -> PairCounts:
-    """Empty counts of pairs, refused before any report is read if they cannot be."""
-    from hdr4me.tally import PairCounts
+def _pairs(given: Sequence[str]) -> list[tuple[str, str]]:
+    """The names of each `--pair a,b`."""
+    from hdr4me.cli.ask import pair_of
 
-    names = [tuple(name.strip() for name in text.split(",")) for text in pair]
-    if any(len(two) != 2 for two in names):
-        raise InvalidInput(f"--pair {pair[0]!r} is not allowed: two names separated by a comma")
-    return PairCounts(document, names)  # type: ignore[arg-type]
+    return [pair_of("--pair", text) for text in given]
 
 
 def load_sum(paths: Sequence[Path]) -> Tally:

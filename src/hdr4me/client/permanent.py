@@ -63,8 +63,8 @@ class PermanentClient:
             raise InvalidInput.of("ledger", ledger, "a Ledger: permanent answers are paid for and remembered")
         if any(channel.n_inputs > MOST_ROWS for channel in survey.channels):
             raise InvalidInput(
-                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for blocks of "
-                "more than 16 numbers"
+                f"permanent answers are for questions of at most {MOST_ROWS} inputs: not for vectors, nor for "
+                "blocks of more than 16 numbers"
             )
         self.survey = survey
         self.ledger = ledger

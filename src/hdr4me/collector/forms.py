@@ -63,18 +63,6 @@ class Checked:
     def __len__(self) -> int:
         return len(self.ids) // 16
 
-    def payloads(self) -> list[bytes]:
-        """The wire bytes of each report."""
-        data, n = self.data, len(self)
-        if self.sizes is None:
-            size = len(data) // n if n else 0
-            return [data[at : at + size] for at in range(0, n * size, size)]
-        out, at = [], 0
-        for size in self.sizes:
-            out.append(data[at : at + size])
-            at += size
-        return out
-
 
 def id_of(text: bytes) -> bytes | None:
     """The 16 bytes of an id written as 32 hexadecimal digits, quoted or not; None if it is none."""
@@ -187,7 +175,7 @@ class Forms:
         except binascii.Error:
             return ids, rows, good
         text = b"\n".join([lines[i][50:-1] for i in plain]) + b"\n"
-        _, found, parsed = _parsed(text, self.survey, shape)
+        _, found, parsed = _parsed(text, len(text), self.survey, shape)
         ids[plain] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
         rows[plain] = parsed
         good[plain] = found

@@ -27,7 +27,7 @@ from hdr4me.reports import OnRejected, Quarantine, Rejected, refuse, write_repor
 from hdr4me.reports.arrow import as_batch, schema_of
 from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
-from hdr4me.tally import Tally
+from hdr4me.tally import PairCounts, Tally
 
 __all__ = ["Local", "open_local"]
 
@@ -154,6 +154,27 @@ class Local:
                 return self._tally_files(paths, survey, refuse, progress)
             handler = None if quarantine is None else stack.enter_context(Quarantine(quarantine))
             return self._tally_files(paths, survey, handler, progress)
+
+    def pair_counts(
+        self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]
+    ) -> PairCounts:
+        """Two answers of one report counted together, from files of reports or folders of them.
+
+        Parameters
+        ----------
+        reports
+            One path or several.
+        survey
+            The survey that the reports answer; its users answer two questions or more.
+        pairs
+            Pairs of dimensions by name.
+        """
+        check_survey(survey)
+        counts = PairCounts(survey, pairs)
+        for source in paths_of(reports):
+            for file in files_of(source):
+                counts.add_file(file)
+        return counts
 
     # -- the work ----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
 from hdr4me.kernels.exact.agreement import MOST, differ, flip, ways
 from hdr4me.kernels.exact.codebook import choose
-from hdr4me.kernels.exact.member import with_member
+from hdr4me.kernels.exact.member import SMALL, with_member
 from hdr4me.kernels.exact.projective import points
 from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
@@ -85,10 +85,14 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
+    places = draws.below(family.chosen, n)
+    output = np.empty((n, family.chosen), f"u{family.fields[0].size}")
+    if family.size <= SMALL and 2 < 2 * family.chosen < family.size:
+        draws.small_sets(family.size - 1, inputs, heavy, places, output)
+        return output
     short = 1 < family.chosen < family.size - 1
     others = (draws.short_subsets if short else draws.subsets)(n, family.size - 1, family.chosen)
-    output = np.empty(others.shape, f"u{family.fields[0].size}")
-    with_member(np.ascontiguousarray(others), inputs, heavy, draws.below(family.chosen, n), output)
+    with_member(np.ascontiguousarray(others), inputs, heavy, places, output)
     return output  # in as few bytes as a report has
 
 

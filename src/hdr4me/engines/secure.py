@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.exact.keystream import Keystream
+from hdr4me.kernels.exact.member import small_sets
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
 
 __all__ = ["SecureDraws"]
@@ -79,6 +80,22 @@ class SecureDraws:
             made, _ = subsets(d, m, drawn, 0, scratch, out, done * m, count)
             done += made
         return out[: n * m].reshape(n, m)
+
+    def small_sets(
+        self,
+        d: int,
+        inputs: NDArray[np.int64],
+        heavy: NDArray[np.bool_],
+        places: NDArray[np.int64],
+        out: NDArray[np.unsignedinteger],
+    ) -> None:
+        """Sets of the d other categories for each input, with the input where `heavy` (see the kernel)."""
+        n, m = out.shape
+        rows, at = max(1, _CHUNK // m), 0
+        while at < n:
+            words = self._stream.words32(words_needed(d, m, min(rows, n - at)))
+            drawn = np.empty(words.size, np.uint16)
+            at = small_sets(drawn[: below(words, d, drawn)], m, inputs, heavy, places, out, at)
 
 
 class OneByOne:

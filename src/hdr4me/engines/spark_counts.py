@@ -35,10 +35,14 @@ __all__ = [
     "SCHEMA",
     "Split",
     "add_partials",
+    "as_fault",
+    "blocks_of",
     "count_batches",
     "count_splits",
     "from_vector",
+    "partial_row",
     "raise_fault",
+    "split_blocks",
     "to_vector",
 ]
 
@@ -105,10 +109,11 @@ def add_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 total = vector.copy() if total is None else np.add(total, vector, out=total)
         fault = fault or next((text for text in batch.column("fault").to_pylist() if text), None)
     if total is not None or fault is not None:
-        yield _row(total, fault)
+        yield partial_row(total, fault)
 
 
-def _row(vector: Vector | None = None, fault: str | None = None) -> pa.RecordBatch:
+def partial_row(vector: Vector | None = None, fault: str | None = None) -> pa.RecordBatch:
+    """One row of output: a partial vector of counts, or why the job must stop."""
     partial = None if vector is None else vector.astype("<i8").tobytes()
     values: list[Any] = [[partial], [fault], [None], [None], [None]]
     return pa.RecordBatch.from_arrays(
@@ -119,7 +124,8 @@ def _row(vector: Vector | None = None, fault: str | None = None) -> pa.RecordBat
 # -- faults: errors that are the input's, which a retry would only repeat ------------------------------------------
 
 
-def _fault(error: FormatError) -> str:
+def as_fault(error: FormatError) -> str:
+    """An error of the input as a text, for the driver."""
     if isinstance(error, FingerprintMismatch):
         what = str(error).split(" belongs to survey ")[0]
         return json.dumps(["fingerprint", what, error.expected, error.found])
@@ -172,6 +178,15 @@ def count_batches(
     """Partial tally of the first column of batches: binary reports, or text with a JSON report in each row."""
     tally, kept = Tally(survey), _Kept()
     handler = kept.add if keep else None
+    for block in blocks_of(batches, survey, where):
+        tally.add_read(block, on_rejected=handler, where=where)
+        yield from kept.batches()
+    yield from kept.batches(last=True)
+    yield partial_row(to_vector(tally))
+
+
+def blocks_of(batches: Iterable[pa.RecordBatch], survey: Survey, where: str) -> Iterator[Block]:
+    """The blocks of reports in the first column of batches: binary reports, or text with a JSON report in each row."""
     first = 0
     for batch in batches:
         column = batch.column(0)
@@ -179,13 +194,8 @@ def count_batches(
         # As bytes with offsets of 32 bits, whatever Spark was told to use. A row that is not UTF-8 is rejected, where
         # turning it into text would stop the whole job.
         column = column.cast(pa.binary())
-        read = _text_blocks if text else _binary_blocks
-        for block in read(column, survey, where, first):
-            tally.add_read(block, on_rejected=handler, where=where)
-            yield from kept.batches()
+        yield from (_text_blocks if text else _binary_blocks)(column, survey, where, first)
         first += len(column)
-    yield from kept.batches(last=True)
-    yield _row(to_vector(tally))
 
 
 def _binary_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterator[Block]:
@@ -240,17 +250,18 @@ def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iter
     handler = kept.add if keep else None
     try:
         for split in splits:
-            for block in _blocks(split, survey):
+            for block in split_blocks(split, survey):
                 tally.add_read(block, on_rejected=handler, where=split.path)
                 yield from kept.batches()
     except FormatError as error:
-        yield _row(fault=_fault(error))
+        yield partial_row(fault=as_fault(error))
         return
     yield from kept.batches(last=True)
-    yield _row(to_vector(tally))
+    yield partial_row(to_vector(tally))
 
 
-def _blocks(split: Split, survey: Survey) -> Iterator[Block]:
+def split_blocks(split: Split, survey: Survey) -> Iterator[Block]:
+    """The blocks of reports of a part of a file."""
     with Path(split.path).open("rb") as file:
         parquet = file.read(4) == b"PAR1"
     if parquet:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hdr4me.engines import spark_counts, spark_records
+from hdr4me.engines import spark_counts, spark_pairs, spark_records
 from hdr4me.engines.protocol import Progress, paths_of
 from hdr4me.engines.spark_files import plan_tasks
 from hdr4me.engines.spark_session import require_pyspark
@@ -21,7 +22,7 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.records.account import Account, OnAccount, judge
 from hdr4me.records.reading import check_survey
 from hdr4me.survey import Survey
-from hdr4me.tally import Tally
+from hdr4me.tally import PairCounts, Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -222,6 +223,37 @@ class Spark:
             output.unpersist()
         return tally
 
+    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_pairs.Names) -> PairCounts:
+        """Two answers of one report counted together, as one machine counts them, to the last bit.
+
+        Parameters
+        ----------
+        reports
+            Files, folders or a DataFrame of reports, as for `tally`.
+        survey
+            The survey that the reports answer; its users answer two questions or more.
+        pairs
+            Pairs of dimensions by name.
+        """
+        from pyspark.sql import DataFrame
+
+        check_survey(survey)
+        nothing = PairCounts(survey, pairs)  # what cannot be counted together is said before any job
+        names = [(str(a), str(b)) for a, b in pairs]
+        if isinstance(reports, DataFrame):
+            source, n_parts = self._frame(reports, survey, False)[0], None
+            work = _pair_counter(survey, names)
+        else:
+            paths = paths_of(reports)
+            if not paths:
+                return nothing
+            tasks = plan_tasks(paths, self.session.sparkContext.defaultParallelism)
+            source, n_parts = self.session.range(0, len(tasks), 1, len(tasks)), len(tasks)
+            work = _pair_reader(survey, tasks, names)
+        output = source.mapInArrow(work, spark_counts.SCHEMA)
+        total = self._add_up(output, spark_pairs.to_vector(nothing), n_parts)
+        return spark_pairs.from_vector(total, survey, names)
+
     def follow(
         self,
         reports: DataFrame,
@@ -255,23 +287,30 @@ class Spark:
         return self.session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks, keep), len(tasks)
 
     def _collect(self, output: DataFrame, survey: Survey, n_parts: int | None) -> Tally:
-        """Add the partial tallies: in the executors first, unless they are few and small."""
+        return spark_counts.from_vector(
+            self._add_up(output, spark_counts.to_vector(Tally(survey)), n_parts), survey
+        )
+
+    def _add_up(
+        self, output: DataFrame, nothing: NDArray[np.int64], n_parts: int | None
+    ) -> NDArray[np.int64]:
+        """Add the partial counts: in the executors first, unless they are few and small."""
         from pyspark.sql import functions as F
 
         partials = output.where("reason is null")
-        size = spark_counts.to_vector(Tally(survey)).nbytes
+        size = nothing.nbytes
         if n_parts is None or n_parts * size > _DIRECT_BYTES:
             parallelism = self.session.sparkContext.defaultParallelism
             middle = max(1, parallelism if n_parts is None else min(parallelism, int(n_parts**0.5)))
             for width in [middle, 1] if middle > 1 and middle * size > _DIRECT_BYTES else [middle]:
                 spread = partials.withColumn("part", F.spark_partition_id()).repartition(width, "part")
                 partials = spread.mapInArrow(spark_counts.add_partials, spark_counts.SCHEMA)
-        total = spark_counts.to_vector(Tally(survey))
+        total = nothing.copy()
         for row in partials.select("partial", "fault").collect():
             if row["fault"] is not None:
                 spark_counts.raise_fault(row["fault"])
             total += np.frombuffer(row["partial"], "<i8")
-        return spark_counts.from_vector(total, survey)
+        return total
 
 
 def report_schema(survey: Survey) -> StructType:
@@ -309,6 +348,24 @@ def _reader(survey: Survey, tasks: Sequence[Sequence[spark_counts.Split]], keep:
         for batch in batches:
             for index in np.asarray(batch.column(0)).tolist():
                 yield from spark_counts.count_splits(tasks[index], survey, keep=keep)
+
+    return read
+
+
+def _pair_counter(survey: Survey, names: spark_pairs.Names) -> _Work:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return spark_pairs.pair_batches(batches, survey, names)
+
+    return count
+
+
+def _pair_reader(
+    survey: Survey, tasks: Sequence[Sequence[spark_counts.Split]], names: spark_pairs.Names
+) -> _Work:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in np.asarray(batch.column(0)).tolist():
+                yield from spark_pairs.pair_splits(tasks[index], survey, names)
 
     return read
 

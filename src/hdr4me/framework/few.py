@@ -68,10 +68,24 @@ def normal_within(variance: float, counts: Counts, tolerance: float) -> float:
     return float(mass @ (1 - 2 * ndtr(-z)))
 
 
-def within_few(sds: Floats, counts: Counts, tolerance: float) -> Floats:
-    """The same for estimates whose standard deviations, r summed over, are `sds`."""
-    single = np.asarray(sds) ** 2 / counts.mean_inverse
-    return np.array([normal_within(v, counts, tolerance) for v in single.tolist()])
+def within_few(sds: Floats, counts: Counts, tolerance: float, largest: float | None = None) -> Floats:
+    """The same for estimates whose standard deviations, r summed over, are `sds`.
+
+    Parameters
+    ----------
+    sds
+        Standard deviations.
+    counts
+        How many reports there are.
+    tolerance
+        ξ.
+    largest
+        Where given, Bernstein's bound is used with this size of one report's error.
+    """
+    single = (np.asarray(sds) ** 2 / counts.mean_inverse).tolist()
+    if largest is not None:
+        return np.array([bernstein_within(v, largest, counts, tolerance) for v in single])
+    return np.array([normal_within(v, counts, tolerance) for v in single])
 
 
 def bernstein_within(variance: float, largest: float, counts: Counts, tolerance: float) -> float:
@@ -94,6 +108,8 @@ def bernstein_within(variance: float, largest: float, counts: Counts, tolerance:
         Between 0 and 1.
     """
     r, mass = counts.law
+    if not math.isfinite(tolerance):
+        return float(mass.sum())
     exponent = r * tolerance**2 / (2 * (variance + largest * tolerance / 3))
     return float(mass @ np.maximum(1 - 2 * np.exp(-exponent), 0.0))
 

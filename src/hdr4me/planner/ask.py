@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from hdr4me.errors import InvalidInput, NotReachable
+from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names, registered
-from hdr4me.planner.beliefs import scaled_tolerances, workload_of
+from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.blocks import BLOCKS, blocks_fit
+from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
     MAX_DIMS,
@@ -39,7 +41,7 @@ def plan(
     n_dims: int | None = None,
     schema: Any = None,
     epsilon: float | None = None,
-    tolerance: float | Mapping[str, float] | None = None,
+    tolerance: float | Mapping[str, float | str] | None = None,
     probability: float | None = None,
     n_categories: int | None = None,
     mechanisms: Sequence[str] | None = None,
@@ -66,18 +68,20 @@ def plan(
         The dimensions by name, instead of `n_dims`; needed for tolerances, priors and values by name.
     tolerance
         ±ξ on the [−1, 1] scale for numbers and on [0, 1] for frequencies; or a mapping from dimension to ξ in its own
-        units, nothing being asked of the others.
+        units (a number, or a text such as "5 min" with the unit that the schema gives the dimension), nothing being
+        asked of the others.
     probability
         With which the tolerance is to be kept; 0.95 unless given.
     n_categories
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
-        Only these candidates: for numbers any registered name or "agreement" (blocks), for categories "auto", "grr",
-        "subset", "projective", "oue", "histogram".
+        Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
+        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units (frequencies for categories). An object with `priors()` gives such a mapping.
+        these in the dimension's own units (frequencies for categories), or to a tally. A `Tally` of an earlier
+        collection stands for such a mapping; without a schema its survey's is planned for.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
         schema a mapping from dimension to values in its own units.
@@ -121,7 +125,9 @@ def plan(
     _check(n_users, epsilon, common, chosen, rank_by)
     worst = isinstance(prior, str) and prior == "worst"
     if hasattr(prior, "priors"):
-        prior = prior.priors()
+        if schema is None and n_dims is None and n_categories is None:
+            schema = prior.survey.schema
+        prior = prior_by_name(prior, schema)
     if schema is not None and any(dimension.reads == "vector" for dimension in schema.dimensions):
         raise InvalidInput(
             "a plan is for numbers and categories: the error of a vector is hdr4me.mechanisms.codebook.total_error"
@@ -139,6 +145,7 @@ def plan(
         jointly,
         scales,
     )
+    _check_pairs(setting, schema)
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:
@@ -150,7 +157,10 @@ def plan(
             break
         setting = _a_little_more(setting, solved)  # the search was a little too hopeful
         found = rank(setting, common, chosen, schema, solved, rank_by)
-    own = dict(tolerance) if isinstance(tolerance, Mapping) else {}
+    own = {}
+    if isinstance(tolerance, Mapping):
+        known = {dimension.name: dimension for dimension in schema.dimensions}
+        own = {name: own_tolerance(known[name], given) for name, given in tolerance.items()}
     found = replace(found, asked=common, asked_own=own)
     if statistic != "mean" or p is not None:
         from hdr4me.planner.statistics import by_statistic
@@ -200,7 +210,7 @@ def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
             "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
         )
     for name in listed:
-        if name == BLOCKS:
+        if name in (BLOCKS, PAIR):
             continue
         try:
             registered(name)
@@ -221,6 +231,17 @@ def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
     if not listed:
         raise InvalidInput.of("categorical", listed, f"some of {', '.join(CATEGORICAL)}")
     return tuple(listed)
+
+
+def _check_pairs(setting: Setting, schema: Any) -> None:
+    """Pairs need two numbers that are not optional."""
+    if PAIR not in setting.mechanisms:
+        return
+    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
+    if optional or (schema is not None and setting.workload.numeric < 2):
+        raise InvalidInput.of("mechanisms", PAIR, "pairs are of numbers that are not optional, at least two")
+    if setting.epsilon < JOINT_FROM:
+        raise InvalidInput.of("epsilon", setting.epsilon, f"pairs need at least {JOINT_FROM}")
 
 
 def _missing(

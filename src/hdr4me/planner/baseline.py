@@ -4,8 +4,8 @@
 - **Categories**: zero everywhere scores Σ f²/v, and 1/v everywhere scores Σ (f − 1/v)²/v. True frequencies are taken as
   Zipf's, f_k ∝ 1/k, unless the expected ones are known: a few categories are common and most are rare, as they are in
   data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
-- **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is taken
-  as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
+- **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
+  taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload
 
-__all__ = ["half_range", "scaled_tolerances", "workload_of"]
+__all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
 
 
 def half_range(dimension: Any) -> float:
@@ -32,6 +32,8 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     >>> from hdr4me.survey import Numeric, Schema
     >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
     (0.1, {'age': 1.0, 'height': inf})
+    >>> scaled_tolerances({"age": "6 years"}, Schema([Numeric("age", 0, 120, unit="years")]))
+    (0.1, {'age': 1.0})
     """
     if not isinstance(tolerance, Mapping):
         return tolerance, {}
@@ -42,13 +44,54 @@ def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[s
     for name, own in tolerance.items():
         if name not in known:
             raise InvalidInput.of("tolerance", {name: own}, f"the schema's dimensions are {', '.join(known)}")
-        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
-            raise InvalidInput.of("tolerance", {name: own}, "a positive number in the dimension's own units")
-        found[name] = float(own) / half_range(known[name])
+        found[name] = own_tolerance(known[name], own) / half_range(known[name])
     if not found:
         raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
     least = min(found.values())
     return least, {name: found.get(name, np.inf) / least for name in known}
+
+
+def own_tolerance(dimension: Any, given: Any) -> float:
+    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives.
+
+    >>> from hdr4me.survey import Numeric
+    >>> own_tolerance(Numeric("delay", -60, 300, unit="min"), "5 min")
+    5.0
+    """
+    own = given
+    if isinstance(given, str):
+        number, _, word = " ".join(given.split()).partition(" ")
+        unit = getattr(dimension, "unit", None)
+        if word and word != unit:
+            meant = f"measured in {unit!r}" if unit else "without a unit in the schema"
+            raise InvalidInput.of(
+                "tolerance",
+                {dimension.name: given},
+                f"{dimension.name!r} is {meant}: write {dimension.name}={number}, which is in the dimension's own "
+                f"units" + ("" if unit else f', or declare unit = "{word}"'),
+            )
+        try:
+            own = float(number)
+        except ValueError:
+            own = None
+    if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
+        raise InvalidInput.of(
+            "tolerance", {dimension.name: given}, "a positive number in the dimension's own units"
+        )
+    return float(own)
+
+
+def prior_by_name(tally: Any, schema: Any) -> dict[str, Any]:
+    """What a tally tells of the schema's dimensions, in their own units."""
+    if schema is None:
+        raise InvalidInput("a tally as prior needs a schema: its dimensions have names and units")
+    told, names = tally.priors(), [dimension.name for dimension in schema.dimensions]
+    found = {name: told[name] for name in names if name in told}
+    if not found:
+        raise InvalidInput.of(
+            "prior", f"a tally of {', '.join(told)}", f"it must tell one of {', '.join(names)}"
+        )
+    return found
 
 
 def workload_of(
@@ -81,6 +124,12 @@ def workload_of(
     groups: Counter[tuple[int, int, Prior, float, float | None, float | None]] = Counter()
     for dimension in schema.dimensions:
         size, own = len(dimension.categories), told.get(dimension.name)
+        if hasattr(own, "priors"):
+            own = prior_by_name(own, schema).get(dimension.name)
+            if own is None:
+                raise InvalidInput.of(
+                    "prior", dimension.name, "its tally must tell the distribution of this dimension"
+                )
         choices = getattr(dimension, "at_most", 0)
         found, squares, chosen = common, None, None
         if size and own is not None:

@@ -37,7 +37,7 @@ def possible(size: int, n_dims: int) -> bool:
     >>> [possible(size, 5) for size in (1, 2, 3, 5, 6)]
     [False, False, True, True, False]
     """
-    return 2 <= size <= min(n_dims, MAX_SIZE) and min(block_sizes(n_dims, size)) >= 2
+    return 2 <= size <= min(n_dims, MAX_SIZE) and n_dims // n_questions(size, n_dims) >= 2
 
 
 def n_questions(size: int, n_dims: int) -> int:
@@ -71,9 +71,13 @@ def block_variances(
         if not possible(size, n_dims):
             found.append(_NEVER)
             continue
-        made = block_sizes(n_dims, size)
-        square = sum(b * quick_second_moment(epsilon, b) for b in made) / n_dims
-        inverse = np.array(mean_inverse_count(n_users, 1 / len(made)))
+        n_blocks = n_questions(size, n_dims)
+        least, more = divmod(n_dims, n_blocks)
+        # `more` blocks have one number more than the others
+        square = (n_blocks - more) * least * quick_second_moment(epsilon, least) / n_dims
+        if more:
+            square += more * (least + 1) * quick_second_moment(epsilon, least + 1) / n_dims
+        inverse = np.array(mean_inverse_count(n_users, 1 / n_blocks))
         noise, spread = square, 0.0
         if not worst:
             spread = group.prior.variance

@@ -3,8 +3,8 @@
 Nothing is derived here: the variance of one report comes from `reports.py`, that of an estimate from the framework
 (`sampled_variance`). What is assumed of the values:
 
-- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of the
-  choices that there can be, the same number for all users, spread evenly over the categories;
+- a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
+  the choices that there can be, the same number for all users, spread evenly over the categories;
 - "worst": the largest that any population can give.
 """
 
@@ -106,7 +106,8 @@ def classes(
     Classes
         One row for each m, one column for each group, two for a selection.
     """
-    inverse = np.array([mean_inverse_count(n_users, m / workload.n_dims) for m in sampled])
+    questions = workload.n_questions(mechanism_name)
+    inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
     budgets = [epsilon / m for m in sampled]
     columns, counts, numbers = [], [], []
     for k, group in enumerate(workload.groups):

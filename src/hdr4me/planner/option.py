@@ -15,6 +15,7 @@ from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
 from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.pairs import PAIR, neighbours
 from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
@@ -103,6 +104,8 @@ class Option:
     def table(self) -> Any:
         """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
         prior = self.workload.prior
+        if self.base == PAIR:
+            return "optimal"
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
         from hdr4me.mechanisms.prior import optimal_mean
@@ -130,6 +133,7 @@ class Option:
             n_sampled=self.n_sampled,
             categorical=self.categorical or "auto",
             name=name,
+            pairs=neighbours(schema) if self.base == PAIR else (),
         )
 
     @property
@@ -232,15 +236,19 @@ def make_option(
         for w in (worst, True)
     )
     blocks = mechanism == BLOCKS
-    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / workload.n_dims
+    questions = workload.n_questions(base)
+    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / questions
     promise = _Promise(assumed, n_users, share, None)
     size = None
     if promise.few and workload.numeric:
         size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
     bound = _Promise(largest, n_users, share, size)
-    joint = promise.joint(probability)
+    # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
+    bounded = _Promise(assumed, n_users, share, size)
+    all_of_them = promise if workload.n_coordinates == 1 else bounded
+    joint = all_of_them.joint(probability)
     ξ = joint if tolerance is None else tolerance
-    each, together = promise.within(ξ)
+    each, together = promise.within(ξ)[0], all_of_them.within(ξ)[1]
     without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
@@ -298,6 +306,6 @@ class _Promise:
         if not self.few:
             log = log_probability_within(0.0, self.sds, tolerance)
             return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))
-        p = within_few(self.sds, self.counts, tolerance)
+        p = within_few(self.sds, self.counts, tolerance, self.largest)
         with np.errstate(divide="ignore"):
             return float(p.min()), float(np.exp(np.sum(self.numbers * np.log(p))))

@@ -168,6 +168,18 @@ class Plan(Sequence[Option]):
                 }
         return found
 
+    def unit(self, name: str) -> str:
+        """What the schema says that a number is measured in; empty if it says nothing."""
+        schema = self.best.schema
+        return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
+
+    @property
+    def asked_in_units(self) -> dict[str, float]:
+        """The tolerance asked for in each dimension's own units, also where it was given on the scale [−1, 1]."""
+        if self.asked_own or self.asked is None or self.best.schema is None:
+            return dict(self.asked_own)
+        return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -177,7 +189,8 @@ class Plan(Sequence[Option]):
             "n_dims": self.best.n_dims,
             "epsilon": self.best.epsilon,
             "tolerance": self.best.tolerance,
-            "tolerances": dict(self.asked_own),
+            "tolerances": self.asked_in_units,
+            "units": {name: self.unit(name) for name in self.own_units if self.unit(name)},
             "probability": self.best.probability,
             "prior": self.setting.prior_name,
             "jointly": self.setting.jointly,
@@ -197,7 +210,6 @@ def rank(
 
     Without a tolerance the best option's own serves all, so that their probabilities can be compared.
     """
-    d = setting.workload.n_dims
 
     def option(name: str, method: str, m: int, ξ: float | None) -> Option:
         return make_option(
@@ -221,14 +233,19 @@ def rank(
     options = [
         option(name, method, m, tolerance)
         for (name, method), at in best.items()
-        for m in ([at] if mixed and method != "auto" else sorted({1, max(1, at - 1), at, min(d, at + 1), d}))
-        if name != BLOCKS or possible(m, d)
+        for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
+        if name != BLOCKS or possible(m, setting.workload.n_dims)
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (o.mse, o.n_sampled))
     return Plan(tuple(_distinct(options)), setting, solved)
+
+
+def _beside(at: int, most: int) -> list[int]:
+    """The m beside the best one, 1, and all of the questions."""
+    return sorted({1, max(1, at - 1), at, min(most, at + 1), most})
 
 
 def _distinct(options: list[Option]) -> list[Option]:

@@ -27,6 +27,7 @@ from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
 from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
+from hdr4me.planner.pairs import PAIR, pair_noise, pair_worst
 
 __all__ = [
     "Effort",
@@ -64,6 +65,8 @@ def deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
 @lru_cache(maxsize=65536)
 def noise(name: str, epsilon: float, prior: Prior, effort: Effort = "table") -> float:
     """V̄: the mean variance of one report over the prior."""
+    if name == PAIR:
+        return pair_noise(epsilon, prior)
     if name != "optimal_mean" or prior.uniform:
         law = deployed(name, epsilon, table=effort != "law")
         found = mean_variance(law, prior)
@@ -81,6 +84,8 @@ def noise(name: str, epsilon: float, prior: Prior, effort: Effort = "table") -> 
 @lru_cache(maxsize=65536)
 def worst_noise(name: str, epsilon: float, factor: float, prior: Prior, effort: Effort = "table") -> float:
     """The largest V̄ + κS² that any population gives."""
+    if name == PAIR:
+        return pair_worst(epsilon)
     if name == "optimal_mean" and not prior.uniform:
         law: Any = optimal_mean(epsilon, prior)
     else:
@@ -91,6 +96,8 @@ def worst_noise(name: str, epsilon: float, factor: float, prior: Prior, effort: 
 @lru_cache(maxsize=8192)
 def largest_error(name: str, epsilon: float) -> float:
     """The largest distance of a report from its value: what a bound for few reports needs."""
+    if name == PAIR:
+        return 1.0 + 3.0 * (math.exp(epsilon) + 3) / math.expm1(epsilon)  # designs reach 2.6 times that far
     if name in _DESIGNED:
         return 1.0 + 2.0 / math.tanh(epsilon / 2)  # no designed table has outputs beyond 2C
     law = scaled_mechanism(name, epsilon=epsilon)
@@ -102,6 +109,7 @@ def largest_error(name: str, epsilon: float) -> float:
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
     """Var of one entry's report where the user has not, and has, the category; "auto" is what a survey chooses."""
     if method == "histogram":
+        base = "optimal" if base == PAIR else base
         v = float(deployed(base, epsilon / 2).variance(np.ones(1))[0]) / 4
         return v, v
     found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)

@@ -13,7 +13,7 @@ from hdr4me.framework.supremum import log_probability_within
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, sampled_grid
-from hdr4me.planner.reports import Effort
+from hdr4me.planner.reports import Effort, largest_error
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -70,11 +70,11 @@ class Setting:
             return [(name, "") for name in tried] if self.workload.numeric else [("privset", "")]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
-        if {"auto", "subset", "projective"} <= set(
+        if {"auto", "projective"} <= set(
             methods
-        ):  # of these two the one that a survey would choose
+        ):  # as a survey chooses: long reports where short ones are bad
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
-            methods.remove("subset" if long else "projective")
+            methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
             methods = [x for x in methods if x != "auto"]
         if not self.workload.numeric:
@@ -91,7 +91,7 @@ class Setting:
         """The candidate's variances over m."""
         name, method = candidate
         base = name if self.workload.numeric else "optimal"
-        grid = tuple(sampled_grid(self.workload.n_dims)) if sampled is None else sampled
+        grid = tuple(sampled_grid(self.workload.n_questions(base))) if sampled is None else sampled
         return classes(
             self.workload,
             base,
@@ -119,20 +119,23 @@ class Setting:
         The best m is about ε/2.5, at most eight under `MAX_EPSILON`: a coarse grid beyond 16 loses nothing.
         """
         best = -math.inf
-        grid = tuple(sampled_grid(self.workload.n_dims, dense=16, step=1.5))
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
             # "auto" serves categories at least as well as randomised response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
+            questions = self.workload.n_questions(candidate[0])
+            grid = tuple(sampled_grid(questions, dense=16, step=1.5))
             made = self.classes(candidate, grid)
             within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
-            counts = Counts(self.n_users, grid[k] / self.workload.n_dims)
+            counts = Counts(self.n_users, grid[k] / questions)
             log = float(score[k])
             if counts.few:
-                each = within_few(made.sds[k], counts, tolerance)
+                many = self.jointly and self.workload.numeric and self.workload.n_coordinates > 1
+                largest = largest_error(candidate[0], self.epsilon / grid[k]) if many else None
+                each = within_few(made.sds[k], counts, tolerance, largest)
                 with np.errstate(divide="ignore"):
                     log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
             best = max(best, log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.blocks import BLOCKS
 
 if TYPE_CHECKING:
@@ -50,20 +51,44 @@ def percent(p: float) -> str:
 def summary(plan: Plan) -> str:
     """One line for the person who asked; a plan that is worse than asking nobody says so first."""
     option = plan.best
+    if plan.statistic != "mean":
+        return _of_statistic(plan)
     parts = [
-        _opening(plan) + _promise(option),
+        _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
         _asked(plan),
-        _units(plan),
+        "" if plan.asked_own else _units(plan),
         _choices(option),
-        f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}",
+        _sent(option),
         _zeros(option),
         _few(option),
         _uneven(option),
+        _in_pairs(plan),
         f"re-calibration is {option.recalibration.verdict}",
         _why_not_optimal(plan),
     ]
     return _warning(option) + "; ".join(part for part in parts if part) + "."
+
+
+_ERRORS = {
+    "distribution": "the distribution will be off by {} (Wasserstein-1 distance)",
+    "quantile": "a quantile will be off by {}",
+    "variance": "a variance will be off by {}",
+    "sd": "a standard deviation will be off by {}",
+    "covariance": "a covariance will be off by {}",
+    "mean_by": "a mean in one of the groups, all of one size, will be off by {}",
+}
+
+
+def _of_statistic(plan: Plan) -> str:
+    """One line for a plan that is for another statistic than the mean."""
+    option, error = plan.best, plan.statistic_errors[0]
+    told = f"With {option.n_users:,} users and ε = {option.epsilon:g}, "
+    told += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
+    shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
+    told += ", averaged over three shapes of values" if shapes else ""
+    sent = f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+    return f"{told}; {sent}; its means will be within {_tolerance(option.tolerance_each)} each."
 
 
 def _warning(option: Option) -> str:
@@ -102,6 +127,11 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+    if not single and option.few and joint > _USELESS and option.workload.numeric:
+        return (
+            f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
+            "as assumed; for all of them at once nothing that helps can be promised: too few answers"
+        )
     if single:
         body = f"the estimate will be within {_tolerance(each)} with {p} probability"
     else:
@@ -114,6 +144,22 @@ def _promise(option: Option) -> str:
     return body + f" ({' and '.join(map(_tolerance, worst))} whatever the values are)"
 
 
+def _promise_own(plan: Plan) -> str:
+    """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
+    names, kept = list(plan.asked_own), plan.own_units
+    shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
+        " each" if len(names) > 1 else ""
+    )
+    if len(names) > 1:
+        body += (
+            f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
+        )
+    worst = ", ".join(_own(plan, name, kept[name]["worst_all"]) for name in names[:3])
+    return f"{body} ({worst} whatever the values are)"
+
+
 def _tolerance(x: float) -> str:
     return f"±{number(x)}" if math.isfinite(x) else "no bound"
 
@@ -123,8 +169,11 @@ def _asked(plan: Plan) -> str:
     if plan.asked is None or plan.solved:
         return ""
     what = f"±{number(plan.asked)}"
+    own = ", ".join(_own(plan, name, x) for name, x in list(plan.asked_in_units.items())[:3])
     if plan.asked_own:
-        what = ", ".join(f"{name} ±{number(x)}" for name, x in list(plan.asked_own.items())[:3])
+        what = own
+    elif own:
+        what += f" of a range scaled to [−1, 1] ({own})"
     words = f"{what} is kept by each with {percent(option.probability_within)}"
     if option.workload.n_coordinates > 1:
         words += f" and by all at once with {percent(option.joint_probability_within)} probability"
@@ -139,8 +188,41 @@ def _units(plan: Plan) -> str:
     shown = [name for name in numbers if name in plan.own_units][:3]
     if not shown:
         return ""
-    kept = ", ".join(f"{name} ±{number(plan.own_units[name]['each'])}" for name in shown)
+    kept = ", ".join(_own(plan, name, plan.own_units[name]["each"]) for name in shown)
     return f"in their own units, each: {kept}"
+
+
+def _own(plan: Plan, name: str, tolerance: float) -> str:
+    """One dimension's tolerance in its own units, the unit's name behind it."""
+    return f"{name} ±{number(tolerance)} {plan.unit(name)}".rstrip()
+
+
+def _sent(option: Option) -> str:
+    questions = option.workload.n_questions(option.base)
+    if questions == option.n_dims:
+        return f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+    return f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
+
+
+def _in_pairs(plan: Plan) -> str:
+    """Whether asking numbers two by two would pay, where pairs were no candidate."""
+    setting, best = plan.setting, plan.best
+    plain = best.workload.prior is not None and best.workload.prior.uniform and not setting.worst
+    if "pair" in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
+        return ""
+    method = best.categorical
+    m = setting.best_sampled(("pair", method))
+    gain = best.mse / float(setting.classes(("pair", method), (m,)).mse[0])
+    if gain < _WORTH_WEIGHING:
+        return ""
+    return f"asking numbers in pairs (mechanism pair) would lower the error {number(gain)} times"
+
+
+def _may_pair(option: Option) -> bool:
+    """Pairs are of numbers that are not optional, under at least `JOINT_FROM`."""
+    schema = option.schema
+    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
+    return option.epsilon >= JOINT_FROM and not optional
 
 
 def _choices(option: Option) -> str:

@@ -109,6 +109,10 @@ class Workload:
         """How many dimensions there are."""
         return sum(group.count for group in self.groups)
 
+    def n_questions(self, mechanism: str) -> int:
+        """How many questions there are if this mechanism serves numbers: a pair of them is one question."""
+        return self.n_dims - (self.numeric // 2 if mechanism == "pair" else 0)
+
     @property
     def n_coordinates(self) -> int:
         """How many numbers are estimated: a mean each, a frequency for each category."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +14,21 @@ from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.expected import error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, weights
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.result import Recalibration
 from hdr4me.recalibration.risk import Measured, Reading, probes, read
 from hdr4me.recalibration.rules import Fits, Problem, candidates
-from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured_mean
+from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.trivial import clip
 
 __all__ = ["recalibrate"]
 
-# Fewer dimensions have nothing to learn from each other: clipping.
-_FEWEST = 4
+# Fewer dimensions cannot tell a gain from luck: clipping, or a declared structure that the data confirm.
+_FEWEST = 8
 # The mean probability of a declared structure from which on the data confirm it.
 _CONFIRMED = 0.95
 # The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
-_NOTHING_THERE = 0.9
+_NOTHING_THERE = 0.8
 _ENOUGH = 16
 
 
@@ -39,6 +40,7 @@ def recalibrate(
     bias: ArrayLike | None = None,
     slope: ArrayLike = 1.0,
     domain: tuple[float, float] = (-1.0, 1.0),
+    steady_errors: ArrayLike | None = None,
     **options: Any,
 ) -> Recalibration:
     """Enhance collected means, given their standard errors: section V of the paper, and better.
@@ -58,6 +60,10 @@ def recalibrate(
         Those of the mechanism; 0 and 1 for an unbiased one.
     domain
         Where the true means lie.
+    steady_errors
+        Give these if `standard_errors` were estimated from the same answers as the means: standard errors that do
+        not go up and down with the means by chance, such as pooled ones. Rules and `average` intervals rely on
+        them; the error after is measured with `standard_errors`. An `Estimate` gives them by itself.
     **options
         `order` and `groups` (auto, bayes): for each dimension its position on a curve, or the label of its group;
         both together give each group a curve of its own; None where a dimension has neither. `z`, or `confidence`
@@ -83,7 +89,7 @@ def recalibrate(
     True
     """
     check_method(method, options, OPTIONS)
-    given = check_inputs(means, standard_errors, bias, slope, domain)
+    given = check_inputs(means, standard_errors, bias, slope, domain, steady_errors)
     structure = check_structure(options.get("order"), options.get("groups"), given.means.size)
     noisy = np.flatnonzero(given.noisy)
     # Sorted, so that the order in which dimensions are given changes nothing, to the last bit.
@@ -119,8 +125,9 @@ def recalibrate(
             signal_share=share,
             probabilities=None if found.posterior is None else found.posterior.probabilities,
         ),
-        _calibrated=(given.calibrated, given.calibrated_errors),
+        _calibrated=(given.calibrated, given.calibrated_errors, given.calibrated_steady),
         _posterior=found.posterior,
+        _beliefs=found.beliefs,
         _noisy=noisy,
         _domain=(given.low, given.high),
     )
@@ -138,6 +145,7 @@ class _Found(NamedTuple):
     after: Measured
     best: float | None
     posterior: Posterior | None
+    beliefs: Sequence[Belief] = ()
 
 
 def _work(method: str, part: Inputs, structure: Structure | None, options: dict[str, Any]) -> _Found:
@@ -146,35 +154,44 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     used = "clip" if method == "auto" else method
     if n == 0:
         return _Found(used, 1.0, x, x, x, 0.0, Measured(0.0, 0.0), None, None)
-    problem = Problem(s, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
-    parts = [] if structure is None else blocks(structure, s, part.low, part.high)
+    steady = part.calibrated_steady
+    problem = Problem(steady, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
+    parts = [] if structure is None else blocks(structure, steady, part.low, part.high)
     # SURE's threshold moves with all dimensions at once, like a curve.
     directions = probes(s, dependent=bool(parts) or method == "sure")
     fits = Fits(problem)
     posterior = fits(x)
     summary = posterior.summary()
-    believed = structured_mean(parts, posterior, x)[1].mean() if parts else 0.0
+    beliefs = structured(parts, posterior, x)
+    believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
     def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
+        own = rule_used in ("structure", "bayes")
         model = None
-        if parts and believed > 0.5 and rule_used in ("structure", "bayes"):
-            # For any posterior mean, s²·∂E[θ|x]/∂x is the posterior variance.
+        if safe or own:
+            # For a posterior mean s²·∂E[θ|x]/∂x is the posterior variance; for clipping it is its error at an end.
             model = max(float(np.mean(reading.response)), 0.0)
-        elif rule_used in ("structure", "bayes"):
-            model = float(np.mean(summary.expected_error(reading.value)))
-        value, error = error_after(reading, part, model, clipped if safe else None)
+        if own and not (parts and believed > 0.5):
+            expected = float(np.mean(summary.expected_error(reading.value)))
+            # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
+            expected += max(float(np.mean(s**2)) - expected, 0.0) / n
+            model = max(model or 0.0, expected)
+        value, error = error_after(reading, part, model, clipped if safe and not own else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
 
     def chosen() -> Choice:
-        if n < _FEWEST:
-            return Choice("base", 0.0, clipped)
         trusted = {"structure"} if believed > _CONFIRMED else set()
+        if n < _FEWEST and not trusted:
+            return Choice("base", 0.0, clipped)
         # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
         nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
         trusted |= {"structure", "bayes"} if nothing else set()
-        return choose(candidates(fits, parts), clipped, x, s, directions, problem, trusted)
+        rules = candidates(fits, parts)
+        if n < _FEWEST:
+            rules = {name: rules[name] for name in trusted}
+        return choose(rules, clipped, x, s, directions, problem, trusted)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":
@@ -189,4 +206,4 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         other = chosen()
         best = measured(other.used, other.reading, safe=True).value
     λ = weights(method, part, options)
-    return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior)
+    return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior, beliefs)

@@ -20,24 +20,37 @@ def error_before(part: Inputs) -> float:
 def error_after(reading: Reading, part: Inputs, model: float | None, base: Reading | None) -> Measured:
     """The mean squared error of an answer, measured on the data.
 
-    `model` is the error that the fitted prior expects. Where Stein's estimate confirms it to within one standard error
-    it is the more precise of the two and is announced; elsewhere the measurement is. Where noise far exceeds the
-    domain no measurement tells anything, and what is announced tends to the error of the farthest truth in the
-    domain. No error is below the variance of the answer. `base` is given for a rule that was chosen because its
-    measured gain over the base is large: the gain D is then announced as D·D²/(D² + se²), for the chosen are lucky.
+    `model` is the error that a prior expects: it is precise, and true if the prior is. Stein's estimate S is true
+    whatever the means are, and has a standard error. What is announced is model + D·D²/(D² + se²) with D = S − model:
+    the model where the measurement confirms it, the measurement where it contradicts it. No error is negative, so
+    neither is S here. Without a model it is S. `base` is given for a rule that was chosen because its measured gain
+    over the base is large, and has no prior of its own: the gain G is then taken as G·G²/(G² + se²), for the chosen are
+    lucky. Where noise far exceeds the domain no measurement tells anything, and what is announced tends to the error
+    of the farthest truth in the domain.
     """
     x, s = part.calibrated, part.calibrated_errors
     value, error = risk(reading, x, s)
-    if model is not None and abs(value - model) <= error:
-        value = model
-    elif base is not None:
+    if base is not None:
         gap = difference(reading, base, x, s)
         if gap.value < 0:
-            value -= gap.value * gap.standard_error**2 / (gap.value**2 + gap.standard_error**2)
+            value += _confirmed(gap.value, gap.standard_error) - gap.value
+    value = max(value, 0.0)
+    if model is not None:
+        value = model + _confirmed(value - model, error)
     variance = float(np.mean((reading.response / s) ** 2))
     farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
     most = float(np.mean(farthest**2)) + variance
-    value = float(np.clip(value, min(variance, float(np.mean(s**2))), most))
+    value = min(value, most)
     half = 0.5 * (part.high - part.low)
     trust = 1 / (1 + (error / (0.5 * half**2)) ** 8)
     return Measured(trust * value + (1 - trust) * most, min(error, most))
+
+
+def _confirmed(difference: float, standard_error: float) -> float:
+    """A measured difference as far as it exceeds its standard error: D·D²/(D² + se²).
+
+    >>> [round(_confirmed(d, 1.0), 2) for d in (0.2, 1.0, 3.0)]
+    [0.01, 0.5, 2.7]
+    """
+    total = difference**2 + standard_error**2
+    return difference**3 / total if total > 0 else 0.0

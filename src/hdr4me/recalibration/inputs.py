@@ -23,6 +23,8 @@ class Inputs(NamedTuple):
     slope: Floats
     low: float
     high: float
+    steady: Floats
+    """Standard errors on the scale of `means` that rules may rely on: see `check_inputs`."""
 
     @property
     def noisy(self) -> NDArray[np.bool_]:
@@ -31,9 +33,9 @@ class Inputs(NamedTuple):
 
     def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Inputs:
         """The same for some of the dimensions."""
-        arrays = (a[which] for a in (self.means, self.standard_errors, self.bias, self.slope))
-        means, errors, bias, slope = arrays
-        return Inputs(means, errors, bias, slope, self.low, self.high)
+        arrays = (self.means, self.standard_errors, self.bias, self.slope, self.steady)
+        means, errors, bias, slope, steady = (a[which] for a in arrays)
+        return Inputs(means, errors, bias, slope, self.low, self.high, steady)
 
     @property
     def calibrated(self) -> Floats:
@@ -44,6 +46,11 @@ class Inputs(NamedTuple):
     def calibrated_errors(self) -> Floats:
         """Their standard errors σ/|slope|."""
         return self.standard_errors / np.abs(self.slope)
+
+    @property
+    def calibrated_steady(self) -> Floats:
+        """The same of the steady ones."""
+        return self.steady / np.abs(self.slope)
 
 
 def vector(name: str, value: ArrayLike) -> Floats:
@@ -74,8 +81,13 @@ def check_inputs(
     bias: ArrayLike | None,
     slope: ArrayLike,
     domain: tuple[float, float],
+    steady_errors: ArrayLike | None = None,
 ) -> Inputs:
-    """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high."""
+    """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high.
+
+    A standard error that was estimated from the same answers as its mean goes up and down with it. A rule that
+    compares dimensions of different noise would take that for a pattern. `steady_errors` do not have this fault.
+    """
     x = vector("means", means)
     s = _alongside("standard_errors", standard_errors, x.size)
     if np.any(s < 0):
@@ -93,7 +105,13 @@ def check_inputs(
         raise InvalidInput(f"domain = {domain!r} is not allowed: give (low, high)") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
-    return Inputs(x, s, δ, a, low, high)
+    steady = s if steady_errors is None else _alongside("steady_errors", steady_errors, x.size)
+    if np.any((steady <= 0) & (s > 0)):
+        j = int(np.flatnonzero((steady <= 0) & (s > 0))[0])
+        raise InvalidInput.of(
+            f"steady_errors[{j}]", float(steady[j]), "it must be > 0 where the standard error is"
+        )
+    return Inputs(x, s, δ, a, low, high, steady)
 
 
 def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:

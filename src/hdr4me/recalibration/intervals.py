@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.robust import robust_interval
 
 __all__ = ["KINDS", "average_interval", "check_kind", "credible_interval", "holding", "honest_interval"]
@@ -31,13 +33,14 @@ def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float)
 
 
 def average_interval(
-    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats
+    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats, steady: Floats
 ) -> tuple[Floats, Floats]:
     """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
 
-    An interval that misses the estimate is moved to it, not extended: so the length is never above the one before.
+    Its centres come from the `steady` standard errors, its lengths from s. An interval that misses the estimate is
+    moved to it, not extended: so the length is never above the one before.
     """
-    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level))
+    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level, steady))
     plain = honest_interval(x, s, low, high, level)
     if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
         lower, upper = plain
@@ -45,9 +48,11 @@ def average_interval(
     return lower + shift, upper + shift
 
 
-def credible_interval(posterior: Posterior, level: float) -> tuple[Floats, Floats]:
-    """Equal-tailed under the fitted prior."""
-    return posterior.interval(level)
+def credible_interval(
+    posterior: Posterior, level: float, beliefs: Sequence[Belief] = ()
+) -> tuple[Floats, Floats]:
+    """Equal-tailed under the fitted prior, and under declared structures as far as they are believed."""
+    return posterior.interval(level, beliefs)
 
 
 def holding(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

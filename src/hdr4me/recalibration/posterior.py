@@ -8,7 +8,7 @@ makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,14 +18,27 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.recalibration.cells import Cells, Floats, Sample
+from hdr4me.recalibration.edges import Edged
 from hdr4me.recalibration.hierarchy import Prior
 
-__all__ = ["Posterior", "Summary"]
+__all__ = ["Belief", "Posterior", "Summary"]
 
 _CHUNK = 512
 # With more dimensions than this their priors are averaged first. Either the unknowns of the prior are known
 # well by then, or a single observation says so little that posterior and prior agree: no difference in both.
 _MANY = 5000
+
+
+class Belief(NamedTuple):
+    """Dimensions that a declared structure describes, what it says of each, and how probable it is."""
+
+    where: NDArray[np.int64]
+    curve: Edged
+    probability: float
+
+    def part(self, rows: slice) -> Belief:
+        """The same for some of its dimensions."""
+        return Belief(self.where[rows], self.curve.part(rows), self.probability)
 
 
 class Summary(NamedTuple):
@@ -83,6 +96,8 @@ class Posterior:
         priors = [self._averaged(p) for p in (self.estimate_prior, self.spread_prior)]
         values = np.concatenate([[self.cells.null], self.cells.middles])
         inside = np.where(np.arange(values.size) > 0, self.cells.width**2 / 12, 0.0)
+        # What lies in the first or the last cell is mostly at the very end of the domain: half a cell away.
+        inside[[1, -1]] = self.cells.width**2 / 4
         powers = np.stack([values, values**2 + inside], axis=1)
         away = np.abs(values - self.cells.null)
         for part, x, s in self._rows(fine=False):
@@ -123,26 +138,55 @@ class Posterior:
                 out[part] = np.log(np.maximum(self.cells.likelihood(x, s) @ prior, 1e-290))
         return out[self.inverse]
 
-    def interval(self, level: float) -> tuple[Floats, Floats]:
-        """Equal-tailed credible intervals under the spread's odds; for fine dimensions x ± z·s."""
+    def interval(self, level: float, beliefs: Sequence[Belief] = ()) -> tuple[Floats, Floats]:
+        """Equal-tailed credible intervals under the spread's odds; for fine dimensions x ± z·s.
+
+        Where a structure is believed with probability p, the posterior is the mixture of both in this proportion.
+        """
         low, high = np.empty(self.distinct.x.size), np.empty(self.distinct.x.size)
-        distance = np.abs(self.cells.middles - self.cells.null)[None, :]
-        prior = self._averaged(self.spread_prior)
+        tails = (0.5 * (1 - level), 0.5 * (1 + level))
         for part, x, s in self._rows(fine=False):
-            p = _probabilities(self.cells.likelihood(x, s), prior)
-            near = distance <= np.maximum(self._reach(s), self.cells.width)[:, None]
-            spread = p[:, 1:] + p[:, :1] * near / near.sum(axis=1, keepdims=True)
-            cdf = np.zeros((x.size, self.cells.n_cells + 1))
-            np.cumsum(spread, axis=1, out=cdf[:, 1:])
-            cdf /= cdf[:, -1:]
-            low[part] = _invert(cdf, self.cells.edges, 0.5 * (1 - level))
-            high[part] = _invert(cdf, self.cells.edges, 0.5 * (1 + level))
+            cdf = self._cdf(x, s)
+            low[part], high[part] = (_invert(cdf, self.cells.edges, tail) for tail in tails)
         # Finer than the cells, the prior is not resolved: the observation's own interval is the honest one.
         fine = self._fine
-        half = float(ndtri(0.5 * (1 + level))) * self.distinct.s[fine]
+        half = float(ndtri(tails[1])) * self.distinct.s[fine]
         low[fine] = np.clip(self.distinct.x[fine] - half, self.cells.low, self.cells.high)
         high[fine] = np.clip(self.distinct.x[fine] + half, self.cells.low, self.cells.high)
-        return low[self.inverse], high[self.inverse]
+        lower, upper = low[self.inverse], high[self.inverse]
+        for belief in beliefs:
+            for i in range(0, belief.where.size, _CHUNK):
+                rows = slice(i, i + _CHUNK)
+                at = belief.where[rows]
+                lower[at], upper[at] = self._mixed(belief.part(rows), tails, (lower[at], upper[at]))
+        return lower, upper
+
+    def _mixed(
+        self, belief: Belief, tails: tuple[float, float], alone: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        """The same for some dimensions with a structure; fine ones follow the likelier of the two."""
+        place = self.inverse[belief.where]
+        p, curve, edges = belief.probability, belief.curve, self.cells.edges
+        exchangeable = self._cdf(self.distinct.x[place], self.distinct.s[place])
+        cdf = (1 - p) * exchangeable + p * curve.below(edges)
+        found = [_invert(cdf, edges, tail) for tail in tails]
+        # The spike at the upper end is no slope inside the last cell.
+        found = [np.where(1 - p * curve.at_high < t, edges[-1], f) for f, t in zip(found, tails, strict=True)]
+        normal = [np.clip(curve.m + float(ndtri(tail)) * curve.sd, edges[0], edges[-1]) for tail in tails]
+        fine = self._fine[place]
+        rest = normal if p > 0.5 else alone
+        lower, upper = (np.where(fine, r, f) for r, f in zip(rest, found, strict=True))
+        return lower, upper
+
+    def _cdf(self, x: Floats, s: Floats) -> Floats:
+        """P(θ ≤ edge) for every edge of the cells; the spike at the null has the width that data could tell."""
+        distance = np.abs(self.cells.middles - self.cells.null)[None, :]
+        p = _probabilities(self.cells.likelihood(x, s), self._averaged(self.spread_prior))
+        near = distance <= np.maximum(self._reach(s), self.cells.width)[:, None]
+        spread = p[:, 1:] + p[:, :1] * near / near.sum(axis=1, keepdims=True)
+        cdf = np.zeros((x.size, self.cells.n_cells + 1))
+        np.cumsum(spread, axis=1, out=cdf[:, 1:])
+        return np.asarray(cdf / cdf[:, -1:])
 
     def _averaged(self, prior: Prior) -> Prior:
         if self.distinct.x.size <= _MANY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,7 @@ from hdr4me.recalibration.intervals import (
     holding,
     honest_interval,
 )
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.posterior import Belief, Posterior
 
 __all__ = ["Guarantee", "Recalibration"]
 
@@ -64,8 +65,9 @@ class Recalibration:
     signal_share: float
     """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str
-    _calibrated: tuple[Floats, Floats] = field(repr=False)
+    _calibrated: tuple[Floats, Floats, Floats] = field(repr=False)
     _posterior: Posterior | None = field(repr=False)
+    _beliefs: Sequence[Belief] = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
     _domain: tuple[float, float] = field(repr=False)
 
@@ -97,7 +99,7 @@ class Recalibration:
 
         A re-calibrated mean is biased, by an amount that nobody knows: it has an interval and no standard error (NaN).
         """
-        x, s = self._calibrated
+        x, s, _ = self._calibrated
         if self.used == "none":
             return self.estimated_error
         own = np.where(self.enhanced_mean == x, s, np.nan)
@@ -113,8 +115,8 @@ class Recalibration:
         kind
             `honest` covers in each dimension, whatever the truth is: the interval before re-calibration, cut to the
             domain. This is the one to print. `average` covers on average over the dimensions, whatever the truths
-            are, and is shorter (robust empirical Bayes). `credible` is the posterior's (the exchangeable one, also
-            where a structure is declared), honest only as far as the fitted prior is.
+            are, and is shorter (robust empirical Bayes). `credible` is the posterior's, a declared structure
+            included, and honest only as far as the fitted prior is.
 
         Returns
         -------
@@ -135,16 +137,16 @@ class Recalibration:
         """
         check_probability("level", level)
         check_kind(kind)
-        x, s = self._calibrated
+        x, s, steady = self._calibrated
         lower, upper = x.copy(), x.copy()
         noisy = self._noisy
         if noisy.size:
             given = (x[noisy], s[noisy], *self._domain, level)
             estimate = self.enhanced_mean[noisy]
             if kind == "average":
-                found = average_interval(*given, estimate)
+                found = average_interval(*given, estimate, steady[noisy])
             elif kind == "credible" and self._posterior is not None:
-                found = credible_interval(self._posterior, level)
+                found = credible_interval(self._posterior, level, self._beliefs)
             else:
                 found = honest_interval(*given)
             lower[noisy], upper[noisy] = holding(estimate, *found)

@@ -65,14 +65,17 @@ def shortest(level: float, signal: float) -> tuple[float, float]:
     return float(_SHARES[best]), float(half[best])
 
 
-def robust_interval(x: Floats, s: Floats, low: float, high: float, level: float) -> tuple[Floats, Floats]:
+def robust_interval(
+    x: Floats, s: Floats, low: float, high: float, level: float, steady: Floats
+) -> tuple[Floats, Floats]:
     """Intervals around shrunken centres, not yet cut to the domain; levels of noise are treated apart.
 
-    So the average coverage holds within each level, whether or not the means go with their standard errors.
+    So the average coverage holds within each level, whether or not the means go with their standard errors. Levels,
+    centres and shares come from the `steady` standard errors, lengths from s.
     """
     lower, upper = np.empty_like(x), np.empty_like(x)
-    for part in noise_levels(s):
-        y, e = x[part], s[part]
+    for part in noise_levels(steady):
+        y, e = x[part], steady[part]
         centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
         signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
         signal = max(signal, 0.0) + _CAUTION * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
@@ -81,5 +84,5 @@ def robust_interval(x: Floats, s: Floats, low: float, high: float, level: float)
         if y.size < _FEWEST:
             w, half = 1.0, float(critical_values(level)[0])
         middle = centre + w * (y - centre)
-        lower[part], upper[part] = middle - half * e, middle + half * e
+        lower[part], upper[part] = middle - half * s[part], middle + half * s[part]
     return lower, upper

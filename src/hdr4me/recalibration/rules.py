@@ -14,7 +14,7 @@ from hdr4me.recalibration.james_stein import james_stein
 from hdr4me.recalibration.posterior import Posterior
 from hdr4me.recalibration.risk import Rule
 from hdr4me.recalibration.smooth import Block
-from hdr4me.recalibration.structure import structured_mean
+from hdr4me.recalibration.structure import structured, structured_mean
 from hdr4me.recalibration.trivial import clip
 
 __all__ = ["Fits", "Problem", "candidates", "noise_levels"]
@@ -59,8 +59,8 @@ def candidates(fits: Fits, blocks: Sequence[Block]) -> dict[str, Rule]:
     def bayes(x: Floats) -> Floats:
         return fits(x).mean
 
-    def structured(x: Floats) -> Floats:
-        return structured_mean(blocks, fits(x), x)[0]
+    def with_structure(x: Floats) -> Floats:
+        return structured_mean(structured(blocks, fits(x), x), fits(x))
 
     levels = noise_levels(s)
 
@@ -70,7 +70,7 @@ def candidates(fits: Fits, blocks: Sequence[Block]) -> dict[str, Rule]:
             out[level] = fit_posterior(x[level], s[level], low, high, null).mean
         return out
 
-    rules: dict[str, Rule] = {"structure": structured} if blocks else {}
+    rules: dict[str, Rule] = {"structure": with_structure} if blocks else {}
     rules["bayes"] = bayes
     if len(levels) > 1 and s.size <= _MOST_BY_NOISE:
         rules["bayes_by_noise"] = by_noise

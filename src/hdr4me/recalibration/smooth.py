@@ -1,9 +1,9 @@
 """Means with a declared structure: points of a curve, or members of groups; averaged over every size of both.
 
 The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(centre, m²). For a
-curve, Φ are cosines of the position and S the spectrum of a squared-exponential kernel with length ℓ (a Gaussian
-process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are the
-indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
+curve, Φ are cosines of the position and S the spectrum of a kernel with length ℓ, squared-exponential or Matérn 5/2 (a
+Gaussian process on a padded interval, Solin and Särkkä 2020), or waves on a ring, for hours of a day. For groups, Φ are
+the indicators and S = 1 (random effects). τ, ν and ℓ run through small grids; each member is weighted by its evidence.
 
 Φᵀ(ν² + s²)⁻¹Φ is diagonalised once for every (ν, ℓ), so that new observations with the same standard errors cost one
 product with Φ for each ν.
@@ -25,6 +25,8 @@ __all__ = ["Block", "Fit", "curve_block", "group_block"]
 # All in units of half the domain's width.
 _AMPLITUDES = np.array([0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
 _RESIDUALS = (0.0, 0.05, 0.2)
+# Prior odds of the residuals: noise hides a small one, so that the evidence alone would leave each a share.
+_RESIDUAL_ODDS = (9.0, 3.0, 1.0)
 _OFFSET = 0.6
 # In units of the curve's range of positions; below the distance of neighbours a curve is no other than a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
@@ -34,24 +36,48 @@ _FEWEST_ON_A_RING = 8
 
 
 class Fit(NamedTuple):
-    """Posterior means of a block, and the log of its evidence, the factors 1/(s_j√2π) left out."""
+    """Posterior means and variances of a block, and the log of its evidence, the factors 1/(s_j√2π) left out.
+
+    The variance is the average over members of their own; along a curve it is taken as the same everywhere.
+    """
 
     mean: Floats
+    variance: Floats
     log_evidence: float
 
 
+class _Family(NamedTuple):
+    """Kernels that share the columns `part` of Φ; for each kernel (first axis) and amplitude what does not depend on x.
+
+    Φᵀ(ν² + s²)⁻¹Φ in the kernel's own coordinates has `eigenvalues`; `vectors` lead to them from the columns (None:
+    they are the columns, for groups).
+    """
+
+    part: slice
+    vectors: Floats | None
+    gain: Floats
+    """1/(1/τ² + eigenvalue): kernels × amplitudes × eigenvalues."""
+    ones: Floats
+    """The projected constant, kernels × eigenvalues."""
+    scale: Floats
+    """The posterior variance of the offset, kernels × amplitudes."""
+    log_det: Floats
+    variance: Floats
+    """Of what Φβ and the offset describe, kernels × amplitudes × 1, or × groups."""
+
+
 class _Residual(NamedTuple):
-    """What one ν needs: 1/(ν² + s²), the share of the residual, and for each ℓ the eigenvalues and vectors."""
+    """What one ν needs: 1/(ν² + s²), the share of the residual, its posterior variance, and the kernels."""
 
     precision: Floats
     kept: Floats
-    log_ratio: float
-    eigen: list[tuple[Floats, Floats | None]]
+    own: Floats
+    families: list[_Family]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Dimensions that a structure holds together: `index` in the whole, Φ as cosines or as group numbers."""
+    """Dimensions that a structure holds together: `index` in the whole, Φ as waves or as group numbers."""
 
     index: NDArray[np.int64]
     centre: float
@@ -63,27 +89,45 @@ class Block:
     def fit(self, x: Floats) -> Fit:
         """The average over all members for observations x of the block's own dimensions."""
         y = (x - self.centre) / self.half
-        pieces: list[tuple[Floats, Floats, list[Floats]]] = []
-        for r in self.residuals:
-            px, p1 = self._project(r.precision * y), self._project(r.precision)
-            sums = (float(r.precision @ y**2), float(r.precision @ y), float(r.precision.sum()))
-            parts = [_members(px, p1, sums, r.log_ratio, *pair) for pair in r.eigen]
-            pieces.append(
-                (
-                    np.stack([p[0] for p in parts]),
-                    np.stack([p[1] for p in parts]),
-                    [p[2] for p in parts],
-                )
-            )
-        evidence = np.stack([p[0] for p in pieces])
-        total = float(logsumexp(evidence))
-        weight = np.exp(evidence - total)
-        mean = np.zeros(y.size)
-        for r, w, (_, offset, coefficients) in zip(self.residuals, weight, pieces, strict=True):
-            together = sum(wl @ c for wl, c in zip(w, coefficients, strict=True))
-            curve = float((w * offset).sum()) + self._spread(np.asarray(together))
-            mean += curve + r.kept * (w.sum() * y - curve)
-        return Fit(self.centre + self.half * mean, total - float(np.log(evidence.size)))
+        odds = np.log(np.array(_RESIDUAL_ODDS) / sum(_RESIDUAL_ODDS))
+        found = [self._members(r, y, odd) for r, odd in zip(self.residuals, odds.tolist(), strict=True)]
+        number = sum(evidence.size for evidence, _, _ in found[0])
+        total = float(logsumexp(np.concatenate([e.ravel() for part in found for e, _, _ in part])))
+        mean, variance = np.zeros(y.size), np.zeros(y.size)
+        for r, part in zip(self.residuals, found, strict=True):
+            share, offset, within = 0.0, 0.0, np.zeros(1)
+            together = np.zeros(self._columns)
+            for family, (evidence, x1, cx) in zip(r.families, part, strict=True):
+                w = np.exp(evidence - total)
+                level = w * family.scale * x1
+                share += float(w.sum())
+                offset += float(level.sum())
+                within = within + np.einsum("ka,kaj->j", w, family.variance)
+                weighted = np.einsum("ka,kaj->kj", w, family.gain) * cx
+                weighted -= np.einsum("ka,kaj->kj", level, family.gain) * family.ones
+                together[family.part] += _back(family, weighted)
+            curve = offset + self._spread(together)
+            mean += curve + r.kept * (share * y - curve)
+            variance += (1 - r.kept) ** 2 * (within[self.group] if self.cosines is None else within[0])
+            variance += share * r.own
+        return Fit(self.centre + self.half * mean, self.half**2 * variance, total - float(np.log(number)))
+
+    def _members(self, r: _Residual, y: Floats, log_odds: float) -> list[tuple[Floats, Floats, Floats]]:
+        """For each family: log evidence and the constant's inner product with y (kernels × amplitudes), projected y."""
+        px, whole, level = self._project(r.precision * y), r.precision @ y**2, r.precision @ y
+        out = []
+        for family in r.families:
+            mine = px[family.part]
+            cx = mine[None, :] if family.vectors is None else np.einsum("kij,i->kj", family.vectors, mine)
+            x1 = level - np.einsum("kaj,kj->ka", family.gain, family.ones * cx)
+            xx = whole - np.einsum("kaj,kj->ka", family.gain, cx**2)
+            evidence = log_odds - 0.5 * (xx - family.scale * x1**2 + family.log_det)
+            out.append((evidence, x1, cx))
+        return out
+
+    @property
+    def _columns(self) -> int:
+        return int(self.group.max()) + 1 if self.cosines is None else self.cosines.shape[1]
 
     def _project(self, y: Floats) -> Floats:
         if self.cosines is not None:
@@ -94,46 +138,55 @@ class Block:
         return coefficients[self.group] if self.cosines is None else self.cosines @ coefficients
 
 
-def _members(
-    px: Floats,
-    p1: Floats,
-    sums: tuple[float, float, float],
-    log_ratio: float,
-    eigenvalues: Floats,
-    vectors: Floats | None,
-) -> tuple[Floats, Floats, Floats]:
-    """Log evidence, offset and coefficients of Φ for every amplitude τ."""
-    cx, c1 = (px, p1) if vectors is None else (vectors.T @ px, vectors.T @ p1)
-    h = 1 / (1 / _AMPLITUDES[:, None] ** 2 + eigenvalues)
-    xx, x1, one = sums[0] - h @ cx**2, sums[1] - h @ (c1 * cx), sums[2] - h @ c1**2
+def _back(family: _Family, weighted: Floats) -> Floats:
+    """From the kernels' own coordinates to the columns of Φ."""
+    if family.vectors is None:
+        return np.asarray(weighted.sum(axis=0))
+    return np.asarray(np.einsum("kij,kj->i", family.vectors, weighted))
+
+
+def _family(
+    part: slice, vectors: Floats | None, eigenvalues: Floats, ones: Floats, total: float, log_ratio: float
+) -> _Family:
+    """What every kernel (rows of `eigenvalues` and `ones`) and amplitude needs; `total` is Σ_j 1/(ν² + s_j²)."""
+    τ = _AMPLITUDES[:, None]
+    gain = 1 / (1 / τ**2 + eigenvalues[:, None, :])
+    one = total - np.einsum("kaj,kj->ka", gain, ones**2)
     scale = _OFFSET**2 / (1 + _OFFSET**2 * one)
-    log_det = log_ratio + np.log1p(_AMPLITUDES[:, None] ** 2 * eigenvalues).sum(axis=1)
-    log_det += np.log1p(_OFFSET**2 * one)
-    offset = scale * x1
-    β = h * (cx - offset[:, None] * c1)
-    return -0.5 * (xx - scale * x1**2 + log_det), offset, β if vectors is None else β @ vectors.T
+    log_det = log_ratio + np.log1p(τ**2 * eigenvalues[:, None, :]).sum(axis=2) + np.log1p(_OFFSET**2 * one)
+    # Given the offset β has variance `gain` and follows it by −gain·ones; so curve = (1 − Φ·gain·ones)·offset + Φβ₀.
+    if vectors is None:
+        variance = gain + scale[:, :, None] * (1 - gain * ones[:, None, :]) ** 2
+    else:
+        # Every point of a curve is given the average, weighted by 1/(ν² + s_j²): ΦᵀΦ so weighted is diagonal.
+        own = np.einsum("kaj,kj->ka", gain, eigenvalues)
+        pull = total - np.einsum("kaj,kj->ka", 2 * gain - gain**2 * eigenvalues[:, None, :], ones**2)
+        variance = ((own + scale * pull) / total)[:, :, None]
+    return _Family(part, vectors, gain, ones, scale, log_det, variance)
 
 
 def curve_block(index: NDArray[np.int64], position: Floats, s: Floats, low: float, high: float) -> Block:
     """Dimensions that are points of one curve, at these positions: an open curve, or one that closes like a day."""
     half = 0.5 * (high - low)
-    waves, roots = _waves(position)
+    waves, families = _waves(position)
     residuals = []
-    for precision, kept, ratio in _noises(s / half):
-        gram = waves.T @ (precision[:, None] * waves)
-        eigen: list[tuple[Floats, Floats | None]] = []
-        for part, root in roots:
-            values, vectors = np.linalg.eigh(root[:, None] * gram[part, part] * root)
-            spread = np.zeros((len(gram), root.size))
-            spread[part] = root[:, None] * vectors
-            eigen.append((np.maximum(values, 0.0), spread))
-        residuals.append(_Residual(precision, kept, ratio, eigen))
+    for precision, kept, own, ratio in _noises(s / half):
+        gram, ones = waves.T @ (precision[:, None] * waves), waves.T @ precision
+        made = []
+        for part, roots in families:
+            values, vectors = np.linalg.eigh(roots[:, :, None] * gram[part, part] * roots[:, None, :])
+            vectors = roots[:, :, None] * vectors
+            projected = np.einsum("kij,i->kj", vectors, ones[part])
+            made.append(
+                _family(part, vectors, np.maximum(values, 0.0), projected, float(precision.sum()), ratio)
+            )
+        residuals.append(_Residual(precision, kept, own, made))
     middle = 0.5 * (low + high)
     return Block(index, middle, half, waves, np.zeros(index.size, np.int64), tuple(residuals))
 
 
 def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
-    """Cosines on a padded interval and waves on a ring; for each length the columns it uses and the root of S."""
+    """Cosines on a padded interval and waves on a ring; for each its columns, and the root of S, a kernel a row."""
     n, span = position.size, float(np.ptp(position))
     u = (position - position.min()) / (span if span > 0 else 1.0)
     lengths = _LENGTHS[_LENGTHS >= min(0.7 / max(n - 1, 1), _LENGTHS[-1])]
@@ -146,15 +199,16 @@ def _waves(position: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
         angles = u[:, None] * ring
         both = np.concatenate([np.cos(angles), np.sin(angles)], axis=1) * np.sqrt(2.0)
         families.append((both, np.concatenate([ring, ring])))
-    roots: list[tuple[slice, Floats]] = []
+    made: list[tuple[slice, Floats]] = []
     start = 0
     for columns, wave in families:
+        kernels = []
         for length in lengths:
-            spectrum = np.exp(-0.5 * (length * wave) ** 2)
-            spectrum /= float(np.mean(columns**2 @ spectrum))
-            roots.append((slice(start, start + wave.size), np.sqrt(spectrum)))
+            for spectrum in (np.exp(-0.5 * (length * wave) ** 2), (1 + (length * wave) ** 2 / 5) ** -3.0):
+                kernels.append(np.sqrt(spectrum / float(np.mean(columns**2 @ spectrum))))
+        made.append((slice(start, start + wave.size), np.array(kernels)))
         start += wave.size
-    return np.concatenate([columns for columns, _ in families], axis=1), roots
+    return np.concatenate([columns for columns, _ in families], axis=1), made
 
 
 def group_block(
@@ -162,17 +216,20 @@ def group_block(
 ) -> Block:
     """Dimensions that belong to groups, numbered from 0 without a gap."""
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
-    residuals = [
-        _Residual(precision, kept, ratio, [(np.bincount(group, weights=precision).astype(np.float64), None)])
-        for precision, kept, ratio in _noises(s / half)
-    ]
+    residuals = []
+    for precision, kept, own, ratio in _noises(s / half):
+        sums = np.bincount(group, weights=precision).astype(np.float64)[None, :]
+        family = _family(slice(None), None, sums, sums, float(precision.sum()), ratio)
+        residuals.append(_Residual(precision, kept, own, [family]))
     return Block(index, middle, half, None, group, tuple(residuals))
 
 
-def _noises(s: Floats) -> list[tuple[Floats, Floats, float]]:
-    """For every ν: 1/(ν² + s²), ν²/(ν² + s²), and the log of ∏(ν² + s²)/s²."""
+def _noises(s: Floats) -> list[tuple[Floats, Floats, Floats, float]]:
+    """For every ν: 1/(ν² + s²), ν²/(ν² + s²), ν²s²/(ν² + s²), and the log of ∏(ν² + s²)/s²."""
     out = []
     for ν in _RESIDUALS:
         variance = ν**2 + s**2
-        out.append((1 / variance, ν**2 / variance, float(np.log(variance / s**2).sum())))
+        out.append(
+            (1 / variance, ν**2 / variance, ν**2 * s**2 / variance, float(np.log(variance / s**2).sum()))
+        )
     return out

@@ -11,10 +11,11 @@ from scipy.special import expit
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.edges import edged
+from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.smooth import Block, curve_block, group_block
 
-__all__ = ["Structure", "blocks", "check_structure", "structured_mean"]
+__all__ = ["Structure", "blocks", "check_structure", "structured", "structured_mean"]
 
 # A curve needs a few points, and a group effect a few groups, before either can be told from none.
 _FEWEST = 4
@@ -88,20 +89,25 @@ def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Blo
     return out
 
 
-def structured_mean(parts: Sequence[Block], posterior: Posterior, x: Floats) -> tuple[Floats, Floats]:
-    """Posterior means, and each dimension's probability of its structure; the domain is a projection on top.
+def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[Belief]:
+    """What each block says of its dimensions, and how probable it is.
 
     A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds.
     """
-    mean = posterior.mean.copy()
-    believed = np.zeros(mean.size)
-    whole = any(part.index.size == mean.size for part in parts)
-    alone = np.empty(0) if whole else posterior.log_marginal()
+    whole = any(part.index.size == x.size for part in parts)
+    alone = np.empty(0) if whole or not parts else posterior.log_marginal()
+    out = []
     for part in parts:
         found = part.fit(x[part.index])
         rival = posterior.log_evidence if whole else float(alone[part.index].sum())
-        p = float(expit(found.log_evidence - rival + _LOG_ODDS))
-        believed[part.index] = p
-        mean[part.index] += p * (found.mean - mean[part.index])
-    cells = posterior.cells
-    return np.clip(mean, cells.low, cells.high), believed
+        curve = edged(found.mean, found.variance, posterior.cells.low, posterior.cells.high)
+        out.append(Belief(part.index, curve, float(expit(found.log_evidence - rival + _LOG_ODDS))))
+    return out
+
+
+def structured_mean(beliefs: Sequence[Belief], posterior: Posterior) -> Floats:
+    """Posterior means: structures averaged with the exchangeable account."""
+    mean = posterior.mean.copy()
+    for index, curve, p in beliefs:
+        mean[index] += p * (curve.mean - mean[index])
+    return mean

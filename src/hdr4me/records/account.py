@@ -33,6 +33,9 @@ class RecordsWarning(UserWarning):
 class Account:
     """Counts [d, 5] of values read, missing, unknown, below and above the range; accounts of parts add up.
 
+    Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
+    category, and `high` those with more choices than are allowed.
+
     >>> from hdr4me.survey import Numeric
     >>> schema = Schema([Numeric("age", 0, 120)])
     >>> part = Account(schema, np.array([[100, 2, 1, 0, 5]]))
@@ -67,7 +70,11 @@ class Account:
         optional = np.array([_missing_is_asked(x) for x in self.schema])
         usable += np.where(optional, self.counts[:, 1], 0)
         several = np.array([isinstance(x, Selection | Vector) for x in self.schema])
-        usable += np.where(several, self.counts[:, 4], 0)  # too many choices are cut, long vectors scaled
+        # Of choices that are too many, or of which some are unknown, the others count; long vectors are scaled.
+        kept = self.counts[:, 0] - self.counts[:, 2]
+        vectors = np.array([isinstance(x, Vector) for x in self.schema])
+        kept -= np.where(vectors, self.counts[:, 1], 0)
+        usable = np.where(several, kept, usable)
         chosen = np.flatnonzero((usable == 0) & (self.counts[:, 0] > 0)).tolist()
         return [self._unusable(j) for j in chosen]
 
@@ -102,18 +109,18 @@ class Account:
         if isinstance(dimension, Selection):
             return (
                 f"column {dimension.name!r}: {count:,} of {read:,} values ({100 * count / read:.3g} %) "
-                + (
-                    f"have more than {dimension.at_most} choices, of which the first ones in the schema's order count"
-                    if FIELDS[k] == "high"
-                    else "name none of the categories and count as nothing chosen"
-                )
+                + {
+                    "high": f"have more than {dimension.at_most} choices, of which the first ones in the schema's "
+                    "order count",
+                    "low": "name something that is not in the list beside a category that is: the known ones count",
+                }.get(FIELDS[k], "name none of the categories and count as nothing chosen")
             )
         if isinstance(dimension, Vector):
             return (
                 f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) "
                 + {
                     "missing": "are missing and count as 0",
-                    "unknown": f"have no {dimension.length} numbers: a coordinate that is none, or the vector, counts as 0",
+                    "unknown": f"have not {dimension.length} numbers: what is no number counts as 0",
                     "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
                 }[FIELDS[k]]
             )
@@ -174,7 +181,7 @@ def account_of(source: Source, survey: Survey) -> Account:
             counts[j, 2] = source.unknown[j]
             counts[j, 1] -= source.unknown[j]
         elif isinstance(dimension, Selection | Vector):
-            counts[j, [1, 2, 4]] = source.selections[j]
+            counts[j, 1:] = source.selections[j]
         counts[j, 0] = source.n
     return Account(survey.schema, counts)
 

@@ -35,8 +35,8 @@ class Source:
 
     For the account of a batch, `unknown` is the number of texts in each numeric column that are no number, and
     `states` has for each categorical column what each entry of its dictionary is, and `selections` has what
-    `Selection.account` or `Vector.account` counts in each column of several choices or of vectors. `vectors` are those of
-    the dimensions that are vectors.
+    `Selection.account` or `Vector.account` counts in each column of several choices or of vectors. `vectors` are those
+    of the dimensions that are vectors.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Source:
         owners: Sequence[Any],
         unknown: Sequence[int] = (),
         states: Sequence[NDArray[np.uint8] | None] = (),
-        selections: Mapping[int, tuple[int, int, int]] = MappingProxyType({}),
+        selections: Mapping[int, tuple[int, int, int, int]] = MappingProxyType({}),
         vectors: Mapping[int, NDArray[np.float64]] = MappingProxyType({}),
     ) -> None:
         self.columns = columns
@@ -129,7 +129,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     owners: list[object] = []
     unknown: list[int] = []
     states: list[NDArray[np.uint8] | None] = []
-    selections: dict[int, tuple[int, int, int]] = {}
+    selections: dict[int, tuple[int, int, int, int]] = {}
     vectors: dict[int, NDArray[np.float64]] = {}
     n_lut = 1
     at = {name: place for place, name in enumerate(survey.schema.columns)}
@@ -141,7 +141,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
             unknown.append(0)
             states.append(None)
         elif isinstance(dimension, Vector):
-            vectors[j], selections[j] = vectors_of(column, dimension)
+            vectors[j], (missing, wrong, long) = vectors_of(column, dimension)
+            selections[j] = (missing, wrong, 0, long)
             array = pa.nulls(0, pa.float64()) if not len(column) else pa.array(np.zeros(len(column)))
             unknown.append(0)
             states.append(None)
@@ -231,6 +232,10 @@ def _indices(column: Any, dimension: Categorical) -> tuple[Any, list[int], NDArr
         column = _encoded(column, dimension)
     column = _plain_dictionary(column)
     labels = column.dictionary.to_pylist()
+    if pa.types.is_float32(
+        column.dictionary.type
+    ):  # 2.1 is 2.1, as a text file has it, and not 2.0999999046325684
+        labels = [None if x is None else float(str(np.float32(x))) for x in labels]
     if pa.types.is_boolean(column.dictionary.type):
         _check_truth(dimension)
     default = dimension.index[dimension.default]

@@ -34,6 +34,10 @@ _CHUNK = 1 << 22
 Bytes = NDArray[np.uint8]
 
 
+_SHORTEST = len("[0]]}\n")
+"""The bytes of a line behind its prefix, at least."""
+
+
 def longest_line(survey: Survey) -> int:
     """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
 
@@ -139,13 +143,12 @@ def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], 
     shape = _shape(survey)
     rest = b""
     while shape is not None and (piece := file.read(_CHUNK)):
-        text, feed, tail = (rest + piece).rpartition(b"\n")
-        if not feed:  # a line longer than a chunk: from here on line by line
-            file.seek(-len(tail), os.SEEK_CUR)
-            rest = b""
+        text = rest + piece if rest else piece
+        end = text.rfind(b"\n") + 1
+        rest = text[end:]
+        if not end:  # a line longer than a chunk: from here on line by line
             break
-        rest = tail
-        yield _parsed(text + feed, survey, shape)
+        yield _parsed(text, end, survey, shape)
     if rest:
         file.seek(-len(rest), os.SEEK_CUR)
     few: list[bytes] = []
@@ -176,15 +179,22 @@ class _Lines(Sequence[bytes]):
 
 
 def _parsed(
-    text: bytes, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+    text: bytes, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
 ) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
-    data = np.frombuffer(text, np.uint8)
-    n = text.count(b"\n")
-    starts, good = np.zeros(n + 1, np.int64), np.zeros(n, bool)
-    rows = np.zeros((n, survey.report_size), np.uint8)
+    """The lines of text[:end], which ends in a line feed."""
+    data = np.frombuffer(text, np.uint8, end)
     prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
-    parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
-    rows[~good] = 0
+    room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
+    for most in (room, None):
+        size = text.count(b"\n", 0, end) if most is None else most
+        starts, good = np.zeros(size + 1, np.int64), np.zeros(size, bool)
+        rows = np.zeros((size, survey.report_size), np.uint8)
+        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
+        if n >= 0:
+            break
+    starts, good, rows = starts[: n + 1], good[:n], rows[:n]
+    if not good.all():
+        rows[~good] = 0
     return _Lines(text, starts), good, rows
 
 

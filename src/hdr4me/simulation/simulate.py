@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels import HeavySet
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
+from hdr4me.simulation.together import simulate_together
 
 __all__ = ["Simulated", "simulate"]
 
@@ -33,7 +35,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
+    mechanism: Mechanism | HeavySet, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
 ) -> Simulated:
     """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
 
@@ -43,9 +45,10 @@ def simulate(
     Parameters
     ----------
     mechanism
-        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own.
+        A continuous mechanism under the budget of one value; any `Mechanism`, also one of your own. Or the channel of
+        an agreement block or of a vector: then every user answers it, and the sums are those of decoded reports.
     values
-        True values [n, d], d from 1 to 65536, in the mechanism's domain.
+        True values [n, d], d from 1 to 65536, in the mechanism's domain; for a vector those of the ball of norm 1.
     seed
         A whole number from 0; the same seed gives the same bits on any number of threads.
     n_sampled
@@ -56,7 +59,7 @@ def simulate(
     Returns
     -------
     Simulated
-        `total`, `squares`, `n_reports` per dimension, and `mean`, which is not calibrated.
+        `total`, `squares`, `n_reports` per dimension, and `mean`, which is not calibrated unless a channel was given.
 
     Raises
     ------
@@ -70,6 +73,11 @@ def simulate(
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
+    if isinstance(mechanism, HeavySet) and mechanism.family.name in ("agreement", "codebook"):
+        if n_sampled != 1:
+            raise InvalidInput.of("n_sampled", n_sampled, "1: a channel is one question")
+        found = simulate_together(mechanism, np.asarray(values, np.float64), _seed(seed))
+        return Simulated(*found)
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput.of(
             "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL, Few
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.statistic import Intervals
 from hdr4me.survey import Survey
@@ -22,6 +23,9 @@ __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
+
+_IN_UNITS = ("mean", "mean_by", "quantile", "sd")
+"""Statistics that are measured in their dimension's own units."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +60,8 @@ class Answer:
         What was done to the means, with the error before and after; None if nothing was.
     notes
         What the reader of each row must know; empty for most.
+    few
+        The laws of rows that may have too few answers for the normal law; see `laws`.
 
     Examples
     --------
@@ -85,6 +91,7 @@ class Answer:
     intervals: Intervals | None = None
     recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
+    few: Few | None = None
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -102,7 +109,7 @@ class Answer:
 
         rows = self.table()
         columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
-        columns += ["note"] if any(self.notes) else []
+        columns += [more for more in ("unit", "note") if rows and more in rows[0]]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
         return picture + table(columns, [[row[column] for column in columns] for row in rows])
@@ -185,7 +192,8 @@ class Answer:
         texts: Any = {name: tuple(getattr(self, name)[i] for i in chosen.tolist()) for name in names}
         arrays = ("value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure")
         numbers: Any = {name: getattr(self, name)[chosen] for name in arrays}
-        return replace(self, **texts, **numbers, intervals=None if whole is None else part)
+        few = None if self.few is None else self.few.taken(chosen)
+        return replace(self, **texts, **numbers, intervals=None if whole is None else part, few=few)
 
     # -- error bars --------------------------------------------------------------------------------------------------
 
@@ -194,6 +202,16 @@ class Answer:
         """For each row: ok, one report, no reports, or too few have a value."""
         pairs = zip(self.n_answers.tolist(), self.unsure.tolist(), strict=True)
         return tuple(status_of(answers, unsure) for answers, unsure in pairs)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What each row is measured in, where the schema says so; empty for shares and frequencies."""
+        known = {d.name: getattr(d, "unit", None) or "" for d in self.survey.schema.dimensions}
+        squared = {name: f"{unit}²" if unit else "" for name, unit in known.items()}
+        return tuple(
+            squared[name] if statistic == "variance" else known[name] if statistic in _IN_UNITS else ""
+            for name, statistic in zip(self.dimensions, self.statistics, strict=True)
+        )
 
     def interval(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
@@ -219,7 +237,40 @@ class Answer:
             raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
         n_joint = sum(status == OK for status in self.status) if simultaneous else 1
         reach = quantile(level, self.n_answers, n_joint) * self.standard_error
-        return self.value - reach, self.value + reach
+        low, high = self.value - reach, self.value + reach
+        rows = self._few_rows(level, simultaneous)
+        if rows.size:
+            assert self.few is not None
+            ends = self.few.ends(1.0 - (1.0 - level) / max(n_joint, 1), rows)  # Bonferroni
+            low[rows], high[rows] = (
+                np.minimum(ends[0], self.value[rows]),
+                np.maximum(ends[1], self.value[rows]),
+            )
+        return low, high
+
+    def laws(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[str, ...]:
+        """Which law each row's interval comes from.
+
+        "normal" is the standard error times a quantile of Student's t. "few answers" is used where that would not hold:
+        exact tails, or tails bounded for any values. "own" are intervals of the statistic's, or re-calibration's, own.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for `interval`: the further out, the more answers the normal law needs.
+        """
+        if self.intervals is not None:
+            return ("own",) * len(self)
+        few = set(self._few_rows(level, simultaneous).tolist())
+        return tuple(EXACT if i in few else NORMAL for i in range(len(self)))
+
+    def _few_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
+        """The rows whose interval comes from a law for few answers."""
+        if self.few is None or self.intervals is not None:
+            return np.zeros(0, np.int64)
+        known = np.array([status in (OK, UNSURE) for status in self.status], bool)
+        n_joint = max(int(np.count_nonzero(known)), 1) if simultaneous else 1
+        return np.flatnonzero(known & self.few.rows(1.0 - (1.0 - level) / n_joint))
 
     def table(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
@@ -232,6 +283,10 @@ class Answer:
             As for `interval`.
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
+        units = self.units
+        notes = list(self.notes or ("",) * len(self))
+        for i in self._few_rows(level, simultaneous).tolist():
+            notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
         return [
             {
                 "dimension": self.dimensions[i],
@@ -244,7 +299,8 @@ class Answer:
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
-            | ({"note": self.notes[i]} if any(self.notes) else {})
+            | ({"unit": units[i]} if any(units) else {})
+            | ({"note": notes[i]} if any(notes) else {})
             for i, status in enumerate(self.status)
         ]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
+from hdr4me.statistics.few import Few
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic
 
@@ -89,6 +90,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
     low, high = np.repeat(bounds, sizes, axis=0).T
     in_units = low + (scaled_value + 1) / 2 * (high - low)
     names = survey.schema.names
+    scale, middle = np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
     return Answer(
         survey=survey,
         n_reports=counted.n_reports,
@@ -101,9 +103,8 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
         scaled_value=scaled_value,
         scaled_error=scaled_error,
         unsure=_each(parts, "unsure", np.bool_),
-        intervals=_intervals(
-            parts, np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
-        ),
+        intervals=_intervals(parts, scale, middle),
+        few=Few.of([(len(part.categories), part.few) for part in parts], scale, middle),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
 

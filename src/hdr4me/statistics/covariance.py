@@ -21,8 +21,9 @@ from hdr4me.survey import Dimension
 __all__ = ["CORRELATION", "COVARIANCE"]
 
 Floats = NDArray[np.float64]
-_SURELY = 3.0
-"""Variances must be this many standard errors above 0 before a correlation is told."""
+_SURELY, _CLEARLY = 3.0, 6.0
+"""Variances must be this many standard errors above 0 before a correlation is told, and before it has no note."""
+DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
 
 
 class Covariance(Statistic):
@@ -80,7 +81,9 @@ class Correlation(Covariance):
         value = covariance.value / root
         # Errors of the variances add to the covariance's to first order; they share few reports.
         error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
-        return [Part(j, covariance.categories, value, error, covariance.n_answers)]
+        doubtful = bool((v < _CLEARLY * e).any())
+        notes = (DOUBTFUL if doubtful else "",)
+        return [Part(j, covariance.categories, value, error, covariance.n_answers, notes=notes)]
 
 
 COVARIANCE, CORRELATION = Covariance(), Correlation()

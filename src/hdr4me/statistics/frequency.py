@@ -9,6 +9,7 @@ import numpy as np
 
 from hdr4me.channels import Channel
 from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.few import few_categories
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
 
@@ -33,10 +34,13 @@ class Frequency(Statistic):
             answers = int(counts.sum()) // channel.per_report
             categories = survey.schema.dimensions[j].categories
             frequency = error = np.full(len(categories), np.nan)
+            few = None
             if answers:
                 frequency, variance = frequency_moments(counts, counted.n_reports, answers, channel)
                 error = np.sqrt(variance) if answers > 1 else error
-            made.append(Part(j, categories, frequency, error, answers))
+                law = few_categories(channel, counts, answers, error, counted.n_reports)
+                few = law, np.arange(len(categories))
+            made.append(Part(j, categories, frequency, error, answers, few=few))
         return made
 
 

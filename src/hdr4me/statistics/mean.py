@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Table
 from hdr4me.statistics.blocks import block_mean, is_block
-from hdr4me.statistics.calibrate import sample_covariance, value_moments
+from hdr4me.statistics.calibrate import value_moments
+from hdr4me.statistics.few import few_means, few_ratio
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.statistics.vectors import is_codebook, mean_vector
@@ -21,6 +22,8 @@ __all__ = ["MEAN", "SHARE"]
 Floats = NDArray[np.float64]
 _SURELY = 3.0
 """The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
+
+_FIRST = np.zeros(1, np.int64)
 
 
 class Mean(Statistic):
@@ -68,9 +71,16 @@ class Share(Statistic):
         for j in dimensions:
             counts, table, suffix = _counts(counted, j)
             r = int(counts.sum())
-            decode = np.array(table.decoders["present" + suffix])
-            mean, error = _mean_and_error(counts, decode)
-            made.append(Part(j, (None,), np.array([mean]), np.array([error]), r))
+            moments = Moments(table, "present" + suffix)
+            mean, error = _mean_and_error(counts, counted.n_reports, moments)
+            law = few_means(
+                moments,
+                np.array(table.decoders["present" + suffix]),
+                counts[None],
+                np.array([error]),
+                counted.n_reports,
+            )
+            made.append(Part(j, (None,), np.array([mean]), np.array([error]), r, few=(law, _FIRST)))
         return made
 
 
@@ -108,8 +118,17 @@ def _plain(counted: Counted, dimensions: list[int]) -> dict[int, Part]:
     mean[some] = counts[some] @ moments.decode / answers[some]
     mean[several], variance[several] = value_moments(counts[several], counted.n_reports, moments)
     error = np.sqrt(variance)
+    law = few_means(moments, moments.decode, counts.astype(np.float64), error, counted.n_reports, noise=True)
     return {
-        j: Part(j, (None,), mean[i : i + 1], error[i : i + 1], int(answers[i]), scaled=True)
+        j: Part(
+            j,
+            (None,),
+            mean[i : i + 1],
+            error[i : i + 1],
+            int(answers[i]),
+            scaled=True,
+            few=(law, np.array([i])),
+        )
         for i, j in enumerate(dimensions)
     }
 
@@ -120,26 +139,31 @@ def _decoded(counted: Counted, j: int) -> Part:
     r = int(counts.sum())
     value = np.array(table.decoders["value" + suffix])
     if "present" + suffix not in table.decoders:
-        mean, error = _mean_and_error(counts, value)
-        return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True)
+        moments = Moments(table, "value" + suffix)
+        mean, error = _mean_and_error(counts, counted.n_reports, moments)
+        law = few_means(moments, value, counts[None], np.array([error]), counted.n_reports)
+        return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, few=(law, _FIRST))
     present = np.array(table.decoders["present" + suffix])
-    share, share_error = _mean_and_error(counts, present)
+    share, share_error = _mean_and_error(counts, counted.n_reports, Moments(table, "present" + suffix))
     mean, error, unsure = np.nan, np.nan, True
     if r > 1:
         total = float(counts @ value) / r
         unsure = not share > _SURELY * share_error
         mean = total / share if share else np.nan
         # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
-        error = (
-            float(np.sqrt(sample_covariance(counts, value - mean * present) / r)) / abs(share)
-            if share
-            else np.nan
-        )
-    return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure and r > 1)
+        if share:
+            rest = Moments(table, "value" + suffix, less=float(np.clip(mean, -1.0, 1.0)))
+            error = _mean_and_error(counts, counted.n_reports, rest)[1] / abs(share)
+    few = (few_ratio(Moments(table).probabilities, value, present, counts, error), _FIRST) if r > 1 else None
+    return Part(
+        j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure and r > 1, few=few
+    )
 
 
-def _mean_and_error(counts: Floats, decode: Floats) -> tuple[float, float]:
+def _mean_and_error(counts: Floats, n_reports: int, moments: Moments) -> tuple[float, float]:
+    """The mean of a decoder, and its standard error about the mean over the users who sent a report."""
     r = float(counts.sum())
-    mean = float(counts @ decode) / r if r else np.nan
-    error = float(np.sqrt(sample_covariance(counts, decode) / r)) if r > 1 else np.nan
-    return mean, error
+    if r < 2:
+        return float(counts @ moments.decode) / r if r else np.nan, np.nan
+    mean, variance = value_moments(counts[None, :].astype(np.int64), n_reports, moments)
+    return float(mean[0]), float(np.sqrt(variance[0]))

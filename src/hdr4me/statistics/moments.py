@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 class Moments:
     """The rows of a number's table as probabilities, and what follows from them.
 
+    `name` is the decoder that is meant: "value", "value 2" of a pair, "present" of an optional number. With `less`, so
+    many times "present" are taken off: value − R·present is what the mean R of an optional number rests on.
+
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> moments = Moments(Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows))
@@ -29,6 +32,8 @@ class Moments:
     """
 
     table: Table
+    name: str = "value"
+    less: float = 0.0
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -36,7 +41,18 @@ class Moments:
 
     @cached_property
     def decode(self) -> Floats:
-        return np.array(self.table.decoders["value"], np.float64)
+        return self._of(self.table.decoders)
+
+    @cached_property
+    def levels(self) -> Floats:
+        """What the decoder stands for in each row."""
+        return self._of(self.table.targets)
+
+    def _of(self, numbers: Mapping[str, Sequence[float]]) -> Floats:
+        found = np.array(numbers[self.name], np.float64)
+        if self.less:
+            found -= self.less * np.array(numbers[self.name.replace("value", "present")], np.float64)
+        return found
 
     @cached_property
     def row_variances(self) -> Floats:
@@ -51,8 +67,7 @@ class Moments:
         small: where the noise is the same at every level, h is that constant and no estimate at all. A value between
         two levels is rounded at random, which adds to its mean square what `rounding` bounds.
         """
-        levels = np.array(self.table.targets["value"])
-        targets = np.stack([levels**2, self.row_variances], axis=1)
+        targets = np.stack([self.levels**2, self.row_variances], axis=1)
         mass = self.probabilities.mean(axis=0)
         scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
         solution = np.linalg.lstsq(self.probabilities * scale, targets, rcond=1e-12)[0] * scale[:, None]
@@ -62,8 +77,15 @@ class Moments:
 
     @property
     def rounding(self) -> float:
-        """The largest variance of the random rounding to a level: Δ²/4, Δ = 2/(L − 1) the distance of two levels."""
-        return 1.0 / (self.table.n_inputs - 1) ** 2
+        """The largest variance of the random rounding to a level: Δ²/4, Δ = 2/(L − 1) the distance of two levels.
+
+        Whether a number is there is not rounded.
+        """
+        if self.name.startswith("present"):
+            return 0.0
+        number = int(self.name.partition(" ")[2] or 1) - 1
+        take = self.table.takes[number]
+        return 1.0 / (take.size - (take.reads == "optional") - 1) ** 2
 
 
 def row_variances(weights: Sequence[Sequence[int]], decode: Floats) -> Floats:

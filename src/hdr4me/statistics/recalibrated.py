@@ -115,12 +115,44 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
     if "order" in OPTIONS[method]:
         names = [answer.dimensions[i] for i in rows.tolist()]
         options = structure_of(answer.survey.schema, names, **options)
-    found = recalibrate(answer.scaled_value[rows], answer.scaled_error[rows], method, **options)
+    found = recalibrate(
+        answer.scaled_value[rows],
+        answer.scaled_error[rows],
+        method,
+        steady_errors=_steady_errors(answer, rows),
+        **options,
+    )
     error = found.standard_error
     missing = np.full(rows.size, np.nan)
     return _Part(
         rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval, found
     )
+
+
+def _steady_errors(answer: Answer, rows: Rows) -> Floats:
+    """Standard errors from the variance of one answer, pooled over all numbers that are asked in the same way.
+
+    A dimension's own standard error is estimated from the answers that its mean is estimated from. Where values are
+    near an end of the range both go up and down together. An optional number keeps its own.
+    """
+    survey = answer.survey
+    names = [answer.dimensions[i] for i in rows.tolist()]
+    place = {name: j for j, name in enumerate(survey.schema.names)}
+    channel = np.array(
+        [
+            id(survey.questions[survey.question_of(place[name])].channel)
+            if survey.schema[name].reads == "number"
+            else -place[name] - 1
+            for name in names
+        ]
+    )
+    error, number = answer.scaled_error[rows], answer.n_answers[rows].astype(np.float64)
+    out = error.copy()
+    for one in np.unique(channel).tolist():
+        same = channel == one
+        pooled = float(np.sum(number[same] ** 2 * error[same] ** 2) / number[same].sum())
+        out[same] = np.sqrt(pooled / number[same])
+    return np.asarray(np.where(error > 0, out, error))
 
 
 def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_Part]:

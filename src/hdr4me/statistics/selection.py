@@ -13,6 +13,7 @@ from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.proof import ONE
 from hdr4me.mechanisms.selection import number_variance
 from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.few import few_categories
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
 
@@ -34,10 +35,13 @@ class Chosen(Statistic):
             counts, answers, channel = _counts(counted, j)
             categories = counted.survey.schema.dimensions[j].categories
             share = error = np.full(len(categories), np.nan)
+            few = None
             if answers:
                 share, variance = frequency_moments(counts, counted.n_reports, answers, channel)
                 error = np.sqrt(variance) if answers > 1 else error
-            made.append(Part(j, categories, share, error, answers))
+                law = few_categories(channel, counts, answers, error, counted.n_reports)
+                few = law, np.arange(len(categories))
+            made.append(Part(j, categories, share, error, answers, few=few))
         return made
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.registry import Registry
+from hdr4me.statistics.few import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
@@ -42,7 +43,7 @@ class Part:
     `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be turned into the dimension's
     own units; otherwise they are what is shown. `intervals`, on the same scale, are given where they are not the
     standard error times a quantile; `notes` say of each row what its reader must know. `n_answers` and `unsure` are
-    one for all rows or one for each.
+    one for all rows or one for each. `few` holds a law for few answers and the number of each row in it.
     """
 
     dimension: int
@@ -54,6 +55,7 @@ class Part:
     unsure: bool | NDArray[np.bool_] = False
     intervals: Intervals | None = None
     notes: tuple[str, ...] = ()
+    few: tuple[FewLaw, NDArray[np.int64]] | None = None
 
 
 class Statistic(ABC):

@@ -41,6 +41,9 @@ class Numeric(Dimension):
     group
         The name of a group that this dimension belongs to. Re-calibration makes use of either, and nothing else does.
 
+    unit
+        What the number is measured in, such as "min". Answers and plans show it, and a tolerance may name it.
+
     Examples
     --------
     >>> age = Numeric("age", 0, 120, default=40)
@@ -59,12 +62,17 @@ class Numeric(Dimension):
     optional: bool = False
     curve: str | None = None
     group: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        for field, value in (("curve", self.curve), ("group", self.group)):
+        for field, value in (("curve", self.curve), ("group", self.group), ("unit", self.unit)):
             if value is not None and (not isinstance(value, str) or not value or not is_unicode(value)):
                 raise InvalidInput(f"dimension {self.name!r}: {field} = {value!r} must be a name")
+        if self.unit is not None and self.unit != " ".join(self.unit.split()):
+            raise InvalidInput(
+                f"dimension {self.name!r}: unit = {self.unit!r} has spaces at its ends or in a row"
+            )
         low, high = finite(self.name, "low", self.low), finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
             raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
@@ -107,10 +115,11 @@ class Numeric(Dimension):
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"low": self.low, "high": self.high, "default": self.default}
         declared = {"optional": self.optional or None, "curve": self.curve, "group": self.group}
+        declared |= {"unit": self.unit}
         fields |= {name: value for name, value in declared.items() if value is not None}
         return {"name": self.name, "type": self.kind, **fields}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Numeric:
-        check_fields(fields, {"name", "low", "high"}, {"default", "optional", "curve", "group"})
+        check_fields(fields, {"name", "low", "high"}, {"default", "optional", "curve", "group", "unit"})
         return cls(**fields)

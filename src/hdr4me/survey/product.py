@@ -6,7 +6,7 @@ a covariance that is wanted is best asked as a question of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,14 +43,14 @@ class Product(Dimension):
     >>> schema = Schema([Numeric("a", 0, 10), Numeric("b", 0, 4), Product("a × b", ["a", "b"])])
     >>> schema["a × b"].bounds, schema.columns
     ((-10.0, 10.0), ('a', 'b'))
-    >>> [schema["a × b"].clean(pair) for pair in ((10, 4), (5, 1), (0, 4), (None, 4))]
+    >>> [schema["a × b"].clean(pair) for pair in ((10, 4), (5, 4), (0, 4), (None, 4))]
     [1.0, 0.0, -1.0, 0.0]
     """
 
     kind = "product"
 
     name: str
-    product: tuple[str, str]
+    product: Sequence[str]
     factors: tuple[Numeric, Numeric] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Product(Dimension):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.product
+        return tuple(self.product)
 
     @property
     def reads(self) -> str:

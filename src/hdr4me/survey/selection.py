@@ -125,21 +125,23 @@ class Selection(Dimension):
     def fits(self, take: Take) -> bool:
         return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
 
-    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int]:
-        """How many values are missing, name no category though they name something, and name too many.
+    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int, int]:
+        """How many values are missing, name no category though they name something, name some that are none beside
+        one that is, and name too many.
 
         Each value comes with how often it occurs.
 
-        >>> Selection("spoken", ["de", "en", "fr"], 2).account([("de|en|fr", 3), ("nl", 2), (None, 1), ("en", 9)])
-        (1, 2, 3)
+        >>> Selection("spoken", ["de", "en", "fr"], 2).account([("de|en|fr", 3), ("nl", 2), (None, 1), ("en|nl", 9)])
+        (1, 2, 9, 3)
         """
-        missing = unknown = many = 0
+        missing = unknown = some = many = 0
         for value, times in values:
             found, wrong = self.choices(value)
             missing += times * (value is None or value == "")
             unknown += times * (not found and wrong > 0)
+            some += times * bool(found and wrong)
             many += times * (len(found) > self.at_most)
-        return missing, unknown, many
+        return missing, unknown, some, many
 
     def to_dict(self) -> dict[str, Any]:
         if self.file is None:

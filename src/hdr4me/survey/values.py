@@ -29,10 +29,12 @@ _WHOLE = re.compile("-?[0-9]+[.]0+")
 
 
 def label(value: Any) -> str | None:
-    """The category that a value names: itself, a whole number's digits, `true` or `false`; else None.
+    """The category that a value names: itself, a number's shortest digits, `true` or `false`; else None.
 
-    >>> [label(x) for x in ("red", 3, 3.0, True, 2.5, None)]
-    ['red', '3', '3', 'true', None, None]
+    A number that needs an exponent (below 0.0001, or a whole one above 2⁵³ that is no integer type) names none.
+
+    >>> [label(x) for x in ("red", 3, 3.0, True, 2.5, 1e-9, None)]
+    ['red', '3', '3', 'true', '2.5', None, None]
     """
     value = plain(value)
     if isinstance(value, str):
@@ -43,6 +45,9 @@ def label(value: Any) -> str | None:
         return str(int(value))
     if isinstance(value, Integral):
         return str(int(value))
+    if isinstance(value, float) and not value.is_integer():
+        digits = repr(float(value))
+        return digits if digits.strip("-").replace(".", "", 1).isdigit() else None
     return None
 
 

@@ -241,3 +241,9 @@ class Tally:
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
+
+    def priors(self) -> dict[str, Any]:
+        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
+        from hdr4me.statistics.priors import priors
+
+        return priors(self)

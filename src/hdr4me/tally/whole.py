@@ -1,4 +1,4 @@
-"""Counting reports that add to many counters each: their outputs go to a kernel whole, and no list of counters is made."""
+"""Counting reports that add to many counters each: a kernel takes their outputs whole."""
 
 from __future__ import annotations
 

@@ -76,12 +76,16 @@ def _answers(data, at, n_sampled, slot_size, n_fields, sizes, bounds, rising, ro
 def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, rising, starts, rows, good):  # type: ignore[no-untyped-def]
     """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns how many lines there are.
 
+    If there are more lines than `rows` has room for, −1 is returned.
+
     Line i stands at data[starts[i] : starts[i + 1] - 1]; good[i] says whether rows[i] holds its report. `n_fields`,
     `sizes` (bytes of a field), `bounds` and `rising` (fields must increase) are by question. The search for the next
     line feed is needed only for lines that are not canonical.
     """
     n, start = 0, 0
     while start < data.size:
+        if n == good.size:
+            return -1
         feed = -1
         if start + prefix.size < data.size:
             differ = np.uint8(0)

@@ -1,0 +1,221 @@
+"""Categories beside the peers, in one run: error and client speed against multi-freq-ldpy and pure-LDP.
+
+    python benchmarks/peers.py /path/to/an/environment/bin/python benchmarks/results/peers.md
+
+The environment is the peers' own: `pip install multi-freq-ldpy pure-ldp statsmodels` in it. Without a path, or without
+these libraries, the script says so and ends. Times are processor times of one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import peers_work
+from hdr4me.atomic import write_text
+from hdr4me.engines import Local
+from hdr4me.engines.samplers import sample_many
+from hdr4me.engines.secure import SecureDraws
+from hdr4me.mechanisms.categorical import categorical_channel
+from hdr4me.survey import Categorical, Schema, Survey
+from hdr4me.tally import Tally
+
+PROTOCOLS = {"multi-freq-ldpy": ("GRR", "SS", "OUE", "OLH"), "pure-ldp": ("DE", "OUE", "OLH", "HR")}
+BUDGETS = (0.5, 1.0, 2.0, 4.0)
+# (categories, users, repeats, repeats of local hashing, whose server takes n·k hashes)
+SIZES = ((10, 2000, 60, 20), (100, 2000, 20, 5), (4000, 2000, 3, 1))
+
+
+class Peers:
+    """A running environment of peers."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def ask(self, task: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to one task."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"task": task, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return dict(json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def open_peers(python: Path) -> Iterator[Peers]:
+    """The peers under an interpreter of their own."""
+    command = [str(python), str(Path(peers_work.__file__))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            yield Peers(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
+def zipf(k: int, n: int, seed: int) -> list[int]:
+    """n values whose frequencies are like Zipf's."""
+    weights = 1.0 / np.arange(1, k + 1)
+    found: list[int] = np.random.default_rng(seed).choice(k, n, p=weights / weights.sum()).tolist()
+    return found
+
+
+def ours(epsilon: float, k: int, values: list[int], times: int) -> list[float]:
+    """Σ (f̂ − f)² of our default oracle in several collections of the same values."""
+    survey = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon)
+    records = np.array(values, np.float64)[:, None]
+    truth = np.bincount(values, minlength=k) / len(values)
+    found = []
+    for _ in range(times):
+        tally = Tally(survey)
+        for block in Local(threads=1).reports(records, survey):
+            tally.add_block(block)
+        found.append(float(((tally.estimate().value - truth) ** 2).sum()))
+    return found
+
+
+def theirs(
+    peers: Peers, library: str, protocol: str, epsilon: float, k: int, values: list[int], times: int
+) -> list[float] | None:
+    """The same of a peer's protocol; None if it cannot."""
+    truth = np.bincount(values, minlength=k) / len(values)
+    found = []
+    for seed in range(times):
+        answer = peers.ask(
+            "frequencies", library=library, protocol=protocol, epsilon=epsilon, k=k, values=values, seed=seed
+        )
+        if "error" in answer:
+            return None
+        found.append(float(((np.array(answer["estimate"]) - truth) ** 2).sum()))
+    return found
+
+
+def accuracy(peers: Peers, k: int, n: int, times: int, hashing: int) -> Iterator[str]:
+    """A line for each budget: n·Σ(f̂ − f)² of ours and of each library's best protocol, with standard errors."""
+    for epsilon in BUDGETS:
+        values = zipf(k, n, seed=k)
+        mine = np.array(ours(epsilon, k, values, 10 * times)) * n
+        row, above = [f"{k:,}", f"{epsilon:g}", _mean(mine)], False
+        for library, protocols in PROTOCOLS.items():
+            best: tuple[float, str, np.ndarray[Any, Any]] | None = None
+            for protocol in protocols:
+                repeats = hashing if protocol == "OLH" else times
+                found = theirs(peers, library, protocol, epsilon, k, values, repeats)
+                if found is None:
+                    continue
+                errors = np.array(found) * n
+                if best is None or errors.mean() < best[0]:
+                    best = (float(errors.mean()), protocol, errors)
+            if best is None:
+                row += ["absent", "–"]
+                continue
+            noise = np.hypot(_se(mine, k), _se(best[2], k))
+            above |= bool(mine.mean() > best[0] + 3 * noise)
+            row += [f"{best[1]} {_mean(best[2])}", f"{best[0] / mine.mean():.2f}"]
+        yield f"| {' | '.join(row)} | {'ABOVE' if above else 'no'} |"
+
+
+def _se(errors: np.ndarray[Any, Any], k: int) -> float:
+    """Standard error of the mean; of one collection √(2/(k − 1)) of it, as for k squares of normal errors."""
+    if errors.size > 2:
+        return float(errors.std(ddof=1) / errors.size**0.5)
+    return float(errors.mean() * (2 / (k - 1) / errors.size) ** 0.5)
+
+
+def _mean(errors: np.ndarray[Any, Any]) -> str:
+    return f"{errors.mean():.4g}"
+
+
+def speed(peers: Peers) -> Iterator[str]:
+    """Reports a second, like beside like: sets beside sets, one number beside one number."""
+    for k in (10, 100, 4000):
+        rates = {name: _rate(name, k) for name in ("subset", "projective")}
+        for library, protocol in (("multi-freq-ldpy", "SS"), ("multi-freq-ldpy", "OLH"), ("pure-ldp", "OLH")):
+            own = "subset" if protocol == "SS" else "projective"
+            mine = rates[own]
+            found = [
+                peers.ask("client_speed", library=library, protocol=protocol, epsilon=1.0, k=k, n=5000)
+                for _ in range(3)
+            ]
+            if any("error" in x for x in found):
+                yield f"| {k:,} | {library} {protocol} | absent | {own} | {mine / 1e6:.2f} M | – |"
+                continue
+            rate = 5000 / min(x["seconds"] for x in found)
+            yield (
+                f"| {k:,} | {library} {protocol} | {rate / 1e3:.1f} k | {own} | {mine / 1e6:.2f} M | "
+                f"{mine / rate:.0f} |"
+            )
+
+
+def _rate(name: str, k: int) -> float:
+    """Reports a second that the engine makes of inputs, by processor time; the best of five."""
+    channel = categorical_channel(name, 1.0, k)
+    n = 400_000 if k < 1000 or name == "projective" else 5000
+    inputs = np.arange(n) % k
+    sample_many(channel, inputs[:100], SecureDraws())
+    seconds = []
+    for _ in range(5):
+        start = time.process_time()
+        sample_many(channel, inputs, SecureDraws())
+        seconds.append(time.process_time() - start)
+    return n / min(seconds)
+
+
+def main(python: Path, path: Path) -> None:
+    """Measure and write; absent peers are named."""
+    with open_peers(python) as peers:
+        versions = peers.ask("versions")
+        absent = [name for name in PROTOCOLS if versions.get(name) is None]
+        if len(absent) == len(PROTOCOLS):
+            print(f"skipped: {python} has none of {', '.join(PROTOCOLS)}")
+            return
+        known = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        lines = [
+            "# Categories beside the peers",
+            "",
+            f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {known}. Load average "
+            f"{os.getloadavg()[0]:.1f} at the start; times are processor times of one thread.",
+            *([f"Absent: {', '.join(absent)}."] if absent else []),
+            "",
+            "n·Σ(f̂ − f)² of unbiased estimates, Zipf data, the same for all; the peers' best protocol of",
+            "; ".join(f"{name}: {', '.join(protocols)}" for name, protocols in PROTOCOLS.items()) + ".",
+            "",
+            "| categories | epsilon | ours | multi-freq-ldpy | over ours | pure-LDP | over ours | ours above by 3 se |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for size in SIZES:
+            for line in accuracy(peers, *size):
+                lines.append(line)
+                print(line, flush=True)
+        lines += [
+            "",
+            "Reports a second at epsilon = 1 from inputs, theirs one by one, ours together (the system's randomness);",
+            "subset selection beside theirs, and projective reports, one number each, beside local hashing:",
+            "",
+            "| categories | peer | theirs | our oracle | ours | times |",
+            "|---|---|---|---|---|---|",
+        ]
+        for line in speed(peers):
+            lines.append(line)
+            print(line, flush=True)
+        write_text(path, "\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or not Path(sys.argv[1]).is_file():
+        print("skipped: give the interpreter of an environment that has the peers, and where to write")
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

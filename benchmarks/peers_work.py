@@ -1,0 +1,187 @@
+"""Runs inside the peers' own environment and imports nothing of ours: one JSON object a line in, one out.
+
+Tasks: `versions`, `frequencies` (reports and estimates of a frequency oracle), `client_speed`, `variance`, `samples`,
+`response_epsilon` and `bound`. A task whose library is absent, or that fails, answers with an error.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import random
+import sys
+import time
+import warnings
+from importlib import import_module
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+LIBRARIES = (
+    "multi-freq-ldpy",
+    "pure-ldp",
+    "ldp-toolbox",
+    "diffprivlib",
+    "opendp",
+    "dp-accounting",
+    "numpy",
+)
+
+
+def versions() -> dict[str, str | None]:
+    """The version of each library; null where it is absent."""
+    found: dict[str, str | None] = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def frequencies(
+    library: str, protocol: str, epsilon: float, k: int, values: list[int], seed: int
+) -> dict[str, Any]:
+    """Every value reported and the frequencies estimated, unbiased: seconds of the clients, and the estimates."""
+    np: Any = import_module("numpy")
+    np.random.seed(seed)
+    random.seed(seed)
+    client, estimate = _ORACLES[library](protocol, epsilon, k)
+    client(values[0])  # compiled before it is timed
+    start = time.process_time()
+    reports = [client(value) for value in values]
+    seconds = time.process_time() - start
+    return {"seconds": seconds, "estimate": [float(x) for x in estimate(reports)]}
+
+
+def client_speed(library: str, protocol: str, epsilon: float, k: int, n: int) -> dict[str, Any]:
+    """Seconds that n reports take."""
+    client, _ = _ORACLES[library](protocol, epsilon, k)
+    client(0)
+    values = [i % k for i in range(n)]
+    start = time.process_time()
+    for value in values:
+        client(value)
+    return {"seconds": time.process_time() - start}
+
+
+def _multi_freq(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
+    """multi-freq-ldpy; its estimator clips and normalises, which is taken out so that estimates are unbiased."""
+    name = {"GRR": "GRR", "SS": "SS", "OUE": "UE", "OLH": "LH"}[protocol]
+    module: Any = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{name}")
+    np: Any = import_module("numpy")
+    module.MI = lambda counts, n, p, q: (np.asarray(counts) / n - q) / (p - q)
+    client, aggregate = getattr(module, f"{name}_Client"), getattr(module, f"{name}_Aggregator_MI")
+    return (
+        lambda value: client(value, k, epsilon),
+        lambda reports: aggregate(reports, epsilon) if name == "UE" else aggregate(reports, k, epsilon),
+    )
+
+
+def _pure(protocol: str, epsilon: float, k: int) -> tuple[Any, Any]:
+    """pure-LDP."""
+    at: dict[str, Any] = {"index_mapper": lambda x: x}
+    where = "pure_ldp.frequency_oracles"
+    if protocol == "OLH":
+        module = import_module(f"{where}.local_hashing")
+        client = module.LHClient(epsilon, k, use_olh=True, **at)
+        server = module.LHServer(epsilon, k, use_olh=True, **at)
+    elif protocol == "OUE":
+        module = import_module(f"{where}.unary_encoding")
+        client = module.UEClient(epsilon, k, use_oue=True, **at)
+        server = module.UEServer(epsilon, k, use_oue=True, **at)
+    elif protocol == "HR":
+        module = import_module(f"{where}.hadamard_response")
+        server = module.HadamardResponseServer(epsilon, k, **at)
+        client = module.HadamardResponseClient(epsilon, k, server.get_hash_funcs(), **at)
+    else:
+        module = import_module(f"{where}.direct_encoding")
+        client, server = module.DEClient(epsilon, k, **at), module.DEServer(epsilon, k, **at)
+
+    def estimate(reports: list[Any]) -> Any:
+        server.aggregate_all(reports)
+        found = server.estimate_all(range(k), suppress_warnings=True, normalization=0)
+        return [x / len(reports) for x in found]
+
+    return client.privatise, estimate
+
+
+_ORACLES = {"multi-freq-ldpy": _multi_freq, "pure-ldp": _pure}
+
+
+def variance(library: str, protocol: str, epsilon: float, k: int) -> dict[str, float]:
+    """p and q of a library's protocol, and the variance that it states for one user without the category."""
+    np: Any = import_module("numpy")
+    if library == "ldp-toolbox":
+        name, kind = {
+            "GRR": ("grr", "GeneralizedRandomizedResponse"),
+            "SS": ("ss", "SubsetSelection"),
+        }[protocol]
+        made = getattr(import_module(f"ldp_toolbox.protocols.frequency.{name}"), kind)(k, epsilon)
+        p, q = float(made.p), float(made.q)
+        stated = made.get_variance() if hasattr(made, "get_variance") else q * (1 - q) / (p - q) ** 2
+        return {"p": p, "q": q, "variance": float(stated)}
+    if library == "multi-freq-ldpy":
+        stated = import_module("multi_freq_ldpy.pure_frequency_oracles.Variance_PURE").VAR_Pure
+        e = float(np.exp(epsilon))
+        w = int(max(1, np.rint(k / (e + 1))))
+        p = w * e / (w * e + k - w)  # as its SS_Client and SS_Aggregator have them
+        q = ((w - 1) * (w * e) + (k - w) * w) / ((k - 1) * (w * e + k - w))
+        if protocol == "GRR":
+            p, q = e / (e + k - 1), 1 / (e + k - 1)
+        return {"p": float(p), "q": float(q), "variance": float(stated(p, q))}
+    module = import_module("pure_ldp.frequency_oracles.direct_encoding")
+    server = module.DEServer(epsilon, k)
+    p, q = float(server.p), float(server.q)
+    return {"p": p, "q": q, "variance": q * (1 - q) / (p - q) ** 2}
+
+
+def samples(library: str, mechanism: str, epsilon: float, value: float, n: int, seed: int) -> dict[str, Any]:
+    """n reports of one value by diffprivlib."""
+    mechanisms: Any = import_module("diffprivlib.mechanisms")
+    if mechanism == "laplace":
+        made = mechanisms.Laplace(epsilon=epsilon, sensitivity=2.0, random_state=seed)
+        return {"samples": [made.randomise(value) for _ in range(n)]}
+    made = mechanisms.Binary(epsilon=epsilon, value0="0", value1="1", random_state=seed)
+    return {"samples": [int(made.randomise(str(int(value)))) for _ in range(n)]}
+
+
+def response_epsilon(library: str, probability: float) -> dict[str, float]:
+    """ε of binary randomised response that tells the truth with `probability`."""
+    if library == "opendp":
+        dp: Any = import_module("opendp.prelude")
+        dp.enable_features("contrib")
+        return {"epsilon": float(dp.m.make_randomized_response_bool(probability).map(1))}
+    accounting: Any = import_module("dp_accounting.pld.privacy_loss_distribution")
+    made = accounting.from_randomized_response(2 * (1 - probability), 2)
+    return {"epsilon": float(made.get_epsilon_for_delta(0.0))}
+
+
+def bound(counts: list[int], n: int, confidence: float) -> dict[str, float]:
+    """The lower bound of ε from two counts as LDP-Auditor has it: Clopper–Pearson on both sides."""
+    beta: Any = import_module("scipy.stats").beta
+    alpha = 1 - confidence
+    low = beta.ppf(alpha / 2, counts[0], n - counts[0] + 1) if counts[0] else 0.0
+    high = beta.ppf(1 - alpha / 2, counts[1] + 1, n - counts[1]) if counts[1] < n else 1.0
+    return {"epsilon": max(0.0, math.log(low / high)) if low > 0 else 0.0}
+
+
+TASKS: dict[str, Any] = {
+    f.__name__: f for f in (versions, frequencies, client_speed, variance, samples, response_epsilon, bound)
+}
+
+
+def main() -> None:
+    """Answer until there is nothing more to read."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer = TASKS[asked.pop("task")](**asked)
+        except Exception as error:  # whatever a library raises is its answer
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

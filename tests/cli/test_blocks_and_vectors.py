@@ -1,0 +1,76 @@
+"""Blocks and vectors on the command line, from a schema to an answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from .conftest import Run
+
+
+def test_a_block_from_a_schema_to_means(run: Run, tmp_path: Path) -> None:
+    names = [f"x{j}" for j in range(20)]
+    schema = {"dimensions": [{"name": x, "low": -1, "high": 1} for x in names]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    made = run(
+        "survey",
+        tmp_path / "schema.json",
+        "--epsilon",
+        8,
+        "--block",
+        "x*",
+        "-o",
+        tmp_path / "s.json",
+        "--json",
+    )
+    assert made.code == 0, made.err
+    (channel,) = made.json["channels"]
+    assert channel["mechanism"] == "agreement"
+    assert channel["dimensions"] == 20
+    assert made.json["n_questions"] == 1
+    rows = [",".join(names)] + [",".join(["0.5"] * 20)] * 2000
+    (tmp_path / "in.csv").write_text("\n".join(rows) + "\n")
+    for command in (
+        ("perturb", tmp_path / "s.json", tmp_path / "in.csv", "-o", tmp_path / "r.parquet"),
+        ("tally", tmp_path / "s.json", tmp_path / "r.parquet", "-o", tmp_path / "t"),
+        ("audit", tmp_path / "s.json", "--draws", 20_000),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+    found = run("estimate", tmp_path / "t", "--json").json["rows"]
+    z = [(row["estimate"] - 0.5) / row["standard_error"] for row in found]
+    assert len(z) == 20
+    assert np.abs(z).max() < 7  # false alarm below 1e-9
+
+
+def test_a_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) -> None:
+    text = '[[dimensions]]\nname = "g"\ntype = "vector"\nlength = 50\nnorm = 2.0\n'
+    (tmp_path / "schema.toml").write_text(text)
+    made = run("survey", tmp_path / "schema.toml", "--epsilon", 1, "-o", tmp_path / "s.json", "--json")
+    assert made.code == 0, made.err
+    (channel,) = made.json["channels"]
+    assert channel["mechanism"] == "codebook"
+    assert channel["inputs"] == "2^1050"
+    assert run("survey", tmp_path / "s.json").code == 0
+    vector = [1.0] + [0.0] * 49
+    (tmp_path / "in.jsonl").write_text(json.dumps({"g": vector}) + "\n" + json.dumps({"g": [1, 2]}) + "\n")
+    for command in (
+        ("perturb", tmp_path / "s.json", tmp_path / "in.jsonl", "-o", tmp_path / "r.jsonl"),
+        ("tally", tmp_path / "s.json", tmp_path / "r.jsonl", "-o", tmp_path / "t"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+    shown = run("estimate", tmp_path / "t")
+    assert shown.code == 0
+    assert "surely larger" not in shown.out + shown.err
+    assert len(run("estimate", tmp_path / "t", "--json").json["rows"]) == 50
+
+
+def test_wrong_blocks(plain, tmp_path: Path) -> None:
+    schema = {"dimensions": [{"name": x, "low": 0, "high": 1} for x in "ab"]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "z*")
+    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a")
+    assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a,b", "--block", "b,a")

@@ -1,0 +1,51 @@
+"""`hdr4me plan` with units, and with a tally of an earlier collection as its prior."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+
+@pytest.fixture
+def question(tmp_path: Path) -> tuple[object, ...]:
+    schema = Schema([Numeric("delay", -60, 300, unit="min"), Numeric("distance", 0, 3000)])
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema.to_dict()), encoding="utf-8")
+    return ("plan", "--schema", path, "--users", 300_000, "--epsilon", 2, "--mechanism", "piecewise")
+
+
+def test_a_unit_that_the_schema_gives_is_read_and_shown(run: Any, question: tuple[object, ...]) -> None:
+    shown = run(*question, "--tolerance", "delay=5 min")
+    assert shown.code == 0
+    assert "delay ±5 min is kept" in shown.out
+    assert "unit" in shown.out
+
+
+def test_another_unit_is_refused(run: Any, question: tuple[object, ...]) -> None:
+    refused = run(*question, "--tolerance", "delay=5 hours")
+    assert refused.code != 0
+    assert "'delay' is measured in 'min': write delay=5" in " ".join(refused.err.split())
+    refused = run(*question, "--tolerance", "distance=5 miles")
+    assert "'distance' is without a unit in the schema" in " ".join(refused.err.split())
+
+
+def test_a_plain_tolerance_is_told_in_own_units(run: Any, question: tuple[object, ...]) -> None:
+    document = run(*question, "--tolerance", "0.1", "--json").json
+    assert document["tolerances"] == pytest.approx({"delay": 18.0, "distance": 150.0})
+
+
+def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
+    survey = Survey(Schema([Categorical("c", ["a", "b", "c"])]), epsilon=3.0, categorical="grr")
+    tally = Tally(survey)
+    tally.counts[:] = [900, 50, 50]
+    tally.n_reports = 1000
+    tally.save(tmp_path / "pilot.tally")
+    shown = run("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
+    assert shown.code == 0
+    assert "with the frequencies given" in shown.out

@@ -1,0 +1,68 @@
+"""Numbers asked in pairs: when the planner says so, and what it promises."""
+
+from __future__ import annotations
+
+import pytest
+
+import hdr4me as hd
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.priors import as_prior
+from hdr4me.planner.pairs import PAIR, designed_squares, neighbours, pair_noise, pair_worst
+
+UNIFORM = as_prior("uniform")
+
+
+@pytest.mark.parametrize(("epsilon", "single", "paired"), [(2.0, 117.0, 102.5), (4.0, 45.5, 29.7)])
+def test_the_published_errors_of_100_numbers(epsilon: float, single: float, paired: float) -> None:
+    """n·MSE of 100 numbers spread evenly, one of them sent, and one pair sent: at most as published."""
+    n = 10**9
+    plan = hd.plan(n_users=n, n_dims=100, epsilon=epsilon, mechanisms=["optimal_mean", "pair"])
+    best = {option.mechanism: option for option in plan.mechanisms}
+    assert plan.best.mechanism == PAIR
+    assert best["optimal_mean"].mse * n <= single
+    assert best[PAIR].mse * n <= paired * 1.001
+    assert best[PAIR].reports_per_dimension == pytest.approx(2 * best["optimal_mean"].reports_per_dimension)
+    assert "numbers in pairs" in plan.summary
+
+
+def test_the_curve_is_what_designs_have() -> None:
+    """At a budget of the curve, and between two of them within 2 %."""
+    squares = float((UNIFORM.shares * UNIFORM.values**2).sum())
+    for epsilon, within in ((1.0, 1e-4), (0.6, 0.02)):
+        assert pair_noise(epsilon, UNIFORM) + squares == pytest.approx(
+            designed_squares(epsilon, UNIFORM), rel=within
+        )
+
+
+def test_small_and_large_budgets() -> None:
+    """Below the least budget of the curve second moments grow as 1/ε²; beyond the largest there is nothing to gain."""
+    assert pair_worst(0.025) == pytest.approx(100 * pair_worst(0.25), rel=1e-9)
+    assert pair_noise(0.01, UNIFORM) > pair_noise(0.1, UNIFORM)
+    assert pair_noise(20.0, UNIFORM) == pair_noise(10.0, UNIFORM)
+
+
+def test_the_default_plan_says_when_pairs_pay() -> None:
+    """They are no candidate unless asked for; the summary says what they would gain."""
+    plan = hd.plan(n_users=100_000, n_dims=40, epsilon=4.0, mechanisms=["optimal_mean"])
+    assert "asking numbers in pairs (mechanism pair) would lower the error 1.5 times" in plan.summary
+    few = hd.plan(n_users=100_000, n_dims=1, epsilon=4.0, mechanisms=["optimal_mean"])
+    assert "pairs" not in few.summary
+
+
+def test_the_survey_asks_neighbours_together() -> None:
+    schema = hd.Schema(
+        [*(hd.Numeric(f"x{i}", 0, 1) for i in range(5)), hd.Categorical("pet", ["cat", "dog"])]
+    )
+    assert neighbours(schema) == [("x0", "x1"), ("x2", "x3")]
+    option = hd.plan(schema=schema, n_users=10_000, epsilon=2.0, mechanisms=["pair"]).best
+    survey = option.survey()
+    assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4,), (5,)]
+    assert option.workload.n_questions(PAIR) == len(survey.questions)
+
+
+def test_what_cannot_be_paired() -> None:
+    optional = hd.Schema([hd.Numeric("a", 0, 1, optional=True), hd.Numeric("b", 0, 1)])
+    with pytest.raises(InvalidInput, match="not optional"):
+        hd.plan(schema=optional, n_users=100, epsilon=1.0, mechanisms=["pair"])
+    with pytest.raises(InvalidInput, match=r"at least 0\.05"):
+        hd.plan(n_users=100, n_dims=4, epsilon=0.01, mechanisms=["pair"])

@@ -1,0 +1,38 @@
+"""Means at an end of the domain: the spike, the normal between, and what quadrature says of both."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from hdr4me.recalibration.edges import SPIKE, edged
+
+
+@pytest.mark.parametrize(("m", "sd"), [(0.2, 0.1), (-1.05, 0.1), (-0.8, 0.15), (1.4, 0.1), (0.0, 3.0)])
+def test_the_posterior_against_quadrature(m: float, sd: float) -> None:
+    """Tolerance 1e-7: that of the quadrature."""
+    found = edged(np.array([m]), np.array([sd**2]), -1.0, 1.0)
+    density = (1 - 2 * SPIKE) / 2
+    near = sorted({-1.0, 1.0, *np.clip([m - 5 * sd, m, m + 5 * sd], -1, 1).tolist()})
+
+    def between(power: int, top: float) -> float:
+        ends = [e for e in near if e < top] + [top]
+        parts = itertools.pairwise(ends)
+        return density * sum(quad(lambda t: t**power * norm.pdf(t, m, sd), a, b)[0] for a, b in parts)
+
+    low, high = (SPIKE * norm.pdf(end, m, sd) for end in (-1.0, 1.0))
+    total = low + high + between(0, 1.0)
+    assert found.mean[0] == pytest.approx((high - low + between(1, 1.0)) / total, abs=1e-7)
+    for θ in (-0.9, 0.1, 0.7):
+        assert found.below(np.array([θ]))[0, 0] == pytest.approx((low + between(0, θ)) / total, abs=1e-7)
+    assert found.below(np.array([1.0]))[0, 0] == pytest.approx(1)
+    assert found.below(np.array([-1.0]))[0, 0] == pytest.approx(low / total, abs=1e-9)
+
+
+def test_far_outside_and_exactly_known() -> None:
+    """No underflow: 1,000 standard errors outside is at the end; no variance is the point itself."""
+    found = edged(np.array([5.0, -4.0, 0.3]), np.array([1e-5, 1e-5, 0.0]), -1.0, 1.0)
+    np.testing.assert_allclose(found.mean, [1.0, -1.0, 0.3], atol=1e-3)
+    assert found.part(slice(1, 3)).mean == pytest.approx(found.mean[1:])

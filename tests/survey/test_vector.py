@@ -1,0 +1,149 @@
+"""Vectors as a dimension: cleaned on the device, and in batch alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hdr4me as hd
+from hdr4me.channels import Take
+from hdr4me.channels.codebook import Codebook
+from hdr4me.engines import Local
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.records.account import RecordsWarning
+from hdr4me.records.vectors import vectors_of
+
+NAN, INF = math.nan, math.inf
+
+
+class Awful:
+    """Raises whatever is asked of it."""
+
+    def __iter__(self):
+        raise RuntimeError("no")
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    __hash__ = None
+
+
+RAW: list[Any] = [
+    [0.3, -0.4],
+    [3.0, 4.0],
+    [NAN, 0.5],
+    [0.1, None],
+    [INF, 0.2],
+    [1e308, 1e308],
+    [1e-320, 0.0],
+    [],
+    [1.0],
+    [1.0, 2.0, 3.0],
+    None,
+    [0.6, 0.8],
+]
+
+
+def test_values_are_cleaned() -> None:
+    v = hd.Vector("v", 2)
+    assert v.clean([0.3, -0.4]) == (0.3, -0.4)
+    assert v.clean([3.0, 4.0]) == pytest.approx((0.6, 0.8))
+    assert v.clean([NAN, 0.5]) == (0.0, 0.5)
+    assert v.clean([INF, 0.2]) == (0.0, 0.2)
+    assert v.clean([1e308, 1e308]) == pytest.approx((math.sqrt(0.5),) * 2)
+    assert v.clean("0.3|-0.4") == (0.3, -0.4)
+    assert v.clean("0.3|nonsense") == (0.3, 0.0)
+    assert v.clean(np.array([0.3, -0.4], np.float32)) == pytest.approx((0.3, -0.4))
+    for wrong in (None, 3, "", b"ab", {1: 2, 3: 4}, [1.0], [1, 2, 3], Awful(), "1|2|3", object()):
+        assert v.clean(wrong) == (0.0, 0.0)
+    assert hd.Vector("v", 1, norm=2).clean([-7]) == (-2.0,)
+
+
+@pytest.mark.parametrize("raw", [*RAW, Awful(), "1|2"])
+def test_a_place_is_the_cleaned_vector(raw) -> None:
+    v = hd.Vector("v", 2, norm=0.5)
+    family = Codebook(2, 16, 1)
+    place = v.place(raw, family.takes[0].size)
+    assert place & 0xFFFF == 0
+    assert family.vector(place >> 16) == pytest.approx([x / 0.5 for x in v.clean(raw)], abs=2**-20)
+    assert v.fits(family.takes[0])
+    assert not v.fits(Take("vector", 1 << 20))
+
+
+@pytest.mark.parametrize("kind", ["lists", "large", "fixed", "texts", "ints"])
+def test_batches_are_cleaned_as_devices_do(kind: str) -> None:
+    v = hd.Vector("v", 2)
+    rows: list = list(RAW)
+    if kind == "fixed":
+        rows = [row for row in RAW if row is None or len(row) == 2]
+        column = pa.array(rows, pa.list_(pa.float64(), 2))
+    elif kind == "texts":
+        rows = [None if row is None else "|".join("?" if x is None else repr(x) for x in row) for row in RAW]
+        column = pa.array(rows, pa.string())
+    elif kind == "ints":
+        rows = [[1, 0], None, [0, None], [2, 0], [1]]
+        column = pa.array(rows, pa.list_(pa.int32()))
+    else:
+        column = pa.array(rows, pa.list_(pa.float64()) if kind == "lists" else pa.large_list(pa.float32()))
+        rows = column.to_pylist()
+    for start, n in ((0, len(rows)), (2, 7)):
+        part, own = column.slice(start, n), rows[start : start + n]
+        found, account = vectors_of(part, v)
+        assert found == pytest.approx(np.array([v.clean(row) for row in own]), abs=2**-20)
+        assert account == v.account((row, 1) for row in own)
+
+
+def test_the_account_is_told() -> None:
+    survey = hd.Survey(hd.Schema([hd.Vector("v", 2)]), epsilon=4.0)
+    rows = [[0.1, 0.2]] * 60 + [[3.0, 4.0]] * 20 + [[1.0]] * 10 + [None] * 10
+    table = pa.table({"v": pa.array(rows, pa.list_(pa.float64()))})
+    account = Local().account(table, survey)
+    assert account.rows() == [
+        {"column": "v", "read": 100, "missing": 10, "unknown": 10, "low": 0, "high": 20}
+    ]
+    notes = account.notes()
+    assert len(notes) == 3
+    assert "20 of 100 vectors (20 %) are longer than 1" in " ".join(notes)
+    with pytest.warns(RecordsWarning, match="column 'v'"):
+        Local().table(table, survey)
+    long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
+    assert not Local().account(long, survey).unusable()
+    wrong = pa.table({"v": pa.array([[3.0]] * 5, pa.list_(pa.float64()))})
+    assert Local().account(wrong, survey).unusable()
+
+
+def test_what_cannot_hold_vectors() -> None:
+    survey = hd.Survey(hd.Schema([hd.Vector("v", 3)]), epsilon=4.0)
+    with pytest.raises(InvalidInput, match="lists of numbers"):
+        next(Local().reports(pa.table({"v": [1.0]}), survey))
+    with pytest.raises(InvalidInput, match="lists of numbers"):
+        next(Local().reports(pa.table({"v": pa.array([[[1.0]]])}), survey))
+    with pytest.raises(InvalidInput, match=r"expected \(n, 3\)"):
+        next(Local().reports(np.zeros((4, 2)), survey))
+    both = hd.Survey(hd.Schema([hd.Vector("v", 3), hd.Numeric("x", 0, 1)]), epsilon=4.0, mechanism="duchi")
+    with pytest.raises(InvalidInput, match="not both"):
+        next(Local().reports(np.zeros((4, 4)), both))
+    with pytest.raises(InvalidInput, match="a plan is for numbers"):
+        hd.plan(schema=both.schema, n_users=10, epsilon=1.0)
+
+
+def test_wrong_declarations() -> None:
+    for length in (0, 4097, 2.0, True, "3"):
+        with pytest.raises(InvalidInput, match="length"):
+            hd.Vector("v", length)
+    for norm in (0, -1, NAN, INF, "1"):
+        with pytest.raises(InvalidInput, match="norm"):
+            hd.Vector("v", 2, norm)
+    with pytest.raises(InvalidInput, match="name"):
+        hd.Vector("", 2)
+    schema = hd.Schema([hd.Vector("v", 2, 3)])
+    assert hd.Schema.from_dict(schema.to_dict()) == schema
+    assert hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector", "length": 2}]})[
+        "v"
+    ].bounds == (-1.0, 1.0)
+    with pytest.raises(FormatError, match="fields"):
+        hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector"}]})
