@@ -158,7 +158,7 @@ class _Routes:
         """A survey in plain words with its proof, as blocks that a page puts together."""
         survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
-        found = await self._c.parse(explained, survey.to_json(), audience)
+        found = await self._c.read(explained, survey, audience)
         headers = {"cache-control": "public, max-age=3600"}
         return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
 

@@ -13,13 +13,13 @@ __all__ = ["explained"]
 
 
 @lru_cache(maxsize=16)
-def explained(document: str, audience: str = "user") -> dict[str, Any]:
+def explained(survey: Survey, audience: str = "user") -> dict[str, Any]:
     """The explanation of a survey as a title, a lead and blocks; the last ones asked for are kept.
 
     Parameters
     ----------
-    document
-        The survey's document.
+    survey
+        The survey.
     audience
         "user" or "dpo", as for `hdr4me.explain`.
 
@@ -27,11 +27,11 @@ def explained(document: str, audience: str = "user") -> dict[str, Any]:
     --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, name="Ages")
-    >>> found = explained(survey.to_json())
+    >>> found = explained(survey)
     >>> found["title"], found["blocks"][0]
     ('Ages', {'heading': 'What is asked', 'level': 2})
     """
-    page = explain(Survey.from_json(document), audience)
+    page = explain(survey, audience)
     return {"title": page.title, "lead": page.lead, "blocks": [_plain(block) for block in page.blocks]}
 
 
