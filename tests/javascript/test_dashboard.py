@@ -12,14 +12,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hdr4me.client import Client
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally.file import loads
 
 pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
 
 ADMIN, READ = "a" * 43, "r" * 43
 LEAST = 20
+LINES = "application/x-ndjson"
 TOWNS = [f"town {k:02d}" for k in range(30)]
 RENEW = "document.dispatchEvent(new Event('visibilitychange'))"
 
@@ -51,10 +52,11 @@ class Running:
 
     url: str
     link: str
-    sent: dict[int, int] = field(default_factory=dict)
 
-    def call(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
-        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind}
+    def call(
+        self, path: str, body: bytes | None = None, kind: str = "application/json", token: str = ADMIN
+    ) -> bytes:
+        headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {token}"} if token else {})
         request = urllib.request.Request(self.url + path, data=body, headers=headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return bytes(answer.read())
@@ -65,7 +67,7 @@ class Running:
         self.send(number, survey, n)
         return number
 
-    def send(self, number: int, survey: Survey, n: int, answers: Any = None) -> None:
+    def send(self, number: int, survey: Survey, n: int, answers: Any = None, *, token: str = ADMIN) -> None:
         client = Client(survey)
         record = {"age": 40, "<b>smoker</b>": "never", "town": "town 07", "steps_02": 3000}
         lines = []
@@ -76,7 +78,7 @@ class Running:
             lines.append(json.dumps({"id": secrets.token_hex(16), "report": report}))
         if lines:
             body = "\n".join(lines).encode()
-            told = json.loads(self.call(f"/v1/rounds/{number}/reports", body, "application/x-ndjson"))
+            told = json.loads(self.call(f"/v1/rounds/{number}/reports", body, LINES, token))
             assert told["stored"] == n, told
 
 
@@ -315,9 +317,58 @@ def test_an_administrator_quarantines_and_closes(opened: Any, collector: Running
 
 def test_rejected_uploads_are_told_by_reason(opened: Any, collector: Running) -> None:
     number = collector.open(made_survey("rejecting"), 30)
-    collector.call(f"/v1/rounds/{number}/reports", b"no report\nnor this", "application/x-ndjson")
+    collector.call(f"/v1/rounds/{number}/reports", b"no report\nnor this", LINES)
     page = opened(number, READ)
     until(page, "document.querySelector('#reasons tbody')?.textContent == 'not a report2'")
+
+
+def test_answers_with_and_without_a_quarantined_token(opened: Any, collector: Running) -> None:
+    survey = made_survey("two sources")
+    number = collector.open(survey, 30)
+    collector.send(number, survey, 25, token="")
+    page = opened(number)
+    page.get_by_text("From all reports: 55 reports").wait_for()
+    page.locator("#leave-out-what").select_option(label="no token (25 reports)")
+    page.get_by_role("button", name="Leave out").click()
+    page.get_by_label("without quarantined reports").check()
+    page.get_by_text("Without quarantined reports: 30 reports").wait_for()
+    page.get_by_label("without quarantined reports").uncheck()
+    page.get_by_text("From all reports: 55 reports").wait_for()
+
+
+def test_every_kind_of_dimension_is_drawn(opened: Any, collector: Running) -> None:
+    """A share of those who have a value, choices and their number, a vector; what the browser cannot check is told."""
+    dimensions = [Numeric("income", 0, 9, optional=True), Selection("pets", ["cat", "dog", "eel"], at_most=2)]
+    survey = Survey(Schema([*dimensions, Vector("taste", 4, 1.0)]), epsilon=6.0, n_sampled=3, name="kinds")
+    page = opened(collector.open(survey, 40))
+    page.locator("#answers figure").first.wait_for()
+    titles = page.locator("#answers figcaption strong").all_inner_texts()
+    assert titles == ["taste", "Means", "income", "pets"]
+    drawn = page.locator("#answers figure").nth(1).text_content()
+    assert "pets: number chosen" in drawn
+    assert "not checked here" in page.locator("#survey").inner_text()
+
+
+def test_it_looks_again_by_itself_and_tells_when_the_collector_is_gone(
+    opened: Any, collector: Running, shown: int
+) -> None:
+    page = opened(address="about:blank", token="")
+    page.add_init_script(f"sessionStorage.setItem('hdr4me-session', '{READ}')")
+    page.clock.install()
+    page.goto(f"{collector.url}/?round={shown}")
+    page.locator("#answers figure").first.wait_for()
+    with page.expect_response(f"**/v1/rounds/{shown}/estimate"):
+        page.clock.fast_forward(30_001)
+    page.wait_for_timeout(200)
+    page.context.set_offline(True)
+    page.clock.fast_forward(30_001)
+    page.get_by_text("The collector does not answer.").wait_for()
+    assert page.locator("#answers figure").count() > 0
+    page.context.set_offline(False)
+    page.clock.fast_forward(30_001)
+    page.locator("#problem").wait_for(state="hidden")
+    assert all("ERR_INTERNET_DISCONNECTED" in text for text in page.problems)
+    page.problems.clear()
 
 
 def test_a_reader_sees_no_controls_of_an_administrator(opened: Any, shown: int) -> None:

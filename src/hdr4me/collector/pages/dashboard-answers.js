@@ -9,21 +9,31 @@ const MOST_MEANS = 24;
 const MOST_PICTURES = 24;
 const MOST_ROWS = 600;
 
-/** The answers of one or two documents by what they are drawn as; `documents` are {raw, re-calibrated}. */
+const SHARES = new Set(["frequency", "chosen", "share"]);
+
+const push = (groups, name, row) => (groups.has(name) ? groups.get(name).push(row) : groups.set(name, [row]));
+
+// The range on which a number without a category is drawn, if it is known.
+function rangeOf(row, dimension) {
+  if (row.statistic == "number chosen") return { low: 0, high: dimension?.at_most ?? 1 };
+  return row.statistic == "mean" && dimension?.low !== undefined ? dimension : null;
+}
+
+/** The answers of one or two documents by what they are drawn as; other statistics stand in the table only. */
 export function grouped(survey, documents) {
   const known = new Map(survey.dimensions.map((dimension) => [dimension.name, dimension]));
-  const means = [];
-  const curves = new Map();
-  const frequencies = new Map();
+  const [means, curves, frequencies] = [[], new Map(), new Map()];
   for (const [kind, { rows }] of Object.entries(documents))
     for (const row of rows) {
       if (row.estimate === null) continue;
       const dimension = known.get(row.dimension);
       const one = { ...row, kind, low: row.lower ?? row.estimate, high: row.upper ?? row.estimate };
-      if (row.category === null && row.statistic == "mean" && dimension?.curve)
-        curves.set(dimension.curve, [...(curves.get(dimension.curve) ?? []), { ...one, range: dimension }]);
-      else if (row.category === null && row.statistic == "mean") means.push({ ...one, range: dimension });
-      else frequencies.set(row.dimension, [...(frequencies.get(row.dimension) ?? []), one]);
+      const range = rangeOf(row, dimension);
+      if (SHARES.has(row.statistic)) push(frequencies, row.dimension, one);
+      else if (row.category !== null)
+        push(curves, row.dimension, { ...one, point: row.category }); // a vector
+      else if (range && dimension.curve) push(curves, dimension.curve, { ...one, point: row.dimension });
+      else if (range) means.push({ ...one, range });
     }
   return { means, curves, frequencies };
 }
@@ -45,7 +55,7 @@ function meansPicture(means, width) {
     const { low, high } = row.range;
     const place = (x) => (x - low) / (high - low);
     return {
-      name: plain(row.dimension),
+      name: row.statistic == "mean" ? plain(row.dimension) : `${plain(row.dimension)}: ${row.statistic}`,
       kind: row.kind,
       x: place(row.estimate),
       low: place(row.low),
@@ -74,21 +84,19 @@ function prefix([first, ...others]) {
 }
 
 function curvePicture(name, rows, width) {
-  const names = [...new Set(rows.map(({ dimension }) => dimension))];
+  const names = [...new Set(rows.map(({ point }) => point))];
   const common = prefix(names);
   const points = rows.map((row) => ({
-    place: names.indexOf(row.dimension),
-    name: plain(row.dimension.slice(common)),
+    place: names.indexOf(row.point),
+    name: plain(row.point.slice(common)),
     kind: row.kind,
     y: row.estimate,
     low: row.low,
     high: row.high,
-    text: `${plain(row.dimension)}: ${value(row)}`,
+    text: `${plain(row.point)}: ${value(row)}`,
   }));
-  return curve(`${name}: a mean with its 95 % interval at each of ${names.length} points, a table follows`, points, {
-    width,
-    axis: null,
-  });
+  const label = `${name}: a mean with its 95 % interval at each of ${names.length} points, a table follows`;
+  return curve(label, points, { width, axis: null });
 }
 
 function sharesPicture(dimension, rows, width) {
@@ -128,7 +136,7 @@ const figure = (title, note, drawn) =>
 export function pictures(survey, documents, width) {
   const { means, curves, frequencies } = grouped(survey, documents);
   const half = width >= 720 ? Math.floor((width - 24) / 2) : width;
-  const many = new Set(means.map(({ dimension }) => dimension)).size;
+  const many = new Set(means.map(({ dimension, statistic }) => `${dimension} ${statistic}`)).size;
   const wide = [...curves].map(([name, rows]) =>
     figure(plain(name), "mean at each point", curvePicture(name, rows, half)),
   );
@@ -148,7 +156,9 @@ export function pictures(survey, documents, width) {
       sharesPicture(dimension, rows, half),
     );
   });
-  return [...wide, ...small];
+  const rest = frequencies.size - small.length;
+  const note = p(`Not drawn: the shares of ${count(rest)} more. The table and the CSV file have all.`, "hint");
+  return [...wide, ...small, ...(rest ? [note] : [])];
 }
 
 /** One sentence under the heading, and the key of colours if there are two kinds. */
