@@ -192,7 +192,7 @@ export function heading(documents, { without, together }) {
 /** Every number, for screen readers and for looking up. */
 export function numbers(documents) {
   const [raw, better] = [documents.raw.rows, documents["re-calibrated"]?.rows];
-  const columns = ["about", "what", "estimate", "lower", "upper", "answers", "known"];
+  const columns = ["about", "what", "estimate", "lower", "upper", "answers", "status"];
   if (better) columns.splice(5, 0, "re-calibrated", "lower", "upper");
   const lines = raw.slice(0, MOST_ROWS).map((row, k) => {
     const values = [row.estimate, row.lower, row.upper];

@@ -27,10 +27,11 @@ export function table(id, caption, columns, rows) {
   const body = rows.map((row) =>
     make("tr", {}, ...row.map((cell, k) => (k ? make("td", {}, cell) : make("th", { scope: "row" }, cell)))),
   );
-  const made = make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
+  const title = caption ? make("caption", {}, caption) : "";
+  const made = make("table", {}, title, make("thead", {}, head), make("tbody", {}, ...body));
   const box = make("div", { className: "box", id, tabIndex: 0 }, made);
   box.setAttribute("role", "region");
-  box.setAttribute("aria-label", caption);
+  box.setAttribute("aria-label", caption || columns.join(", "));
   return box;
 }
 
