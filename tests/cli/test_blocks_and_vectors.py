@@ -14,7 +14,17 @@ def test_a_block_from_a_schema_to_means(run: Run, tmp_path: Path) -> None:
     names = [f"x{j}" for j in range(20)]
     schema = {"dimensions": [{"name": x, "low": -1, "high": 1} for x in names]}
     (tmp_path / "schema.json").write_text(json.dumps(schema))
-    made = run("survey", tmp_path / "schema.json", "--epsilon", 8, "--block", "x*", "-o", tmp_path / "s.json", "--json")
+    made = run(
+        "survey",
+        tmp_path / "schema.json",
+        "--epsilon",
+        8,
+        "--block",
+        "x*",
+        "-o",
+        tmp_path / "s.json",
+        "--json",
+    )
     assert made.code == 0, made.err
     (channel,) = made.json["channels"]
     assert channel["mechanism"] == "agreement"

@@ -46,7 +46,9 @@ def test_sizes_in_floats_and_in_fractions() -> None:
 def test_uneven_blocks_are_averaged() -> None:
     """100 numbers in blocks of at most 8 are nine of 8 and four of 7: each user answers one of 13."""
     found = block_variances(Group(100), 10_000, 6.0, (8,), 100, worst=False)[0]
-    squares = np.repeat([quick_second_moment(6.0, b) for b in block_sizes(100, 8)], block_sizes(100, 8)).mean()
+    squares = np.repeat(
+        [quick_second_moment(6.0, b) for b in block_sizes(100, 8)], block_sizes(100, 8)
+    ).mean()
     expected = (13 * squares - UNIFORM.variance) / 10_000
     assert found == pytest.approx(expected, rel=2e-3)  # E[1/r] is a little more than 1/E[r]
     assert [possible(b, 3) for b in (1, 2, 3, 4)] == [False, False, True, False]
@@ -70,7 +72,9 @@ def test_the_survey_of_an_option_keeps_the_promise() -> None:
         for block in Local(threads=1).reports(records, survey):
             tally.add_block(block)
         total += float(np.mean(((tally.estimate().value - records.mean(axis=0)) / 5) ** 2))
-    assert total / 60 == pytest.approx(option.mse, rel=0.2)  # its relative standard deviation is √(2/1800) = 0.033
+    assert total / 60 == pytest.approx(
+        option.mse, rel=0.2
+    )  # its relative standard deviation is √(2/1800) = 0.033
 
 
 def test_what_is_refused_and_what_is_left_out() -> None:

@@ -59,7 +59,8 @@ def survey(
     block: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="<columns>", help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*)."
+            metavar="<columns>",
+            help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*).",
         ),
     ] = None,
     name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
