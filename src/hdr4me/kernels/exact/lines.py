@@ -91,7 +91,11 @@ def _answers(at, end, n_sampled, slot_size, n_questions, n_fields, sizes, bounds
         put_byte(here + _1, question >> _8)
         here += _2
         entry = question << _3
-        bound, size, rises = eight_bytes(bounds + entry), eight_bytes(sizes + entry), eight_bytes(rising + entry)
+        bound, size, rises = (
+            eight_bytes(bounds + entry),
+            eight_bytes(sizes + entry),
+            eight_bytes(rising + entry),
+        )
         lowest = _0
         for _ in range(eight_bytes(n_fields + entry)):
             if one_byte(at) != _COMMA:
@@ -131,7 +135,11 @@ def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, ris
     `sizes` (bytes of a field), `bounds` and `rising` (fields must increase) are by question, int64. The prefix has 32
     bytes or more. The search for the next line feed is needed only for lines that are not canonical.
     """
-    first, pattern, row = np.uint64(data.ctypes.data), np.uint64(prefix.ctypes.data), np.uint64(rows.ctypes.data)
+    first, pattern, row = (
+        np.uint64(data.ctypes.data),
+        np.uint64(prefix.ctypes.data),
+        np.uint64(rows.ctypes.data),
+    )
     fields, widths = np.uint64(n_fields.ctypes.data), np.uint64(sizes.ctypes.data)
     limits, rises = np.uint64(bounds.ctypes.data), np.uint64(rising.ctypes.data)
     end, skip, n_questions = first + np.uint64(data.size), np.uint64(prefix.size), np.uint64(n_fields.size)
