@@ -41,8 +41,9 @@ def main(path: Path) -> None:
     lines = [
         "# Alarms",
         "",
-        f"{REPORTS:,} reports; false alarms among {HONEST} honest tallies for each of five populations, at a nominal {100 * LEVEL:g} % "
-        "over all looks; fakes: 1 % at the cell with the largest decoded value, the largest p-value over the populations (level 0.1 %).",
+        f"{REPORTS:,} reports; false alarms among {HONEST} honest tallies for each of five populations, at a nominal "
+        f"{100 * LEVEL:g} % over all looks; fakes: 1 % at the cell with the largest decoded value, the largest p-value "
+        "over the populations (level 0.1 %).",
         "",
         "| table | ε | cells | false alarms | fakes found in | largest p-value |",
         "|---|---|---|---|---|---|",
@@ -67,7 +68,8 @@ def main(path: Path) -> None:
                 found, largest = found + (p <= 0.001), max(largest, p)
             total = HONEST * len(laws)
             lines.append(
-                f"| {name} | {epsilon:g} | {rows.shape[1]} | {false} of {total} | {found} of {len(laws)} | {largest:.1g} |"
+                f"| {name} | {epsilon:g} | {rows.shape[1]} | {false} of {total} | {found} of {len(laws)} "
+                f"| {largest:.1g} |"
             )
             print(lines[-1], flush=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
