@@ -240,6 +240,10 @@ SECTIONS: dict[str, tuple[str, Callable[..., list[str]] | str]] = {
         "Covariance and correlation: two answers in one report under ε/2 each (pairs), or a question about the product",
         "statistics_of_two:covariances",
     ),
+    "formulas": (
+        "Covariance from pairs: coverage of 95 % intervals and variance by its formula (n = 10,000)",
+        "statistics_of_two:formulas",
+    ),
     "groups": ("Means and shares by group", "statistics_of_two:groups"),
     "rounds": ("Two rounds: 8,000 and 32,000 reports against 40,000 in one", "second_rounds:rounds"),
     "others": (

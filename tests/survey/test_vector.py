@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +31,7 @@ class Awful:
     __hash__ = None
 
 
-RAW: list[Any] = [
+RAW: list = [
     [0.3, -0.4],
     [3.0, 4.0],
     [NAN, 0.5],

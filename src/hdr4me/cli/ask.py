@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.atomic import write_bytes, write_text
+from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_note, progress
+from hdr4me.cli.output import print_note, progress, working
+from hdr4me.cli.stamp import on_page, save_picture
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -162,13 +163,32 @@ class _bar:
         self._stack.__exit__(*error)
 
 
-def write_pictures(rows: list[dict[str, Any]], title: str, html: Path | None, png: Path | None) -> None:
-    """The page and the picture that were asked for."""
-    from hdr4me.pages.answer import as_html, png_bytes
+def write_pictures(
+    rows: list[dict[str, Any]], title: str, html: Path | None, png: Path | None, made: Mapping[str, Any]
+) -> None:
+    """The page and the picture that were asked for.
 
-    if html is not None:
-        write_text(html, as_html(rows, "hdr4me: what the tally says", title))
-        print_note(f"wrote {html}")
-    if png is not None:
-        write_bytes(png, png_bytes(rows))
-        print_note(f"wrote {png}")
+    Parameters
+    ----------
+    rows
+        Rows of `Answer.table()`.
+    title
+        The line under the page's heading.
+    html, png
+        Where the page and the picture go; None for neither.
+    made
+        What both carry, as `stamp` makes it.
+    """
+    if html is None and png is None:
+        return
+    from matplotlib.figure import Figure
+
+    from hdr4me.pages.answer import as_html, draw
+
+    with working("drawing"):
+        if html is not None:
+            write_text(html, on_page(as_html(rows, "hdr4me: what the tally says", title), made))
+            print_note(f"wrote {html}")
+        if png is not None:
+            save_picture(draw(rows) or Figure(), png, made)
+            print_note(f"wrote {png}")

@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
-from hdr4me.cli.output import print_json, print_table
+from hdr4me.atomic import write_text
+from hdr4me.cli.output import print_json, print_note, print_table, progress
+from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.stamp import check_picture, on_page, save_picture, stamp
 from hdr4me.errors import InvalidInput
 
 
@@ -27,6 +30,8 @@ def audit(
         float, typer.Option(help="… probability of any false alarm over all looks, at most.")
     ] = 0.001,
     look: Annotated[int, typer.Option(help="… the number of this look at the collection.")] = 1,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the picture.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Prove every table private in integers, and attack the sampler that would use it.
@@ -37,7 +42,7 @@ def audit(
     With --tally the counts are looked at: an alarm means that no honest population gives them, whatever its values.
     Exit code 1 if there is one.
 
-    Example: hdr4me audit survey.json
+    Example: hdr4me audit survey.json --html audit.html
 
     Example: hdr4me audit survey.json --tally day.tally --reports day.parquet
     """
@@ -47,22 +52,33 @@ def audit(
         raise InvalidInput(f"--draws {draws} is not allowed: 1000 to 20,000,000")
     if reports and tally is None:
         raise InvalidInput("--reports goes with --tally: give both")
+    check_picture("--png", png)
+    check_outputs([html, png], [survey, tally, *(reports or [])])
     document = Survey.load(survey)
     if tally is not None:
         from hdr4me.cli.audit_tally import audit_tally
 
-        if not audit_tally(document, tally, reports or [], level, look, json):
+        if not audit_tally(document, tally, reports or [], level, look, json, html=html, png=png):
             raise typer.Exit(1)
         return
+    from hdr4me.auditing.auditor import ALARM
     from hdr4me.auditing.auditor import audit as run
+    from hdr4me.cli.audit_page import audit_page, draw_audit
 
-    found = run(document, n_draws=draws)
+    with progress("attacking", draws * len(document.channels)) as advance:
+        found = run(document, n_draws=draws, progress=advance)
+    made = stamp(document.fingerprint, found.epsilon_declared, 1 - ALARM)
+    if html is not None:
+        write_text(html, on_page(audit_page(found), made))
+        print_note(f"wrote {html}")
+    if png is not None:
+        save_picture(draw_audit(found), png, made)
+        print_note(f"wrote {png}")
     if json:
         print_json(
             {
-                "survey": document.fingerprint,
+                **made,
                 "passed": found.passed,
-                "epsilon": found.epsilon_declared,
                 "epsilon_proven": found.epsilon_proven,
                 "loss": str(found.loss),
                 "tables": [

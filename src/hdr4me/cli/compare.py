@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from hdr4me.atomic import replacing, write_text
+from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.stamp import check_picture, on_page, save_picture, stamp
 from hdr4me.errors import InvalidInput
 
-_PICTURES = (".png", ".svg", ".pdf")
 _OPTIONS = {
     "epsilon": "--epsilon",
     "mechanisms": "--mechanism",
@@ -60,10 +60,10 @@ def compare(
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
     """
     from hdr4me.comparison import compare as run
+    from hdr4me.comparison.measure import LEVEL
 
     check_outputs([html, png], [data, schema])
-    if png is not None and png.suffix.lower() not in _PICTURES:
-        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
+    check_picture("--png", png)
     known: Any = None
     if schema is not None:
         from hdr4me.survey import Schema
@@ -87,15 +87,16 @@ def compare(
         )
     for note in found.notes:
         print_note(f"note: {note}")
+    made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
     if html is not None:
-        write_text(html, found.html())
+        write_text(html, on_page(found.html(), made))
         print_note(f"wrote {html}")
     if png is not None:
-        _write_picture(found.plot(), png)
+        save_picture(found.plot(), png, made)
         print_note(f"wrote {png}")
     if json:
         shown = {key: value for key, value in vars(found).items() if key != "rows"}
-        print_json({**shown, "rows": found.table()})
+        print_json({"data": data.name, **made, **shown, "rows": found.table()})
         return
     from hdr4me.comparison.page import COLUMNS, cells
 
@@ -110,8 +111,3 @@ def _numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"--epsilon {text} is not allowed: numbers separated by commas") from None
-
-
-def _write_picture(figure: Any, path: Path) -> None:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)

@@ -9,7 +9,7 @@ import typer
 
 from hdr4me.cli.extra import needs_collector
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def demo(
     from hdr4me.demo.demo import run_demo
 
     with named_options({"epsilon": "--epsilon"}):
-        made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note)
+        made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
     else:

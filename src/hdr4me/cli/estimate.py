@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv as csv_writer
-import io
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -14,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hdr4me.atomic import write_text
+from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs, check_twice
+from hdr4me.cli.stamp import check_picture, stamp
+from hdr4me.cli.table_files import as_csv, as_parquet
 from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
 
@@ -96,10 +96,11 @@ def estimate(
         list[Path] | None, typer.Option("--round", help="A tally of a later round made by refine (repeat).")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write rows and pictures as a page.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the pictures as PNG.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
     csv: Annotated[
         Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
     ] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the rows as a Parquet file.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Print every category, not only the 20 largest of a dimension.")
     ] = False,
@@ -110,6 +111,9 @@ def estimate(
     """Calibrated means in your own units and frequencies, with standard errors and intervals.
 
     Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate.
+
+    Files carry the survey's fingerprint, epsilon, the level, the version and the date: CSV in the last columns of
+    each row, Parquet in the metadata of its schema, JSON beside its rows, pages at their end.
 
     Example: hdr4me estimate week.tally --recalibrate auto --csv answer.csv
 
@@ -127,7 +131,8 @@ def estimate(
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
     if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
-    check_outputs([None if to_stdout else csv, html, png], [*source, survey, pairs, *(later or [])])
+    check_picture("--png", png)
+    check_outputs([None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])])
     check_twice(source)
     tally = _tally(source, survey, engine, master)
     if survey is not None:
@@ -143,7 +148,8 @@ def estimate(
                 for name, texts in given.items()
                 if texts
             }
-            better = found.recalibrate(recalibrate, **lists)
+            with working("re-calibrating"):
+                better = found.recalibrate(recalibrate, **lists)
             rows, advice = better.table(level=level, kind=interval), list(better.advice)
         else:
             rows = found.table(level, simultaneous=simultaneous)
@@ -163,10 +169,17 @@ def estimate(
     # Beside means and frequencies, a column says which statistic a row is.
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
-    write_pictures(rows, title, html, png)
+    made = stamp(tally.survey.fingerprint, tally.survey.epsilon, level)
+    write_pictures(rows, title, html, png, made)
+    columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
+    if any(row.get("unit") for row in rows):
+        columns = (*columns, "unit")
+    if parquet is not None:
+        told = [c for c in ("unit", "note") if any(row.get(c) for row in rows)]
+        write_bytes(parquet, as_parquet(rows, ("dimension", "statistic", *COLUMNS[1:], *told), made))
+        print_note(f"wrote {parquet}")
     if csv is not None:
-        columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
-        text = _csv(rows, (*columns, "unit") if any(row.get("unit") for row in rows) else columns)
+        text = as_csv(rows, columns, made)
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -175,16 +188,15 @@ def estimate(
     if json:
         print_json(
             {
-                "survey": tally.survey.fingerprint,
+                **made,
                 "reports": tally.n_reports,
                 "rejected": tally.rejected,
-                "level": level,
                 "simultaneous": simultaneous,
                 "advice": advice,
                 "rows": rows,
             }
         )
-    elif csv is None:
+    elif csv is None and parquet is None:
         shown, left = (rows, []) if every or more else _largest(rows)
         from hdr4me.statistics.few import EXACT, FEW_NOTE
 
@@ -277,11 +289,3 @@ def _combined(pilot: Tally, later: Sequence[Path]) -> Answer:
     from hdr4me.statistics import combine
 
     return combine([pilot, *(load_sum([path]) for path in later)])
-
-
-def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    buffer = io.StringIO()
-    writer = csv_writer.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hdr4me.errors import printable
 
-__all__ = ["as_json", "print_json", "print_note", "print_table", "progress"]
+__all__ = ["as_json", "print_json", "print_note", "print_table", "progress", "working"]
 
 
 _NAME = 16
@@ -115,3 +116,30 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(file=sys.stderr)) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
+
+
+_SOON = 1.0
+"""Seconds after which work without steps shows that it goes on."""
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """A moving bar with the time that has passed, for work whose steps cannot be counted.
+
+    It is shown on a terminal only, after one second, and it goes away when the work is done.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task(label, total=None, visible=False)
+        timer = threading.Timer(_SOON, lambda: bar.update(task, visible=True))
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

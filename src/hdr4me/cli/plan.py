@@ -9,10 +9,11 @@ import typer
 
 from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
 from hdr4me.cli.plan_rounds import second_round, show_second
+from hdr4me.cli.stamp import check_picture, stamp
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 
@@ -32,7 +33,6 @@ _OPTIONS = {
         for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior", "values")
     },
 }
-_PICTURES = (".png", ".svg", ".pdf")
 _PRIORS = ("uniform", "worst")
 
 
@@ -131,8 +131,7 @@ def plan(
         raise InvalidInput(f"--fakes {fakes} is not allowed: a share between 0 and 1")
     if rounds not in (1, 2):
         raise InvalidInput(f"--rounds {rounds} is not allowed: 1 or 2")
-    if png is not None and png.suffix.lower() not in _PICTURES:
-        raise InvalidInput(f"--png {png} is not allowed: its name must end in {', '.join(_PICTURES)}")
+    check_picture("--png", png)
     loaded: Any = None
     if schema is not None:
         from hdr4me.survey import Schema
@@ -142,7 +141,7 @@ def plan(
         raise InvalidInput("--output needs --schema: a survey names its dimensions")
     refusal: NotReachable | None = None
     try:
-        with named_options(_OPTIONS):
+        with named_options(_OPTIONS), working("planning"):
             found = make(
                 n_users=users,
                 n_dims=dims,
@@ -165,19 +164,18 @@ def plan(
         refusal, found = insisted, insisted.nearest
     if refusal is not None and not json:
         print_note(str(refusal))
-    if output is not None and refusal is None:
-        found.best.survey(loaded).save(output)
-        print_note(f"wrote {output}")
-    elif output is not None:
+    made = _made(found, loaded, refusal is None, output, wanted=json or html is not None or png is not None)
+    if output is not None and refusal is not None:
         print_note(f"{output} not written: the tolerance asked for is not reached")
-    _draw(found, html, png)
+    with working("drawing"):
+        _draw(found, html, png, made)
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
     limits = [] if fakes is None else limits_of_harm(found.best, fakes)
     more |= {"fakes": limits} if limits else {}
     second = [] if rounds == 1 else second_round(found)
     more |= {"rounds": second} if second else {}
     if json:
-        document = {"reachable": refusal is None, **found.to_dict(), **more}
+        document = {**made, "reachable": refusal is None, **found.to_dict(), **more}
         if refusal is not None:
             document |= {"message": str(refusal), "nearest": refusal.nearest.to_dict()}
         print_json(document)
@@ -253,14 +251,27 @@ def _values(source: str, schema: Any) -> Any:
     return {name: table.column(name).drop_null().to_pylist() for name in known}
 
 
-def _draw(found: Plan, html: Path | None, png: Path | None) -> None:
+def _made(found: Plan, schema: Any, reachable: bool, output: Path | None, *, wanted: bool) -> dict[str, Any]:
+    """The stamp of the plan; with a schema, the best option's survey, which is written to `output`."""
+    survey = None
+    if schema is not None and reachable and (wanted or output is not None):
+        with working("designing the survey"):
+            document = found.best.survey(schema)
+        survey = document.fingerprint
+        if output is not None:
+            document.save(output)
+            print_note(f"wrote {output}")
+    return stamp(survey, found.best.epsilon, found.best.probability)
+
+
+def _draw(found: Plan, html: Path | None, png: Path | None, made: dict[str, Any]) -> None:
     if html is None and png is None:
         return
     from hdr4me.cli.plan_figures import write_html, write_png
 
     for path, write in ((html, write_html), (png, write_png)):
         if path is not None:
-            write(found, path)
+            write(found, path, made)
             print_note(f"wrote {path}")
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.atomic import replacing, write_text
+from hdr4me.atomic import write_text
+from hdr4me.cli.stamp import on_page, save_picture
 from hdr4me.planner.costs import sampled_grid
 
 if TYPE_CHECKING:
@@ -115,17 +117,16 @@ def _all_zeros(plan: Plan, axes: Axes) -> None:
     )
 
 
-def write_png(plan: Plan, path: Path) -> None:
+def write_png(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
     """The pictures alone; the suffix may also be .svg or .pdf."""
-    with replacing(path) as temporary:
-        draw(plan).savefig(temporary, dpi=150, format=path.suffix.lower()[1:])
+    save_picture(draw(plan), path, made)
 
 
 def _probability(p: float) -> str:
     return f"{p:.4g}" if p >= 0.001 else "< 0.001"
 
 
-def write_html(plan: Plan, path: Path) -> None:
+def write_html(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
     from hdr4me.pages import html
 
@@ -178,4 +179,4 @@ def write_html(plan: Plan, path: Path) -> None:
             ),
         ),
     )
-    write_text(path, page)
+    write_text(path, on_page(page, made))

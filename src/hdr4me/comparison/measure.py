@@ -17,12 +17,14 @@ from hdr4me.statistics import ask
 from hdr4me.statistics.statistic import STATISTICS
 from hdr4me.survey import Schema, Survey
 
-__all__ = ["Row", "measured", "served", "truth_of"]
+__all__ = ["LEVEL", "Row", "measured", "served", "truth_of"]
 
 Floats = NDArray[np.float64]
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
 """The statistic of the library and its options, where the name is another."""
 _RECALIBRATED = ("mean", "frequency")
+LEVEL = 0.95
+"""Of the intervals whose coverage is counted."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def measured(
     for seed in seeds:
         tally = simulate_tally(table, survey, seed=seed)
         answer = ask(tally, asked, None, **options)
-        low, high = (unscaled(end) for end in answer.interval(0.95))
+        low, high = (unscaled(end) for end in answer.interval(LEVEL))
         covered.append(float(((low <= truth) & (truth <= high)).mean()))
         errors.append(float(np.nanmean(np.square(unscaled(answer.value) - truth))))
         if recalibrate and statistic in _RECALIBRATED:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,39 @@ class Demo:
         )
 
 
+@contextmanager
+def _unseen(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Progress that nobody watches."""
+    yield lambda count: None
+
+
 def run_demo(
-    folder: Path, *, n_users: int, epsilon: float, seed: int, say: Callable[[str], None] = lambda _: None
+    folder: Path,
+    *,
+    n_users: int,
+    epsilon: float,
+    seed: int,
+    say: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]] = _unseen,
 ) -> Demo:
     """Every step as a collector would take it, with its file left in `folder`.
 
     Only the panel is seeded; the reports are not: they use the system's randomness, so each run differs a little.
+
+    Parameters
+    ----------
+    folder
+        Where the files go.
+    n_users, epsilon, seed
+        The size of the panel, the budget of a user, the seed of the panel.
+    say
+        Called with a sentence before each step.
+    progress
+        Called with the name of a step and its number of records; yields what is called with records that are done.
+
+    Returns
+    -------
+    Demo
     """
     from hdr4me.demo.page import demo_page, draw_days
     from hdr4me.pages.html import svg
@@ -75,9 +103,11 @@ def run_demo(
         pq.write_table(records, temporary)
     say("perturbing every record with cryptographic randomness")
     engine = Local()
-    engine.perturb(folder / "records.parquet", survey, folder / "reports.parquet")
+    with progress("perturbing", n_users) as advance:
+        engine.perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
     say("tallying the reports")
-    tally = engine.tally([folder / "reports.parquet"], survey)
+    with progress("tallying", n_users) as advance:
+        tally = engine.tally([folder / "reports.parquet"], survey, progress=advance)
     tally.save(folder / "panel.tally")
     say("estimating and re-calibrating")
     estimate = tally.estimate()

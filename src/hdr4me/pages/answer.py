@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["as_html", "draw", "panels_of", "png_bytes"]
+__all__ = ["as_html", "draw", "panels_of"]
 
 Row = dict[str, Any]
 _BAR, _MARK, _FAINT = "#0b6e99", "#d1495b", "#9fc5d6"
@@ -226,14 +226,3 @@ def as_html(rows: Sequence[Row], title: str, lead: str) -> str:
     parts = [] if drawing is None else [html.figure(drawing, "Estimates with their intervals.")]
     parts.append(html.table(columns, [[row.get(column) for column in columns] for row in rows]))
     return html.page(title, lead, *parts)
-
-
-def png_bytes(rows: Sequence[Row]) -> bytes:
-    """The pictures alone."""
-    import io
-
-    from matplotlib.figure import Figure
-
-    buffer = io.BytesIO()
-    (draw(rows) or Figure()).savefig(buffer, format="png", dpi=120)
-    return buffer.getvalue()

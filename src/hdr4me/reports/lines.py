@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,7 +77,7 @@ def _content(line: bytes) -> bytes:
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
     seen = _Seen(str(path), survey)
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb", buffering=0) as file:
         for lines, good, rows in _chunks(file, survey):
             yield from seen.blocks(lines, good, rows, block_rows)
     if seen.n_good:
@@ -101,9 +102,10 @@ class _Seen:
     ) -> Iterator[Block]:
         """The reports of some lines, those that are not `good` yet understood one by one."""
         chosen = good.copy()
+        others = () if good.all() else np.flatnonzero(~good).tolist()
         bad: list[Rejected] = []
         first = 0
-        for i in np.flatnonzero(~good).tolist():
+        for i in others:
             found = understand(lines[i], self.survey)
             if isinstance(found, Report):
                 rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
@@ -132,33 +134,52 @@ class _Seen:
     def _block(
         self, chosen: NDArray[np.bool_], rows: Bytes, start: int, stop: int, bad: list[Rejected]
     ) -> Block:
+        first = self.n_lines + 1
+        if chosen[start:stop].all():
+            self.n_good += stop - start
+            return Block(rows[start:stop], range(first + start, first + stop), bad)
         there = start + np.flatnonzero(chosen[start:stop])
         self.n_good += there.size
-        whole = there.size == stop - start
-        return Block(rows[start:stop] if whole else rows[there], self.n_lines + 1 + there, bad)
+        return Block(rows[there], first + there, bad)
 
 
-def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
-    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote."""
+def _chunks(file: FileIO, survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
+
+    One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
+    """
     shape = _shape(survey)
-    rest = b""
-    while shape is not None and (piece := file.read(_CHUNK)):
-        text = rest + piece if rest else piece
-        end = text.rfind(b"\n") + 1
-        rest = text[end:]
-        if not end:  # a line longer than a chunk: from here on line by line
+    memory = memoryview(bytearray(0 if shape is None else _CHUNK))
+    held = 0  # so many bytes of a line that has not ended stand at the beginning
+    while shape is not None and (more := file.readinto(memory[held:])):
+        end = _after_last_feed(memory[: held + more])
+        if not end and held + more == len(memory):  # a line longer than a chunk: from here on line by line
+            held = len(memory)
             break
-        yield _parsed(text, end, survey, shape)
-    if rest:
-        file.seek(-len(rest), os.SEEK_CUR)
+        if end:
+            yield _parsed(memory, end, survey, shape)
+        held += more - end
+        memory[:held] = memory[end : end + held]
+    rest = BufferedReader(file)
+    if held:
+        rest.seek(-held, os.SEEK_CUR)
     few: list[bytes] = []
-    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
+    for line in _lines(rest, longest_line(survey) + len(_MARK) + 1):
         few.append(line)
         if len(few) == MOST_REJECTED:
             yield _unparsed(few, survey)
             few = []
     if few:
         yield _unparsed(few, survey)
+
+
+def _after_last_feed(text: memoryview) -> int:
+    """Where the last whole line of a text ends; 0 if none does. The end is looked at first: lines are short."""
+    for most in (1 << 12, len(text)):
+        first = max(0, len(text) - most)
+        if found := bytes(text[first:]).rfind(b"\n") + 1:
+            return first + found
+    return 0
 
 
 def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
@@ -168,26 +189,27 @@ def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[
 class _Lines(Sequence[bytes]):
     """The lines of a chunk, cut out when they are asked for."""
 
-    def __init__(self, text: bytes, starts: NDArray[np.int64]) -> None:
+    def __init__(self, text: bytes | memoryview, starts: NDArray[np.int64]) -> None:
         self._text, self._starts = text, starts
 
     def __len__(self) -> int:
         return len(self._starts) - 1
 
     def __getitem__(self, i: Any) -> Any:
-        return self._text[self._starts[i] : self._starts[i + 1]]
+        return bytes(self._text[self._starts[i] : self._starts[i + 1]])
 
 
 def _parsed(
-    text: bytes, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+    text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
 ) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
     """The lines of text[:end], which ends in a line feed."""
     data = np.frombuffer(text, np.uint8, end)
+    data.flags.writeable = False  # so that one compiled kernel takes all
     prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
     room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
     for most in (room, None):
-        size = text.count(b"\n", 0, end) if most is None else most
-        starts, good = np.zeros(size + 1, np.int64), np.zeros(size, bool)
+        size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
+        starts, good = np.empty(size + 1, np.int64), np.empty(size, bool)
         rows = np.zeros((size, survey.report_size), np.uint8)
         n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
         if n >= 0:

@@ -1,0 +1,95 @@
+"""What every result carries: which survey, which budget, which level, which version, which day."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hdr4me.atomic import replacing
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["check_picture", "on_page", "save_picture", "stamp"]
+
+PICTURES = (".png", ".svg", ".pdf")
+_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+
+
+def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
+    """The five fields that a result carries.
+
+    Parameters
+    ----------
+    survey
+        The survey's fingerprint; None if there is no survey.
+    epsilon
+        The budget of a report, or several budgets that were compared.
+    level
+        The confidence of intervals or bounds; None if there are none.
+
+    Returns
+    -------
+    dict
+        The day is that of the environment's SOURCE_DATE_EPOCH (seconds), if it is set, so that a result can be made
+        again bit by bit.
+
+    Examples
+    --------
+    >>> sorted(stamp("0123", 1.0, 0.95))
+    ['date', 'epsilon', 'level', 'survey', 'version']
+    """
+    from hdr4me import __version__
+
+    return {
+        "survey": survey,
+        "epsilon": epsilon,
+        "level": level,
+        "version": __version__,
+        "date": _today(),
+    }
+
+
+def _today() -> str:
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    return now.date().isoformat()
+
+
+def in_words(made: Mapping[str, Any]) -> str:
+    """The stamp as one line.
+
+    >>> in_words({"survey": None, "epsilon": [1.0, 2.0], "level": 0.95, "version": "0.2", "date": "2026-01-31"})
+    'ε = 1, 2; level 0.95; hdr4me 0.2; 2026-01-31'
+    """
+    budgets = made["epsilon"] if isinstance(made["epsilon"], list | tuple) else [made["epsilon"]]
+    parts = [f"survey {made['survey']}"] if made["survey"] else []
+    parts.append("ε = " + ", ".join(f"{value:g}" for value in budgets))
+    parts += [] if made["level"] is None else [f"level {made['level']:g}"]
+    return "; ".join([*parts, f"hdr4me {made['version']}", str(made["date"])])
+
+
+def on_page(page: str, made: Mapping[str, Any]) -> str:
+    """A page of `hdr4me.pages.html` with the stamp at its end."""
+    from hdr4me.pages import html
+
+    end = "</body></html>"
+    head, _, tail = page.rpartition(end)
+    return head + f"<footer>{html.paragraph('Made from ' + in_words(made))}</footer>" + end + tail
+
+
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture's name that does not say which kind of picture it is."""
+    if path is not None and path.suffix.lower() not in PICTURES:
+        raise InvalidInput(f"{option} {path} is not allowed: its name must end in {', '.join(PICTURES)}")
+
+
+def save_picture(figure: Figure, path: Path, made: Mapping[str, Any]) -> None:
+    """Write a picture in the format of its name, the stamp in its metadata."""
+    kind = path.suffix.lower()
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=kind[1:], dpi=150, metadata={_DESCRIPTION[kind]: in_words(made)})
