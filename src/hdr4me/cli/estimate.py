@@ -18,7 +18,7 @@ from hdr4me.atomic import write_text
 from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import Watch, print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
@@ -129,10 +129,12 @@ def estimate(
         raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
     check_outputs([None if to_stdout else csv, html, png], [*source, survey, pairs, *(later or [])])
     check_twice(source)
-    tally = _tally(source, survey, engine, master)
+    watch = Watch()
+    tally = _tally(source, survey, engine, master, watch)
     if survey is not None:
         say_rejected(tally)
-    found = tally.estimate() if not later else _combined(tally, later)
+    with watch("estimating"):
+        found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
     named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
     with named_options(named | {"order": "--order", "groups": "--groups"}):
@@ -143,10 +145,12 @@ def estimate(
                 for name, texts in given.items()
                 if texts
             }
-            better = found.recalibrate(recalibrate, **lists)
-            rows, advice = better.table(level=level, kind=interval), list(better.advice)
+            with watch("re-calibrating"):
+                better = found.recalibrate(recalibrate, **lists)
+                rows, advice = better.table(level=level, kind=interval), list(better.advice)
         else:
-            rows = found.table(level, simultaneous=simultaneous)
+            with watch("intervals"):
+                rows = found.table(level, simultaneous=simultaneous)
         more = more_answers(
             tally,
             quantiles=quantiles,
@@ -156,14 +160,19 @@ def estimate(
             by=by,
             pairs=pairs,
             reports=source if survey is not None else (),
+            watch=watch,
         )
         for answer in more:
             kind = ("short" if short else "honest") if answer.intervals is not None else None
-            rows += answer.table(level, simultaneous=simultaneous, kind=kind)
+            with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
+                rows += answer.table(level, simultaneous=simultaneous, kind=kind)
     # Beside means and frequencies, a column says which statistic a row is.
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
-    write_pictures(rows, title, html, png)
+    with watch("drawing"):
+        written = write_pictures(rows, title, html, png)
+    for path in written:
+        print_note(f"wrote {path}")
     if csv is not None:
         columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
         text = _csv(rows, (*columns, "unit") if any(row.get("unit") for row in rows) else columns)
@@ -246,7 +255,9 @@ _SHOWN = 20
 """Rows of a dimension that are printed if it has more than `_MANY`."""
 
 
-def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:
+def _tally(
+    source: Sequence[Path], survey: Path | None, engine: str, master: str | None, watch: Watch
+) -> Tally:
     from hdr4me.reports.arrow import binary_format
     from hdr4me.survey import Survey
 
@@ -260,7 +271,8 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
             raise InvalidInput(
                 f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
             )
-    return load_sum(source)
+    with watch("reading tallies"):
+        return load_sum(source)
 
 
 def _names(text: str, known: Sequence[str]) -> list[str]:

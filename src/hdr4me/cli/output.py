@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hdr4me.errors import printable
 
-__all__ = ["as_json", "print_json", "print_note", "print_table", "progress"]
+__all__ = ["PATIENCE", "Watch", "as_json", "print_json", "print_note", "print_table", "progress"]
 
 
 _NAME = 16
 """Names in a first column are folded only beyond this."""
+PATIENCE = 2.0
+"""Seconds after which a `Watch` says what is being done."""
 
 
 def as_json(value: Any) -> Any:
@@ -115,3 +118,46 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(file=sys.stderr)) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
+
+
+class Watch:
+    """Says on standard error what is being done, once that has taken `PATIENCE` seconds; on a terminal only.
+
+    >>> watch = Watch()
+    >>> with watch("adding"):
+    ...     for done in range(3):
+    ...         watch.told(done + 1, 3)
+    """
+
+    def __init__(self) -> None:
+        self._update: Callable[[int, int], None] | None = None
+
+    def told(self, now: int, of: int) -> None:
+        """So much of so much is done: where a computation calls this, its bar has an end and the time left."""
+        if self._update is not None:
+            self._update(now, of)
+
+    @contextmanager
+    def __call__(self, label: str) -> Iterator[None]:
+        """Watch what is done inside; one thing at a time."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=Console(file=sys.stderr))
+        task = bar.add_task(label, total=None)
+        timer = threading.Timer(PATIENCE, bar.start)
+        timer.daemon = True
+        self._update = lambda now, of: bar.update(task, completed=now, total=of)
+        timer.start()
+        try:
+            yield
+        finally:
+            self._update = None
+            timer.cancel()
+            timer.join()  # the bar may be starting just now
+            if bar.live.is_started:
+                bar.stop()

@@ -128,9 +128,7 @@ class Bounds:
             self._kept[key] = self._designed(low, high, scale, level, upper, even)
         return self._kept[key]
 
-    def _designed(
-        self, low: float, high: float, scale: int, level: float, upper: bool, even: bool
-    ) -> Floats:
+    def _designed(self, low: float, high: float, scale: int, level: float, upper: bool, even: bool) -> Floats:
         law, target = self._target(low, high, upper, even)
         sign, r = 1.0 if upper else -1.0, 2.0 ** (scale / 2)
         if self._mirrored and low == -1.0 and -1.0 < high < 1.0 and not upper:

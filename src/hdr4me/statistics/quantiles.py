@@ -69,8 +69,8 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
     If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
-    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a coarse
-    grid bisection finds where they cross p.
+    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
+    coarse grid bisection finds where they cross p.
 
     Parameters
     ----------
