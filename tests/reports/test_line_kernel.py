@@ -12,6 +12,7 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.engines import Local
+from hdr4me.kernels.exact.lines import parse_lines
 from hdr4me.reports import Report, read_reports, write_reports
 from hdr4me.reports import lines as of_lines
 from hdr4me.reports.json import encode, inspect, prefix_of
@@ -146,7 +147,7 @@ def test_numbers_of_every_length(digits: str, canonical: bool, more: int) -> Non
     good, places = np.zeros(1 + more, bool), np.zeros((1 + more, 2), np.int32)
     data = np.frombuffer(line * (1 + more), np.uint8)
     prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
-    n = of_lines.parse_lines(data, prefix, 1, 6, one, four, most, two, places, wide, good)
+    n = parse_lines(data, prefix, 1, 6, one, four, most, two, places, wide, good)
     assert n == 1 + more
     assert good.tolist() == [canonical] * n
     if canonical:

@@ -151,7 +151,7 @@ def _chunks(
     One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
     """
     shape = _shape(survey)
-    memory = memoryview(np.empty(0 if shape is None else _room(file), np.uint8))
+    memory = np.empty(0 if shape is None else _room(file), np.uint8).data
     held = 0  # so many bytes of a line that has not ended stand at the beginning
     while shape is not None and (more := file.readinto(memory[held:])):
         end = _after_last_feed(memory[: held + more])
