@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from io import BufferedReader, FileIO
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -77,7 +77,7 @@ def _content(line: bytes) -> bytes:
 def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
     seen = _Seen(str(path), survey)
-    with Path(path).open("rb", buffering=0) as file:
+    with Path(path).open("rb") as file:
         for lines, good, rows in _chunks(file, survey):
             yield from seen.blocks(lines, good, rows, block_rows)
     if seen.n_good:
@@ -143,13 +143,15 @@ class _Seen:
         return Block(rows[there], first + there, bad)
 
 
-def _chunks(file: FileIO, survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+def _chunks(
+    file: BufferedReader, survey: Survey
+) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
     """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
 
     One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
     """
     shape = _shape(survey)
-    memory = memoryview(bytearray(0 if shape is None else _CHUNK))
+    memory = np.empty(0 if shape is None else _room(file), np.uint8).data
     held = 0  # so many bytes of a line that has not ended stand at the beginning
     while shape is not None and (more := file.readinto(memory[held:])):
         end = _after_last_feed(memory[: held + more])
@@ -160,17 +162,22 @@ def _chunks(file: FileIO, survey: Survey) -> Iterator[tuple[Sequence[bytes], NDA
             yield _parsed(memory, end, survey, shape)
         held += more - end
         memory[:held] = memory[end : end + held]
-    rest = BufferedReader(file)
     if held:
-        rest.seek(-held, os.SEEK_CUR)
+        file.seek(-held, os.SEEK_CUR)
     few: list[bytes] = []
-    for line in _lines(rest, longest_line(survey) + len(_MARK) + 1):
+    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
         few.append(line)
         if len(few) == MOST_REJECTED:
             yield _unparsed(few, survey)
             few = []
     if few:
         yield _unparsed(few, survey)
+
+
+def _room(file: BufferedReader) -> int:
+    """Bytes of a chunk: no more than a small file has."""
+    size = os.fstat(file.fileno()).st_size
+    return min(_CHUNK, size) if size else _CHUNK
 
 
 def _after_last_feed(text: memoryview) -> int:
@@ -187,37 +194,43 @@ def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[
 
 
 class _Lines(Sequence[bytes]):
-    """The lines of a chunk, cut out when they are asked for."""
+    """The lines of a chunk that the kernel did not parse, cut out when they are asked for."""
 
-    def __init__(self, text: bytes | memoryview, starts: NDArray[np.int64]) -> None:
-        self._text, self._starts = text, starts
+    def __init__(self, text: bytes | memoryview, places: NDArray[np.int32]) -> None:
+        self._text, self._places = text, places
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return len(self._places)
 
     def __getitem__(self, i: Any) -> Any:
-        return bytes(self._text[self._starts[i] : self._starts[i + 1]])
+        start, stop = self._places[i].tolist()
+        return bytes(self._text[start:stop])
 
 
 def _parsed(
     text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
 ) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
-    """The lines of text[:end], which ends in a line feed."""
+    """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
     data = np.frombuffer(text, np.uint8, end)
     data.flags.writeable = False  # so that one compiled kernel takes all
-    prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+    prefix = _prefix(survey.fingerprint)
     room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
     for most in (room, None):
         size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
-        starts, good = np.empty(size + 1, np.int64), np.empty(size, bool)
+        places, good = np.empty((size, 2), np.int32), np.empty(size, bool)
         rows = np.zeros((size, survey.report_size), np.uint8)
-        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
+        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, places, rows, good)
         if n >= 0:
             break
-    starts, good, rows = starts[: n + 1], good[:n], rows[:n]
+    places, good, rows = places[:n], good[:n], rows[:n]
     if not good.all():
         rows[~good] = 0
-    return _Lines(text, starts), good, rows
+    return _Lines(text, places), good, rows
+
+
+@lru_cache(maxsize=16)
+def _prefix(fingerprint: str) -> Bytes:
+    return np.frombuffer(prefix_of(fingerprint).encode(), np.uint8)
 
 
 @lru_cache(maxsize=16)
@@ -264,7 +277,7 @@ class LineSink:
             lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
             self._file.write("".join(line + "\n" for line in lines).encode())
             return
-        prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+        prefix = _prefix(survey.fingerprint)
         rows = max(1, _CHUNK // longest_line(survey))
         for start in range(0, len(block), rows):
             part = np.ascontiguousarray(block[start : start + rows])

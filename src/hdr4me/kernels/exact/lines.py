@@ -26,8 +26,8 @@ _JOIN_ONES, _JOIN_PAIRS, _JOIN_FOURS = (
 _NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """No number, or no line feed: larger than any."""
 
-# The functions that are called for every line take addresses and no arrays: numba would count the references to an array
-# at each call, which takes longer than a line. All of their integers are uint64.
+# The functions that are called for every line take addresses and no arrays: numba would count the references to an
+# array at each call, which takes longer than a line. All of their integers are uint64.
 
 
 @kernel()
@@ -46,7 +46,7 @@ def _long_number(at, end):  # type: ignore[no-untyped-def]
     return value, at
 
 
-@kernel()
+@kernel(inline="always")
 def _number(at, end):  # type: ignore[no-untyped-def]
     """As `_long_number`; up to seven digits are read at once, without a branch for each, if eight bytes are there.
 
@@ -60,7 +60,7 @@ def _number(at, end):  # type: ignore[no-untyped-def]
     digits = eight_bytes(at) ^ _ZEROS
     others = ((digits + _TO_128) | digits) & _TOPS
     bits = trailing_zeros(others) & ~_7
-    if bits == _0 or bits > _56 or (bits > _8 and digits & _255 == _0):
+    if (bits == _0) | (bits > _56) | ((bits > _8) & (digits & _255 == _0)):  # one branch, hardly ever taken
         return _long_number(at, end)
     digits <<= _64 - bits
     digits = (digits * _JOIN_ONES >> _8) & _PAIRS
@@ -68,7 +68,7 @@ def _number(at, end):  # type: ignore[no-untyped-def]
     return digits * _JOIN_FOURS >> _32, at + (bits >> _3)
 
 
-@kernel()
+@kernel(inline="always")
 def _answers(at, end, n_sampled, slot_size, n_questions, n_fields, sizes, bounds, rising, row):  # type: ignore[no-untyped-def]
     """Write the answers that begin at `at` to `row`; where their line feed stands, `_NONE` unless all is canonical.
 
@@ -116,7 +116,7 @@ def _answers(at, end, n_sampled, slot_size, n_questions, n_fields, sizes, bounds
     return at + _2
 
 
-@kernel()
+@kernel(inline="always")
 def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
     """Whether the bytes of the prefix, 32 or more, stand at `at`."""
     for i in range(_0, size - _32, _32):
@@ -126,14 +126,14 @@ def _begins(at, prefix, size):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, rising, starts, rows, good):  # type: ignore[no-untyped-def]
+def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, rising, places, rows, good):  # type: ignore[no-untyped-def]
     """Parse the lines of `data`, each ended by a line feed, into zeroed `rows`; returns how many lines there are.
 
     If there are more lines than `rows` has room for, −1 is returned.
 
-    Line i stands at data[starts[i] : starts[i + 1] - 1]; good[i] says whether rows[i] holds its report. `n_fields`,
-    `sizes` (bytes of a field), `bounds` and `rising` (fields must increase) are by question, int64. The prefix has 32
-    bytes or more. The search for the next line feed is needed only for lines that are not canonical.
+    good[i] says whether rows[i] holds the report of line i; if not, the line and its line feed stand at
+    data[places[i, 0] : places[i, 1]]. `n_fields`, `sizes` (bytes of a field), `bounds` and `rising` (fields must
+    increase) are by question, int64. The prefix has 32 bytes or more.
     """
     first, pattern, row = (
         np.uint64(data.ctypes.data),
@@ -157,11 +157,10 @@ def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, ris
             feed = start
             while one_byte(feed) != _FEED:
                 feed += _1
-        starts[n] = np.int64(start - first)
+            places[n, 0], places[n, 1] = np.int64(start - first), np.int64(feed - first) + 1
         n += 1
         row += width
         start = feed + _1
-    starts[n] = data.size
     return n
 
 
