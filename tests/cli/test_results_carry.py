@@ -27,7 +27,9 @@ def a_day(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
-    path.write_text("age,smoker\n" + "".join(f"{20 + i % 50},{'no' if i % 3 else 'yes'}\n" for i in range(300)))
+    path.write_text(
+        "age,smoker\n" + "".join(f"{20 + i % 50},{'no' if i % 3 else 'yes'}\n" for i in range(300))
+    )
     return path
 
 

@@ -70,7 +70,15 @@ class PermanentClient:
         self.ledger = ledger
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The permanent answers to this record; keys that the survey does not ask for are ignored."""
+        """The permanent answers to this record; keys that the survey does not ask for are ignored.
+
+        Raises
+        ------
+        InvalidInput
+            If the record is not a mapping.
+        BudgetExceeded
+            If there is no budget for the first report.
+        """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
         decided: list[Answers] = []

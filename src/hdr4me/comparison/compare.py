@@ -41,6 +41,16 @@ class Comparison:
         How many collections were simulated for each row, and their seed.
     notes
         What was left out, in sentences.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+    >>> found = compare(people, epsilon=[1.0, 2.0], mechanisms=["grr"], repeats=2)
+    >>> [(row["epsilon"], row["mechanism"]) for row in found.table()]
+    [(1.0, 'grr'), (2.0, 'grr')]
+    >>> found.best(2.0, "categories").mechanism
+    'grr'
     """
 
     rows: tuple[Row, ...]
@@ -55,7 +65,13 @@ class Comparison:
         return [asdict(row) for row in self.rows]
 
     def best(self, epsilon: float, kind: str = "numbers") -> Row:
-        """The row with the least simulated error at one budget."""
+        """The row with the least simulated error at one budget.
+
+        Raises
+        ------
+        InvalidInput
+            If nothing was compared at this budget for this kind ("numbers" or "categories").
+        """
         rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
         if not rows:
             raise InvalidInput(f"nothing was compared for {kind} at epsilon = {epsilon:g}")

@@ -27,6 +27,26 @@ class Plan(Sequence[Option]):
 
     `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
     another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
+
+    Parameters
+    ----------
+    options
+        The ways to collect, best first.
+    setting
+        What was asked, as the search holds it.
+    solved
+        What was solved for: "n_users", "n_dims", "epsilon", or nothing.
+    asked, asked_own
+        The tolerance that was given, on the scale [−1, 1] or by dimension in own units.
+    statistic, statistic_errors
+        What the options are ranked by, and the error of each where it is not the mean.
+
+    Examples
+    --------
+    >>> import hdr4me as hd
+    >>> found = hd.plan(n_users=10_000, n_dims=8, epsilon=1.0)
+    >>> found.best.n_sampled, len(found) == len(found.options)
+    (1, True)
     """
 
     options: tuple[Option, ...]

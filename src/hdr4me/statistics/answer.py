@@ -133,7 +133,13 @@ class Answer:
         return self.of("mean")
 
     def frequencies(self, name: str) -> Answer:
-        """The frequencies of a dimension's categories."""
+        """The frequencies of a dimension's categories.
+
+        Raises
+        ------
+        InvalidInput
+            If the dimension is not one of categories.
+        """
         found = self.of("frequency")
         if name not in found.dimensions:
             known = ", ".join(map(repr, dict.fromkeys(found.dimensions))) or "none"
@@ -153,6 +159,11 @@ class Answer:
             How many rows at most.
         level
             The probability that the statement holds.
+
+        Raises
+        ------
+        InvalidInput
+            If `most` is below 1, or the rows are not the categories of one dimension.
 
         Examples
         --------
@@ -227,6 +238,16 @@ class Answer:
         kind
             Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
             After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
+
+        Returns
+        -------
+        tuple of two arrays
+            The lower and the upper end of each row.
+
+        Raises
+        ------
+        InvalidInput
+            If the level is not between 0 and 1, or this answer has no intervals of that kind.
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":

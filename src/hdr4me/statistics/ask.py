@@ -20,7 +20,21 @@ Floats = NDArray[np.float64]
 
 
 def estimate(counted: Counted) -> Answer:
-    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order."""
+    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order.
+
+    Returns
+    -------
+    Answer
+        Means of numbers and frequencies of categories, and what other packages add.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Categorical, Numeric, Schema, Survey
+    >>> from hdr4me.tally import Tally
+    >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
+    >>> estimate(Tally(Survey(schema, mechanism="duchi"))).statistics
+    ('mean', 'frequency', 'frequency')
+    """
     survey = counted.survey
     asked = [STATISTICS[name] for name in STATISTICS.names]
     by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(survey.schema))}
@@ -47,6 +61,11 @@ def ask(
         A name, several names, or None for every dimension that the statistic serves.
     options
         What the statistic itself takes.
+
+    Returns
+    -------
+    Answer
+        One row for each number.
 
     Raises
     ------

@@ -65,7 +65,13 @@ class Schema:
         return f"Schema({list(self.dimensions)!r})"
 
     def index(self, name: str) -> int:
-        """The number of the dimension called `name`."""
+        """The number of the dimension called `name`.
+
+        Raises
+        ------
+        InvalidInput
+            If no dimension has this name.
+        """
         if name not in self._index:
             raise InvalidInput(f"no dimension is called {name!r}")
         return self._index[name]

@@ -125,7 +125,38 @@ class Survey:
         questions: Sequence[Question],
         name: str = "",
     ) -> Survey:
-        """A survey from questions that are there already; everything about them is checked."""
+        """A survey from questions that are there already; everything about them is checked.
+
+        Parameters
+        ----------
+        schema
+            The dimensions.
+        epsilon
+            The budget of a whole report.
+        n_sampled
+            How many questions each user answers.
+        questions
+            The dimensions of each question and its channel; every dimension stands in one question.
+        name
+            A name for people.
+
+        Returns
+        -------
+        Survey
+
+        Raises
+        ------
+        InvalidInput
+            If a question does not fit the schema, or a channel loses more than epsilon / n_sampled.
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric, Schema, Survey
+        >>> first = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+        >>> again = Survey.from_questions(first.schema, epsilon=1.0, n_sampled=1, questions=first.questions)
+        >>> again.fingerprint == first.fingerprint
+        True
+        """
         check_budget(schema, epsilon, n_sampled)
         survey = cls.__new__(cls)
         survey._adopt(schema, float(epsilon), int(n_sampled), tuple(questions), name)

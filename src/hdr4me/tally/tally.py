@@ -55,7 +55,13 @@ class Tally:
     # -- adding ------------------------------------------------------------------------------------------------
 
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
-        """Count reports, one by one; returns the tally itself."""
+        """Count reports, one by one; returns the tally itself.
+
+        Raises
+        ------
+        InvalidInput
+            If `reports` is not a list or another iterable of reports. A report of another survey is left out and counted.
+        """
         if not isinstance(reports, Iterable):
             raise InvalidInput(
                 f"reports of type {type(reports).__name__}: expected many, such as a list of one"
@@ -93,6 +99,27 @@ class Tally:
         """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
 
         `where` and `first_row`, or `numbers` (each report's row number), only say where a rejected report stood.
+
+        Parameters
+        ----------
+        reports
+            One row of bytes for each report.
+        on_rejected
+            Called with each report that is left out and with the reason; without it, reasons are only counted.
+        where, first_row, numbers
+            The block's name, the number of its first row, or the number of each row, for messages.
+        threads
+            How many threads count.
+
+        Returns
+        -------
+        Tally
+            The tally itself.
+
+        Raises
+        ------
+        InvalidInput
+            If the block is not an array of bytes of this shape.
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -128,7 +155,22 @@ class Tally:
     def add_file(
         self, path: str | os.PathLike[str], *, on_rejected: OnRejected | None = None, threads: int = 1
     ) -> Tally:
-        """Count a file of reports, of any format, in blocks."""
+        """Count a file of reports, of any format, in blocks.
+
+        Parameters
+        ----------
+        path
+            A Parquet, Arrow or JSON lines file of reports.
+        on_rejected
+            Called with each report that is left out and with the reason; without it, reasons are only counted.
+        threads
+            How many threads count.
+
+        Returns
+        -------
+        Tally
+            The tally itself.
+        """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
         return self
@@ -136,7 +178,24 @@ class Tally:
     def add_read(
         self, block: Block, *, on_rejected: OnRejected | None = None, where: str = "block", threads: int = 1
     ) -> Tally:
-        """Count a block as a reader of files gives it, with what the reader rejected."""
+        """Count a block as a reader of files gives it, with what the reader rejected.
+
+        Parameters
+        ----------
+        block
+            Reports, and what the reader rejected.
+        on_rejected
+            Called with each report that is left out and with the reason; without it, reasons are only counted.
+        where
+            The name of the file, for messages.
+        threads
+            How many threads count.
+
+        Returns
+        -------
+        Tally
+            The tally itself.
+        """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
         return self.add_block(
@@ -237,7 +296,28 @@ class Tally:
         return estimate(self)
 
     def ask(self, statistic: str, dimensions: str | Sequence[str] | None = None, **options: Any) -> Answer:
-        """One statistic of one, some or all dimensions: see `hdr4me.ask`."""
+        """One statistic of one, some or all dimensions: see `hdr4me.ask`.
+
+        Parameters
+        ----------
+        statistic
+            Its name, such as "quantile".
+        dimensions
+            A name, several names, or None for every dimension that the statistic serves.
+        options
+            What the statistic itself takes, such as `p` for quantiles.
+
+        Returns
+        -------
+        Answer
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric, Schema
+        >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+        >>> Tally(survey).ask("mean", "age").status
+        ('no reports',)
+        """
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
