@@ -128,7 +128,10 @@ def infer_schema(
     ):
         lacking = [name for name in asked if types.kinds[name] == kind and name not in {**bounds, **lists}]
         if lacking:
-            raise InvalidInput(f"{what}: {types.shown(lacking)}")
+            raise InvalidInput(
+                f"{what}: {types.shown(lacking)}; name the columns to ask, each with its range or its categories, "
+                "and the others are left alone"
+            )
     return Schema(
         _dimension(name, types.kinds[name], bounds, lists, chosen.get(name), name in wanted) for name in asked
     )

@@ -60,7 +60,7 @@ class Tally:
         Raises
         ------
         InvalidInput
-            If `reports` is not a list or another iterable of reports. A report of another survey is left out and counted.
+            If `reports` is not a list or another iterable of reports. A foreign report is left out and counted.
         """
         if not isinstance(reports, Iterable):
             raise InvalidInput(
