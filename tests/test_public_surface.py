@@ -15,6 +15,19 @@ import pytest
 import hdr4me as hd
 
 CLASSES = [name for name in hd.__all__ if inspect.isclass(getattr(hd, name))]
+EVERYDAY = {
+    "Answer",
+    "Client",
+    "Comparison",
+    "Ledger",
+    "PermanentClient",
+    "Plan",
+    "Report",
+    "Schema",
+    "Survey",
+    "Tally",
+}
+"""What a user holds in hand; the other classes are written for authors of channels, dimensions and statistics."""
 FUNCTIONS = [name for name in hd.__all__ if inspect.isfunction(getattr(hd, name))]
 
 
@@ -92,6 +105,14 @@ def test_a_method_says_what_it_takes_and_refuses(member: Callable[..., Any]) -> 
     text, given = text_of(member), parameters(member)
     assert len(given) <= 2 or has("Parameters", text), given
     assert not refuses(member) or has("Raises", text)
+
+
+@pytest.mark.parametrize("member", [case for case in METHODS if str(case.id).partition(".")[0] in EVERYDAY])
+def test_a_method_of_an_everyday_class_shows_what_it_returns(member: Callable[..., Any]) -> None:
+    if inspect.signature(member).return_annotation in (None, "None"):
+        return
+    assert has("Returns", text_of(member))
+    assert ">>> " in text_of(member)
 
 
 @pytest.mark.parametrize("member", METHODS)

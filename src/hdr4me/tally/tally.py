@@ -57,10 +57,23 @@ class Tally:
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
         """Count reports, one by one; returns the tally itself.
 
+        Returns
+        -------
+        Tally
+
         Raises
         ------
         InvalidInput
             If `reports` is not a list or another iterable of reports. A foreign report is left out and counted.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> tally.n_reports
+        20
         """
         if not isinstance(reports, Iterable):
             raise InvalidInput(
@@ -120,6 +133,18 @@ class Tally:
         ------
         InvalidInput
             If the block is not an array of bytes of this shape.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import numpy as np
+        >>> tally = hd.Tally(survey)
+        >>> for block in hd.engines.Local().reports(np.array([[31.0, 0.0], [44.0, 1.0]]), survey):
+        ...     tally = tally.add_block(block)
+        >>> tally.n_reports
+        2
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -170,6 +195,19 @@ class Tally:
         -------
         Tally
             The tally itself.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> import numpy as np
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = f"{folder}/reports.parquet"
+        ...     _ = hd.engines.Local().perturb(np.array([[31.0, 0.0], [44.0, 1.0]]), survey, path)
+        ...     hd.Tally(survey).add_file(path).n_reports
+        2
         """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
@@ -270,7 +308,21 @@ class Tally:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
     def n_answers(self, question: int) -> int:
-        """How many reports answered a question."""
+        """How many reports answered a question.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> tally.n_answers(0) + tally.n_answers(1)
+        20
+        """
         channel = self.survey.questions[question].channel
         return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
 
@@ -284,13 +336,44 @@ class Tally:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-        """Read a tally; with `survey`, one of another survey is an error that names both."""
+        """Read a tally; with `survey`, one of another survey is an error that names both.
+
+        Returns
+        -------
+        Tally
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tally.save(f"{folder}/day.tally")
+        ...     hd.Tally.load(f"{folder}/day.tally") == tally
+        True
+        """
         from hdr4me.tally.file import load
 
         return load(path, survey)
 
     def estimate(self) -> Answer:
-        """Means, shares and frequencies with their standard errors."""
+        """Means, shares and frequencies with their standard errors.
+
+        Returns
+        -------
+        Answer
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> tally.estimate().dimensions
+        ('age', 'smoker', 'smoker')
+        """
         from hdr4me.statistics import estimate
 
         return estimate(self)
@@ -323,7 +406,22 @@ class Tally:
         return ask(self, statistic, dimensions, **options)
 
     def priors(self) -> dict[str, Any]:
-        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
+        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`.
+
+        Returns
+        -------
+        dict
+            By the names of the dimensions.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> sorted(tally.priors())
+        ['age', 'smoker']
+        """
         from hdr4me.statistics.priors import priors
 
         return priors(self)
