@@ -118,7 +118,7 @@ class Tally:
         reports
             One row of bytes for each report.
         on_rejected
-            Called with each report that is left out and with the reason; without it, reasons are only counted.
+            Called with a `Rejected` (reason, where, content) for each report that is left out; reasons are counted anyway.
         where, first_row, numbers
             The block's name, the number of its first row, or the number of each row, for messages.
         threads
@@ -187,7 +187,7 @@ class Tally:
         path
             A Parquet, Arrow or JSON lines file of reports.
         on_rejected
-            Called with each report that is left out and with the reason; without it, reasons are only counted.
+            Called with a `Rejected` (reason, where, content) for each report that is left out; reasons are counted anyway.
         threads
             How many threads count.
 
@@ -223,7 +223,7 @@ class Tally:
         block
             Reports, and what the reader rejected.
         on_rejected
-            Called with each report that is left out and with the reason; without it, reasons are only counted.
+            Called with a `Rejected` (reason, where, content) for each report that is left out; reasons are counted anyway.
         where
             The name of the file, for messages.
         threads
@@ -233,6 +233,22 @@ class Tally:
         -------
         Tally
             The tally itself.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import hdr4me as hd
+        >>> from pathlib import Path
+        >>> from hdr4me.reports.lines import read_lines
+        >>> survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0)
+        >>> tally = hd.Tally(survey)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "reports.jsonl")
+        ...     _ = path.write_text(hd.Client(survey).report({"age": 31}).to_json())
+        ...     for block in read_lines(path, survey, 1000):
+        ...         tally = tally.add_read(block)
+        >>> tally.n_reports
+        1
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
