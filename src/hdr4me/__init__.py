@@ -152,6 +152,7 @@ __all__ = [
     "mechanism",
     "plan",
     "recalibrate",
+    "refine",
     "register_mechanism",
     "simulate",
 ]

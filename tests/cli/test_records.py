@@ -213,3 +213,14 @@ def test_reports_are_called_reports(run, people: Path, survey: Path, tmp_path: P
     assert "40 reports" in shown
     assert "users" not in shown
     assert "user" not in run("survey", survey).out
+
+
+def test_a_file_without_ranges_is_told_by_which_options_they_are_given(plain, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age,town\n31,Bath\n")
+    told = plain("survey", tmp_path / "people.csv")
+    assert "--range column=low:high" in told
+    assert "--categories" in told
+    assert "the others are left alone" in told
+    told = plain("survey", tmp_path / "people.csv", "--range", "height=0:3")
+    assert "has no column" in told
+    assert "--categories" not in told

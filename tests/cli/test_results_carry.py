@@ -75,11 +75,16 @@ def test_audit_and_its_look_at_a_tally(run, collected) -> None:
 
 
 def test_plan_names_the_survey_that_it_would_write(run, collected, tmp_path: Path) -> None:
-    base = ("plan", "--schema", collected.schema, "--users", 1000, "--epsilon", 1)
+    base = ("plan", "--schema", collected.schema, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi")
     found = run(*base, "--json", "-o", tmp_path / "s.json").json
     assert told(found) == [Survey.load(tmp_path / "s.json").fingerprint, 1.0, 0.95, __version__, DAY]
     assert run(*base, "--json").json["survey"] == found["survey"]
-    assert run("plan", "--dims", 3, "--users", 1000, "--epsilon", 1, "--json").json["survey"] is None
+    assert (
+        run("plan", "--dims", 3, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi", "--json").json[
+            "survey"
+        ]
+        is None
+    )
 
 
 def test_compare_carries_its_budgets(run, people: Path) -> None:
@@ -90,30 +95,38 @@ def test_compare_carries_its_budgets(run, people: Path) -> None:
     assert found["data"] == "people.csv"
 
 
-def test_four_commands_write_pages_and_pictures(run, collected, people: Path, tmp_path: Path) -> None:
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [("estimate", ".svg"), ("audit", ".png"), ("watch", ".svg"), ("plan", ".pdf"), ("compare", ".png")],
+)
+def test_four_commands_write_pages_and_pictures(
+    run, collected, people: Path, tmp_path: Path, command: str, kind: str
+) -> None:
     fingerprint = Survey.load(collected.survey).fingerprint
-    for name, arguments, survey in (
-        ("estimate", (collected.tally,), fingerprint),
-        ("audit", (collected.survey, "--draws", 1000), fingerprint),
-        ("audit", (collected.survey, "--tally", collected.tally), fingerprint),
-        ("plan", ("--dims", 3, "--users", 1000, "--epsilon", 1), "ε = 1"),
-        ("compare", (people, "--repeats", 1, "--raw", "--mechanism", "duchi"), "ε = 0.5, 1, 2, 4"),
-    ):
-        page = tmp_path / "page.html"
-        for kind, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
-            picture = tmp_path / f"picture{kind}"
-            outcome = run(name, *arguments, "--html", page, "--png", picture)
-            assert outcome.code == 0, outcome.err
-            assert picture.read_bytes().startswith(start)
-            if kind != ".pdf":  # compressed there
-                assert f"hdr4me {__version__}; {DAY}".encode() in picture.read_bytes()
-        text = page.read_text()
-        assert text.count("</body>") == 1
-        assert text.rstrip().endswith("</footer></body></html>")
-        assert survey in text
-        assert f"hdr4me {__version__}; {DAY}" in text
-        assert "src=" not in text
-        assert 'href="http' not in text
+    plan = ("plan", "--dims", 3, "--users", 1000, "--epsilon", 1, "--mechanism", "duchi")
+    arguments, carried = {
+        "estimate": (("estimate", collected.tally), fingerprint),
+        "audit": (("audit", collected.survey, "--draws", 1000), fingerprint),
+        "watch": (("audit", collected.survey, "--tally", collected.tally), fingerprint),
+        "plan": (plan, "ε = 1"),
+        "compare": (("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi"), "ε = 0.5, 1, 2, 4"),
+    }[command]
+    page, picture = tmp_path / "page.html", tmp_path / f"picture{kind}"
+    outcome = run(*arguments, "--html", page, "--png", picture)
+    assert outcome.code == 0, outcome.err
+    assert picture.read_bytes().startswith(STARTS[kind])
+    line = f"hdr4me {__version__}; {DAY}"
+    assert kind == ".pdf" or line.encode() in picture.read_bytes()  # a PDF is compressed
+    text = page.read_text()
+    assert text.count("</body>") == 1
+    assert text.rstrip().endswith("</footer></body></html>")
+    assert carried in text
+    assert line in text
+    assert "src=" not in text
+    assert 'href="http' not in text
 
 
 @pytest.mark.parametrize("command", ["estimate", "audit", "plan", "compare"])
@@ -142,7 +155,7 @@ def test_long_commands_show_progress_on_a_terminal(
         ("tallying", ("tally", collected.survey, collected.reports, "-o", tmp_path / "t")),
         ("attacking", ("audit", collected.survey, "--draws", 1000)),
         ("simulated", ("compare", people, "--repeats", 1, "--raw", "--mechanism", "duchi")),
-        ("reproduce", ("reproduce", "fig3", "-o", out, "--workers", 1)),
+        ("reproduce", ("reproduce", "case-study", "-o", out, "--workers", 1)),
         ("perturbing", ("demo", "--users", 1000, "-o", out)),
     ):
         outcome = run(*arguments)

@@ -80,6 +80,11 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     Amplification
         Its `epsilon` is never above the survey's.
 
+    Raises
+    ------
+    InvalidInput
+        If `n_reports` or `delta` is out of range.
+
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema
@@ -123,6 +128,11 @@ def local_epsilon(
     -------
     float
         Found to three digits, and checked: a survey designed with it keeps the guarantee.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range, or no ε up to `most` keeps the guarantee.
 
     Examples
     --------

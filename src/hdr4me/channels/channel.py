@@ -92,6 +92,15 @@ class Channel(ABC):
     dimension's being the most significant. The output is one whole number for each of `fields`. P(output | input) is a
     fraction of integers; `loss` is the largest ratio of two of them for one output, and `check` proves that it is at
     most e^ε.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Categorical, Schema, Survey
+    >>> channel = Survey(Schema([Categorical("smoker", ["no", "yes"])]), epsilon=1.0).questions[0].channel
+    >>> channel.n_inputs, channel.mechanism
+    (2, 'grr')
+    >>> sum(channel.probability(0, output) for output in [(0,), (1,)])
+    Fraction(1, 1)
     """
 
     kind: ClassVar[str]
@@ -153,7 +162,17 @@ class Channel(ABC):
     # -- what follows from that ----------------------------------------------------------------------------------
 
     def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
-        """An output for a permanent answer: `lasting` draws are the same in each report, `fresh` ones are new."""
+        """An output for a permanent answer: `lasting` draws are the same in each report, `fresh` ones are new.
+
+        Parameters
+        ----------
+        x
+            The input.
+        lasting
+            Draws that are the same in each report.
+        fresh
+            Draws that are new in each report.
+        """
         return self.sample(x, lasting)
 
     @property
@@ -198,7 +217,13 @@ class Channel(ABC):
         return None if rest or min(counts) < 0 or max(counts) > total else total
 
     def check(self) -> None:
-        """The proof: `loss` ≤ e^ε; also what a name may be."""
+        """The proof: `loss` ≤ e^ε; also what a name may be.
+
+        Raises
+        ------
+        InvalidInput
+            If the channel loses more than its ε, or its mechanism's name is not allowed.
+        """
         if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
             raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
         if len(self.fields) > 65536:

@@ -80,10 +80,12 @@ class Entries(Channel):
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell for each entry."""
         return (Field(self.n_cells),) * self.size
 
     @property
     def n_cells(self) -> int:
+        """How many cells an entry's output can fall into."""
         return len(self.weights[0])
 
     @property

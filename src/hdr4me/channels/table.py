@@ -117,6 +117,7 @@ class Table(Channel):
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell."""
         return (Field(self.n_cells),)
 
     @property
@@ -152,6 +153,7 @@ class Table(Channel):
 
     @property
     def n_cells(self) -> int:
+        """How many cells an output can fall into."""
         return len(self.weights[0])
 
     @cached_property

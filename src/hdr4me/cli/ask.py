@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import Watch, print_note
-from hdr4me.cli.stamp import on_page, save_picture
+from hdr4me.cli.pictures import save_picture
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.stamp import on_page
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer

@@ -11,7 +11,8 @@ import typer
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, working
-from hdr4me.cli.stamp import on_page, save_picture, stamp
+from hdr4me.cli.pictures import save_picture
+from hdr4me.pages.stamp import on_page, stamp
 
 __all__ = ["audit_tally", "harm_table"]
 

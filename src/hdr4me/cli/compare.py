@@ -11,8 +11,9 @@ from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.stamp import check_picture, on_page, save_picture, stamp
+from hdr4me.cli.pictures import check_picture, save_picture
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.stamp import on_page, stamp
 
 _OPTIONS = {
     "epsilon": "--epsilon",

@@ -18,10 +18,11 @@ from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import Watch, print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
-from hdr4me.cli.stamp import check_picture, stamp
-from hdr4me.cli.table_files import as_csv, as_parquet
+from hdr4me.cli.pictures import check_picture
 from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.stamp import stamp
+from hdr4me.pages.tables import as_csv, as_parquet
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer

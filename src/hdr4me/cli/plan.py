@@ -11,11 +11,12 @@ from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.pictures import check_picture
 from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
 from hdr4me.cli.plan_rounds import second_round, show_second
-from hdr4me.cli.stamp import check_picture, stamp
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
+from hdr4me.pages.stamp import stamp
 
 if TYPE_CHECKING:
     from hdr4me.planner import Plan

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.stamp import on_page, save_picture
+from hdr4me.cli.pictures import save_picture
+from hdr4me.pages.stamp import on_page
 from hdr4me.planner.costs import sampled_grid
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from json import dumps as to_json
 from json import loads as from_json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -224,7 +225,7 @@ def _from_records(
     }
     defaults = _pairs("--default", given, "column=value")
     optional = given["--optional"] or []
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}):
+    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}), _told_how(ranges, lists):
         schema = infer_schema(
             source,
             ranges=ranges,
@@ -239,6 +240,17 @@ def _from_records(
     return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
 
 
+@contextmanager
+def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
+    """Where no column was named, a refusal says by which options columns are named."""
+    try:
+        yield
+    except InvalidInput as refusal:
+        if any(given):
+            raise
+        raise InvalidInput(f"{refusal} (--range column=low:high, --categories column=a,b,c)") from None
+
+
 def _say_missing(schema: Schema, declared: set[str]) -> None:
     """What a missing value becomes, where nobody said."""
     from hdr4me.survey import Categorical, Numeric
@@ -251,7 +263,8 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
     for dimension in silent[:_SHOWN]:
         value = f"{dimension.default:g}" if isinstance(dimension.default, float) else repr(dimension.default)
         print_note(
-            f"note: a missing value of {dimension.name!r} will count as {value}: declare a default, or optional"
+            f"note: a missing value of {dimension.name!r} will count as {value}: "
+            "declare a default, or optional (--default, --optional, or in the schema)"
         )
     if len(silent) > _SHOWN:
         print_note(f"note: likewise for {len(silent) - _SHOWN:,} more dimensions")

@@ -96,15 +96,66 @@ class Ledger:
         return self.book().total()
 
     def spent(self, survey: Survey) -> Fraction:
-        """What was ever spent on this survey's series."""
+        """What was ever spent on this survey's series.
+
+        Returns
+        -------
+        Fraction
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
+        ...     ledger.spend(survey)
+        ...     ledger.spent(survey)
+        Fraction(2, 1)
+        """
         return self.book().amount(_keys(survey))
 
     def left(self, survey: Survey) -> Fraction:
-        """The ε that this ledger would still allow for this survey's series today; may not reach one report."""
+        """The ε that this ledger would still allow for this survey's series today; may not reach one report.
+
+        Returns
+        -------
+        Fraction
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
+        ...     ledger.spend(survey)
+        ...     ledger.left(survey)
+        Fraction(0, 1)
+        """
         return self._left(self.book(), survey, survey.epsilon)
 
     def book(self) -> Book:
-        """What the file says."""
+        """What the file says.
+
+        Returns
+        -------
+        Book
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
+        ...     ledger.spend(survey)
+        ...     ledger.book() == ledger.book()
+        True
+        """
         return read(self.path, _today())
 
     def _left(self, book: Book, survey: Survey, epsilon: float) -> Fraction:

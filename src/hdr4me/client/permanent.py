@@ -70,7 +70,30 @@ class PermanentClient:
         self.ledger = ledger
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The permanent answers to this record; keys that the survey does not ask for are ignored."""
+        """The permanent answers to this record; keys that the survey does not ask for are ignored.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        InvalidInput
+            If the record is not a mapping.
+        BudgetExceeded
+            If there is no budget for the first report.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     client = hd.PermanentClient(survey, hd.Ledger(f"{folder}/ledger.json"))
+        ...     client.report({"age": 31}) == client.report({"age": 31})
+        True
+        """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
         decided: list[Answers] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -18,6 +16,8 @@ from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.shelf import Shelf, Snapshot
 from hdr4me.collector.store import Quarantine, Round, Store
 from hdr4me.errors import InvalidInput
+from hdr4me.pages import tables
+from hdr4me.pages.stamp import FIELDS, stamp
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -187,10 +187,9 @@ def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     else:
         rows = found.table(asked.level)
     return {
-        "survey": tally.survey.fingerprint,
+        **stamp(tally.survey.fingerprint, tally.survey.epsilon, asked.level),
         "reports": tally.n_reports,
         "rejected": tally.rejected,
-        "level": asked.level,
         "simultaneous": False,
         "advice": advice,
         "rows": rows,
@@ -229,22 +228,18 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
     return {
-        "survey": tallies[0].survey.fingerprint,
+        **stamp(tallies[0].survey.fingerprint, tallies[0].survey.epsilon, level),
         "reports": sum(tally.n_reports for tally in tallies),
         "rejected": {},
-        "level": level,
         "simultaneous": False,
         "advice": ["The average of rounds with permanent answers: its errors hold whatever changed."],
         "rows": rows,
     }
 
 
-def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as `hdr4me estimate --csv` writes them."""
+def as_csv(document: dict[str, Any]) -> str:
+    """The rows of an answer as `hdr4me estimate --csv` writes them."""
+    rows = document["rows"]
     several = not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     columns = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return tables.as_csv(rows, columns, {field: document[field] for field in FIELDS})

@@ -218,7 +218,7 @@ class _Routes:
         self._need(request, "read")
         found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
         if request.url.path.endswith(".csv"):
-            return Response(as_csv(found["rows"]), media_type="text/csv; charset=utf-8")
+            return Response(as_csv(found), media_type="text/csv; charset=utf-8")
         return _json(found)
 
     async def series(self, request: Request) -> Response:

@@ -41,6 +41,16 @@ class Comparison:
         How many collections were simulated for each row, and their seed.
     notes
         What was left out, in sentences.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+    >>> found = compare(people, epsilon=[1.0, 2.0], mechanisms=["grr"], repeats=2)
+    >>> [(row["epsilon"], row["mechanism"]) for row in found.table()]
+    [(1.0, 'grr'), (2.0, 'grr')]
+    >>> found.best(2.0, "categories").mechanism
+    'grr'
     """
 
     rows: tuple[Row, ...]
@@ -51,24 +61,81 @@ class Comparison:
     notes: tuple[str, ...]
 
     def table(self) -> list[dict[str, Any]]:
-        """The rows as plain values."""
+        """The rows as plain values.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
+        >>> len(found.table())
+        1
+        """
         return [asdict(row) for row in self.rows]
 
     def best(self, epsilon: float, kind: str = "numbers") -> Row:
-        """The row with the least simulated error at one budget."""
+        """The row with the least simulated error at one budget.
+
+        Returns
+        -------
+        Row
+
+        Raises
+        ------
+        InvalidInput
+            If nothing was compared at this budget for this kind ("numbers" or "categories").
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
+        >>> found.best(2.0, "categories").mechanism
+        'grr'
+        """
         rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
         if not rows:
             raise InvalidInput(f"nothing was compared for {kind} at epsilon = {epsilon:g}")
         return min(rows, key=lambda row: row.simulated)
 
     def plot(self) -> Figure:
-        """Error by ε, one line for each mechanism."""
+        """Error by ε, one line for each mechanism.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
+        >>> len(found.plot().axes)
+        1
+        """
         from hdr4me.comparison.page import draw
 
         return draw(self)
 
     def html(self) -> str:
-        """One page with picture and table that needs no network."""
+        """One page with picture and table that needs no network.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
+        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
+        >>> found.html().startswith("<!doctype html>")
+        True
+        """
         from hdr4me.comparison.page import page
 
         return page(self)

@@ -33,6 +33,28 @@ class Deviation:
     dimension always are (see `covariance`). `mse_law` and `norm_law` count that where the values are known. The joint
     probabilities below are products over coordinates: for unbiased jointly normal deviations such a product is a
     lower bound of the joint probability whatever the correlation (Šidák), so that they err on the careful side.
+
+    Parameters
+    ----------
+    biases, variances
+        Of each class of coordinates that are alike.
+    counts
+        How many coordinates each class has.
+    reports_per_dimension
+        How many reports a dimension has on average.
+    berry_esseens
+        For each class, the bound of the distance from the normal law (Theorem 2).
+    kind
+        "exact", or "paper": which variance was asked for.
+    spectrum
+        How deviations depend on one another, where the values are known.
+
+    Examples
+    --------
+    >>> import hdr4me as hd
+    >>> found = hd.deviation(hd.mechanism("duchi", epsilon=1.0), n_users=10_000, n_dims=4, n_sampled=4)
+    >>> found.n_coordinates, bool(found.probability_within(0.1) > 0.9)
+    (4, True)
     """
 
     biases: Floats
@@ -97,7 +119,13 @@ class Deviation:
         return SquaredNorm(self.biases, np.sqrt(self.variances), counts, scale, root)
 
     def logpdf(self, deviation: ArrayLike) -> float:
-        """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each)."""
+        """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each).
+
+        Raises
+        ------
+        InvalidInput
+            If the vector has another length than there are coordinates.
+        """
         x = np.asarray(deviation, dtype=np.float64)
         if x.ndim > 1 or (x.ndim == 1 and x.size != self.n_coordinates):
             raise InvalidInput(
@@ -140,7 +168,13 @@ class Deviation:
         return float(np.exp(self.log_joint_probability_within(tolerance)))
 
     def tolerance(self, probability: float, *, jointly: bool = False) -> float:
-        """The smallest common ξ kept with this probability: by each coordinate alone, or by all at once."""
+        """The smallest common ξ kept with this probability: by each coordinate alone, or by all at once.
+
+        Raises
+        ------
+        InvalidInput
+            If the probability is not between 0 and 1.
+        """
         if not 0 < probability < 1:
             raise InvalidInput.of("probability", probability, "it must lie between 0 and 1")
         σ = np.sqrt(self.variances)

@@ -27,6 +27,26 @@ class Plan(Sequence[Option]):
 
     `asked_own` holds the tolerances by dimension, in own units, where they were given so. Options that are ranked by
     another `statistic` than the mean have its error, on the scale [−1, 1], in `statistic_errors`.
+
+    Parameters
+    ----------
+    options
+        The ways to collect, best first.
+    setting
+        What was asked, as the search holds it.
+    solved
+        What was solved for: "n_users", "n_dims", "epsilon", or nothing.
+    asked, asked_own
+        The tolerance that was given, on the scale [−1, 1] or by dimension in own units.
+    statistic, statistic_errors
+        What the options are ranked by, and the error of each where it is not the mean.
+
+    Examples
+    --------
+    >>> from hdr4me.planner.ask import plan
+    >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0)
+    >>> found.best.n_sampled, len(found) == len(found.options)
+    (1, True)
     """
 
     options: tuple[Option, ...]
@@ -119,7 +139,19 @@ class Plan(Sequence[Option]):
         )
 
     def refusal(self) -> NotReachable:
-        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take."""
+        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take.
+
+        Returns
+        -------
+        NotReachable
+
+        Examples
+        --------
+        >>> from hdr4me.planner.ask import plan
+        >>> found = plan(n_users=100, n_dims=8, epsilon=1.0, mechanisms=["duchi"], tolerance=0.01)
+        >>> found.reachable, type(found.refusal()).__name__
+        (False, 'NotReachable')
+        """
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
@@ -132,7 +164,19 @@ class Plan(Sequence[Option]):
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
-        """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
+        """The error of the plan's statistic, on the scale [−1, 1], for one of its options.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from hdr4me.planner.ask import plan
+        >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0, mechanisms=["duchi"])
+        >>> found.error_of(found.best) > 0
+        True
+        """
         if self.statistic == "mean":
             return math.sqrt(option.mse)
         return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
@@ -169,7 +213,20 @@ class Plan(Sequence[Option]):
         return found
 
     def unit(self, name: str) -> str:
-        """What the schema says that a number is measured in; empty if it says nothing."""
+        """What the schema says that a number is measured in; empty if it says nothing.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from hdr4me.planner.ask import plan
+        >>> from hdr4me.survey import Numeric, Schema
+        >>> schema = Schema([Numeric("age", 0, 120, unit="years")])
+        >>> plan(n_users=1000, schema=schema, epsilon=1.0, mechanisms=["duchi"]).unit("age")
+        'years'
+        """
         schema = self.best.schema
         return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
 
@@ -181,7 +238,19 @@ class Plan(Sequence[Option]):
         return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Plain values for JSON.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> from hdr4me.planner.ask import plan
+        >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0, mechanisms=["duchi"])
+        >>> found.to_dict()["summary"] == found.summary
+        True
+        """
         return {
             "summary": self.summary,
             "solved": self.solved,

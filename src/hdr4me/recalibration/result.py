@@ -42,7 +42,33 @@ class Guarantee:
 
 @dataclass(frozen=True, repr=False)
 class Recalibration:
-    """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain."""
+    """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain.
+
+    Parameters
+    ----------
+    method, used, share
+        What was asked for, what was done, and the share of that rule in the answer.
+    estimated_mean, estimated_error
+        The means and standard errors that were given.
+    enhanced_mean, weights
+        The means after re-calibration, and λ* of the methods that have one.
+    guarantee
+        The two probabilities of Theorem 3 or 4, for L1 and L2.
+    expected_error_before, expected_error_after, expected_error_uncertainty
+        The mean squared error from the standard errors, its measurement afterwards, and how sure that is.
+    signal_share
+        The expected share of the dimensions whose mean is larger than its standard error.
+    advice
+        The same in a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hdr4me.recalibration import recalibrate
+    >>> found = recalibrate(np.array([0.5, -0.5, 0.01]), np.array([0.1, 0.1, 0.1]), method="clip")
+    >>> found.used, found.enhanced_mean.tolist()
+    ('clip', [0.5, -0.5, 0.01])
+    """
 
     method: str
     """What was asked for."""

@@ -88,12 +88,26 @@ def infer_schema(
     encoding, delimiter
         How a text file is read.
 
+    Returns
+    -------
+    Schema
+
     Raises
     ------
     InvalidInput
         If a column is not in the file, has no range or categories, or cannot meet them.
     FormatError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("age,smoker\\n31,no\\n")
+    ...     infer_schema(path, ranges={"age": (0, 120)}, categories={"smoker": ["no", "yes"]}).names
+    ('age', 'smoker')
     """
     files = RecordFiles(path, encoding=encoding, delimiter=delimiter)
     named = [*(ranges or {}), *(categories or {}), *(columns or ())]
@@ -114,7 +128,10 @@ def infer_schema(
     ):
         lacking = [name for name in asked if types.kinds[name] == kind and name not in {**bounds, **lists}]
         if lacking:
-            raise InvalidInput(f"{what}: {types.shown(lacking)}")
+            raise InvalidInput(
+                f"{what}: {types.shown(lacking)}; name the columns to ask, each with its range or its categories, "
+                "and the others are left alone"
+            )
     return Schema(
         _dimension(name, types.kinds[name], bounds, lists, chosen.get(name), name in wanted) for name in asked
     )

@@ -78,11 +78,37 @@ class Report:
     answers: tuple[tuple[int, ...], ...]
 
     def to_bytes(self, survey: Survey) -> bytes:
-        """The binary form on the wire: m slots of two bytes for the question, little end first, and the fields."""
+        """The binary form on the wire: m slots of two bytes for the question, little end first, and the fields.
+
+        Returns
+        -------
+        bytes
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> len(hd.Client(survey).report({"age": 31}).to_bytes(survey))
+        3
+        """
         return pack(self.answers, survey, padded=False)
 
     def to_json(self) -> str:
-        """The JSON form, on one line."""
+        """The JSON form, on one line.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> hd.Client(survey).report({"age": 31}).to_json().startswith('{"format":"hdr4me-report"')
+        True
+        """
         from hdr4me.reports.json import encode
 
         return encode(self)

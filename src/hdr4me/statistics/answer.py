@@ -124,7 +124,22 @@ class Answer:
         return self._rows(np.array([name == dimension for name in self.dimensions], bool))
 
     def of(self, statistic: str) -> Answer:
-        """The rows of one statistic, such as "mean" or "frequency"."""
+        """The rows of one statistic, such as "mean" or "frequency".
+
+        Returns
+        -------
+        Answer
+            Some of the rows; none if the statistic was not asked.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> answer.of("frequency").categories
+        ('no', 'yes')
+        """
         return self._rows(np.array([name == statistic for name in self.statistics], bool))
 
     @property
@@ -133,7 +148,27 @@ class Answer:
         return self.of("mean")
 
     def frequencies(self, name: str) -> Answer:
-        """The frequencies of a dimension's categories."""
+        """The frequencies of a dimension's categories.
+
+        Returns
+        -------
+        Answer
+            A row for each category.
+
+        Raises
+        ------
+        InvalidInput
+            If the dimension is not one of categories.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> len(answer.frequencies("smoker"))
+        2
+        """
         found = self.of("frequency")
         if name not in found.dimensions:
             known = ", ".join(map(repr, dict.fromkeys(found.dimensions))) or "none"
@@ -153,6 +188,16 @@ class Answer:
             How many rows at most.
         level
             The probability that the statement holds.
+
+        Returns
+        -------
+        Answer
+            At most `most` rows.
+
+        Raises
+        ------
+        InvalidInput
+            If `most` is below 1, or the rows are not the categories of one dimension.
 
         Examples
         --------
@@ -227,6 +272,26 @@ class Answer:
         kind
             Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
             After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
+
+        Returns
+        -------
+        tuple of two arrays
+            The lower and the upper end of each row.
+
+        Raises
+        ------
+        InvalidInput
+            If the level is not between 0 and 1, or this answer has no intervals of that kind.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> low, high = answer.interval(0.9)
+        >>> bool((low < high).all())
+        True
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
@@ -258,6 +323,20 @@ class Answer:
         ----------
         level, simultaneous
             As for `interval`: the further out, the more answers the normal law needs.
+
+        Returns
+        -------
+        tuple of str
+            One for each row.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> len(answer.laws()) == len(answer)
+        True
         """
         if self.intervals is not None:
             return ("own",) * len(self)
@@ -281,6 +360,19 @@ class Answer:
         ----------
         level, simultaneous, kind
             As for `interval`.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> [(row["dimension"], row["category"], row["status"]) for row in answer.table()]
+        [('age', None, 'ok'), ('smoker', 'no', 'ok'), ('smoker', 'yes', 'ok')]
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units
@@ -305,13 +397,43 @@ class Answer:
         ]
 
     def to_arrow(self, level: float = 0.95) -> pa.Table:
-        """The table as an Arrow table."""
+        """The table as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns of `table`.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> answer.to_arrow().num_rows
+        3
+        """
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.table(level))
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
-        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`."""
+        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`.
+
+        Returns
+        -------
+        Answer
+            With the same rows, and with `advice`.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
+        >>> answer.recalibrate("clip").dimensions == answer.dimensions
+        True
+        """
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)

@@ -21,7 +21,21 @@ Progress = Callable[[int, int], None]
 
 
 def estimate(counted: Counted) -> Answer:
-    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order."""
+    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order.
+
+    Returns
+    -------
+    Answer
+        Means of numbers and frequencies of categories, and what other packages add.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Categorical, Numeric, Schema, Survey
+    >>> from hdr4me.tally import Tally
+    >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
+    >>> estimate(Tally(Survey(schema, mechanism="duchi"))).statistics
+    ('mean', 'frequency', 'frequency')
+    """
     survey = counted.survey
     asked = [STATISTICS[name] for name in STATISTICS.names]
     by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(survey.schema))}
@@ -49,6 +63,11 @@ def ask(
     options
         What the statistic itself takes. Statistics of a distribution take `progress`, a function that is called with
         how many dimensions are done and how many there are, while they are fitted and while intervals are made.
+
+    Returns
+    -------
+    Answer
+        One row for each number.
 
     Raises
     ------

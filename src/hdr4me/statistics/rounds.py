@@ -48,6 +48,16 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     ------
     InvalidInput
         If there is no tally, or the rounds do not ask for the same dimensions.
+
+    Examples
+    --------
+    >>> from hdr4me.client import Client
+    >>> from hdr4me.survey import Categorical, Schema, Survey
+    >>> from hdr4me.tally import Tally
+    >>> survey = Survey(Schema([Categorical("smoker", ["no", "yes"])]), epsilon=2.0)
+    >>> rounds = [Tally(survey).add(Client(survey).report({"smoker": "no"}) for _ in range(100)) for _ in range(2)]
+    >>> combine(rounds).n_reports
+    200
     """
     if not rounds:
         raise InvalidInput.of("rounds", [], "at least one tally")

@@ -63,6 +63,12 @@ class Statistic(ABC):
 
     Another package derives from this class and registers an instance in `STATISTICS`; `hdr4me.ask`, the command line
     and answers then know it by name. `by_default` says whether `tally.estimate()` asks it too.
+
+    Examples
+    --------
+    >>> from hdr4me.statistics import STATISTICS
+    >>> isinstance(STATISTICS["mean"], Statistic), STATISTICS["mean"].by_default
+    (True, True)
     """
 
     name: ClassVar[str]
@@ -74,7 +80,21 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        """The rows of these dimensions, all of which `serves` says yes to."""
+        """The rows of these dimensions, all of which `serves` says yes to.
+
+        Parameters
+        ----------
+        counted
+            A tally.
+        dimensions
+            The dimensions' numbers in the schema.
+        options
+            What this statistic itself takes, by name.
+
+        Returns
+        -------
+        list of Part
+        """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         """Why it does not serve, and what to do instead."""

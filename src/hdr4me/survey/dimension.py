@@ -19,6 +19,13 @@ class Dimension(ABC):
 
     A dimension of another package derives from this class, registers in `DIMENSIONS`, and reads as a "number", an
     "optional" number or a "category" (see `hdr4me.channels.Take`), which is what channels know.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Numeric
+    >>> age = Numeric("age", 0, 120)
+    >>> isinstance(age, Dimension), age.reads, age.bounds
+    (True, 'number', (0.0, 120.0))
     """
 
     kind: ClassVar[str]

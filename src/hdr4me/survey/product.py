@@ -69,6 +69,13 @@ class Product(Dimension):
         object.__setattr__(self, "product", (str(names[0]), str(names[1])))
 
     def within(self, others: Mapping[str, Dimension]) -> Product:
+        """The product with the ranges of its two factors, which are among these dimensions, by name.
+
+        Raises
+        ------
+        InvalidInput
+            If a factor is missing, or is not a number that everybody has.
+        """
         found = []
         for name in self.product:
             factor = others.get(name)

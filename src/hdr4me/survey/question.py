@@ -25,6 +25,13 @@ class Question:
         How their values are randomised together.
     weight
         How often this question is drawn, relative to the others'.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Categorical, Numeric, Survey
+    >>> survey = Survey(Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])]), epsilon=1.0)
+    >>> [(question.dimensions, question.weight) for question in survey.questions]
+    [((0,), 1), ((1,), 1)]
     """
 
     dimensions: tuple[int, ...]

@@ -65,18 +65,55 @@ class Schema:
         return f"Schema({list(self.dimensions)!r})"
 
     def index(self, name: str) -> int:
-        """The number of the dimension called `name`."""
+        """The number of the dimension called `name`.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InvalidInput
+            If no dimension has this name.
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric
+        >>> Schema([Numeric("age", 0, 120), Numeric("height", 0, 3)]).index("height")
+        1
+        """
         if name not in self._index:
             raise InvalidInput(f"no dimension is called {name!r}")
         return self._index[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain document, for JSON."""
+        """A plain document, for JSON.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric
+        >>> list(Schema([Numeric("age", 0, 120)]).to_dict())
+        ['dimensions']
+        """
         return {"dimensions": [dimension.to_dict() for dimension in self.dimensions]}
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
-        """Read what `to_dict` wrote, or what a person did: `type` may be left out."""
+        """Read what `to_dict` wrote, or what a person did: `type` may be left out.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> Schema.from_dict({"dimensions": [{"name": "age", "low": 0, "high": 120}]}).names
+        ('age',)
+        """
         if not isinstance(document, Mapping) or set(document) != {"dimensions"}:
             raise FormatError("a schema is an object with one field, dimensions")
         if not isinstance(document["dimensions"], list):
@@ -85,7 +122,21 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file."""
+        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "schema.toml")
+        ...     _ = path.write_text('[[dimensions]]\\nname = "smoker"\\ncategories = ["no", "yes"]')
+        ...     Schema.load(path).names
+        ('smoker',)
+        """
         try:
             text = Path(path).read_bytes().decode("utf-8")
             document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)

@@ -125,7 +125,38 @@ class Survey:
         questions: Sequence[Question],
         name: str = "",
     ) -> Survey:
-        """A survey from questions that are there already; everything about them is checked."""
+        """A survey from questions that are there already; everything about them is checked.
+
+        Parameters
+        ----------
+        schema
+            The dimensions.
+        epsilon
+            The budget of a whole report.
+        n_sampled
+            How many questions each user answers.
+        questions
+            The dimensions of each question and its channel; every dimension stands in one question.
+        name
+            A name for people.
+
+        Returns
+        -------
+        Survey
+
+        Raises
+        ------
+        InvalidInput
+            If a question does not fit the schema, or a channel loses more than epsilon / n_sampled.
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric, Schema, Survey
+        >>> first = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+        >>> again = Survey.from_questions(first.schema, epsilon=1.0, n_sampled=1, questions=first.questions)
+        >>> again.fingerprint == first.fingerprint
+        True
+        """
         check_budget(schema, epsilon, n_sampled)
         survey = cls.__new__(cls)
         survey._adopt(schema, float(epsilon), int(n_sampled), tuple(questions), name)
@@ -205,7 +236,20 @@ class Survey:
         return tuple({id(question.channel): question.channel for question in self.questions}.values())
 
     def question_of(self, dimension: int | str) -> int:
-        """The number of the question that asks for a dimension, given by number or name."""
+        """The number of the question that asks for a dimension, given by number or name.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> survey.question_of("smoker")
+        1
+        """
         j = self.schema.index(dimension) if isinstance(dimension, str) else dimension
         return self._question_of[j]
 
@@ -219,7 +263,20 @@ class Survey:
         return len({question.weight for question in self.questions}) > 1
 
     def inclusion(self, question: int) -> Fraction:
-        """The probability that a user answers a question: m/q, or its weight's share."""
+        """The probability that a user answers a question: m/q, or its weight's share.
+
+        Returns
+        -------
+        Fraction
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> survey.inclusion(0)
+        Fraction(1, 2)
+        """
         if not self.weighted:
             return Fraction(self.n_sampled, len(self.questions))
         return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
@@ -261,7 +318,20 @@ class Survey:
         return fingerprint({**body_of(self), "name": ""})
 
     def to_json(self) -> str:
-        """The document, channels and fingerprint included."""
+        """The document, channels and fingerprint included.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> hd.Survey.from_json(survey.to_json()) == survey
+        True
+        """
         document = {**body_of(self), "fingerprint": self.fingerprint}
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
@@ -276,12 +346,24 @@ class Survey:
         categories
             By the name of a dimension, the list of categories of which the document has only the hash.
 
+        Returns
+        -------
+        Survey
+
         Raises
         ------
         FormatError
             If it is no valid survey, or a list of categories is missing or another one.
         FingerprintMismatch
             If the document was changed.
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> hd.Survey.from_json(survey.to_json()).fingerprint == survey.fingerprint
+        True
         """
         for labels in (categories or {}).values():
             remember(labels)
@@ -304,7 +386,23 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
-        """Read a survey's file, and the lists of categories beside it that it has only the hash of."""
+        """Read a survey's file, and the lists of categories beside it that it has only the hash of.
+
+        Returns
+        -------
+        Survey
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     survey.save(f"{folder}/survey.json")
+        ...     hd.Survey.load(f"{folder}/survey.json") == survey
+        True
+        """
         try:
             with looking_in(Path(path).parent):
                 return cls.from_json(Path(path).read_bytes())

@@ -5,19 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
-from hdr4me.atomic import replacing
-from hdr4me.errors import InvalidInput
+__all__ = ["FIELDS", "in_words", "on_page", "stamp"]
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["check_picture", "on_page", "save_picture", "stamp"]
-
-PICTURES = (".png", ".svg", ".pdf")
-_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+FIELDS = ("survey", "epsilon", "level", "version", "date")
 
 
 def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
@@ -43,15 +36,8 @@ def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | N
     >>> sorted(stamp("0123", 1.0, 0.95))
     ['date', 'epsilon', 'level', 'survey', 'version']
     """
-    from hdr4me import __version__
-
-    return {
-        "survey": survey,
-        "epsilon": epsilon,
-        "level": level,
-        "version": __version__,
-        "date": _today(),
-    }
+    version = import_module("hdr4me").__version__  # the package's own file, which stands above every room
+    return dict(zip(FIELDS, (survey, epsilon, level, version, _today()), strict=True))
 
 
 def _today() -> str:
@@ -80,16 +66,3 @@ def on_page(page: str, made: Mapping[str, Any]) -> str:
     end = "</body></html>"
     head, _, tail = page.rpartition(end)
     return head + f"<footer>{html.paragraph('Made from ' + in_words(made))}</footer>" + end + tail
-
-
-def check_picture(option: str, path: Path | None) -> None:
-    """Refuse a picture's name that does not say which kind of picture it is."""
-    if path is not None and path.suffix.lower() not in PICTURES:
-        raise InvalidInput(f"{option} {path} is not allowed: its name must end in {', '.join(PICTURES)}")
-
-
-def save_picture(figure: Figure, path: Path, made: Mapping[str, Any]) -> None:
-    """Write a picture in the format of its name, the stamp in its metadata."""
-    kind = path.suffix.lower()
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=kind[1:], dpi=150, metadata={_DESCRIPTION[kind]: in_words(made)})
