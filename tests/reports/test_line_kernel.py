@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -184,26 +182,3 @@ def test_lines_that_two_chunks_share(
         with monkeypatch.context() as patch:
             patch.setattr(of_lines, "_CHUNK", size)
             assert read() == expected
-
-
-def test_parsing_is_quicker_than_adding_up_the_bytes() -> None:
-    """Processor time, the least of nine: about a third; it was two and a half times, by counting references."""
-    survey = hd.Survey(
-        hd.Schema(hd.Numeric(f"x{j}", 0, 1) for j in range(20)), epsilon=1.0, mechanism="duchi"
-    )
-    prefix = prefix_of(survey.fingerprint)
-    text = "".join(f"{prefix}[{i % 20},{i % 2}]]}}\n" for i in range(20_000)).encode()
-    data = np.frombuffer(text, np.uint8)
-    shape = _shape(survey)
-    assert shape is not None
-
-    def least(way: Callable[[], object]) -> float:
-        spent = []
-        for _ in range(9):
-            start = time.thread_time()
-            way()
-            spent.append(time.thread_time() - start)
-        return min(spent)
-
-    assert _parsed(text, len(text), survey, shape)[1].all()
-    assert least(lambda: _parsed(text, len(text), survey, shape)) < least(data.sum)
