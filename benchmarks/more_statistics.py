@@ -161,8 +161,7 @@ def quantile_errors(
                     way: np.array([np.interp(P, row, used.edges) for row in used.cumulative(found.p)]) - true
                     for way, (used, found) in ways.items()
                 }
-                ours, theirs = gaps.values()
-                compared = ratio(ours, theirs, overall, rng)
+                compared = ratio(gaps[mechanism], gaps[f"{mechanism}, EMS"], overall, rng)
                 for way, gap in gaps.items():
                     error = np.sqrt(np.mean(gap**2, axis=0))
                     cells = " | ".join(f"{e:.3f}" for e in error)
