@@ -248,7 +248,10 @@ def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
     except InvalidInput as refusal:
         if any(given):
             raise
-        raise InvalidInput(f"{refusal} (--range column=low:high, --categories column=a,b,c)") from None
+        raise InvalidInput(
+            f"{refusal} (--range column=low:high, --categories column=a,b,c: "
+            "columns that are not named are left alone)"
+        ) from None
 
 
 def _say_missing(schema: Schema, declared: set[str]) -> None:
@@ -371,5 +374,5 @@ def _show(made: Survey, json: bool) -> None:
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
         f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
-        "(docs/over-time.md)"
+        "('hdr4me plan --every week --for 1y …' tells what that adds up to)"
     )
