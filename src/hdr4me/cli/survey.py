@@ -16,7 +16,7 @@ import typer
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
@@ -136,7 +136,7 @@ def survey(
     if schema_only:
         _write_schema(schema, output)
         return
-    with named_options(_OPTIONS):
+    with named_options(_OPTIONS), working("designing"):
         made = Survey(
             schema,
             epsilon=epsilon,
