@@ -184,10 +184,10 @@ def announced_summary(rows: list[Row]) -> str:
     low = [r for r in quiet if z_of(r, "excess_announced") < -2]
     repeats = [float(r["repeats"]) for r in rows]
     return (
-        f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in {len(quiet)} "
-        f"cells of noise below 0.7: median {np.median(told / real):.3f}, of the total {told.sum() / real.sum():.3f}; "
-        f"below 0.75 beyond two standard errors: {len(low)}; largest auto / better of naive and clip "
-        f"{max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
+        f"\n{len(rows)} cells, {min(repeats):.0f} to {max(repeats):.0f} repeats. Announced / real error in "
+        f"{len(quiet)} cells of noise below 0.7: median {np.median(told / np.maximum(real, 1e-300)):.3f}, of the total "
+        f"{told.sum() / real.sum():.3f}; below 0.75 beyond two standard errors: {len(low)}; largest auto / better "
+        f"of naive and clip {max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
     )
 
 

@@ -12,8 +12,8 @@ from hdr4me.simulation.collection import simulate_tally
 
 # %% `purpose` chooses the table that resolves distributions best.
 rng = np.random.default_rng(1)
-incomes = np.clip(rng.lognormal(10.3, 0.5, 50_000), 0, 150_000)
-survey = hd.Survey(hd.Schema([hd.Numeric("income", 0, 150_000)]), epsilon=1.0, purpose="distribution")
+incomes = np.clip(rng.lognormal(10.3, 0.5, 30_000), 0, 130_000)
+survey = hd.Survey(hd.Schema([hd.Numeric("income", 0, 130_000)]), epsilon=1.0, purpose="distribution")
 tally = simulate_tally(pa.table({"income": incomes}), survey, seed=1)
 
 # %%
@@ -31,7 +31,7 @@ axes.errorbar(
     label="estimate",
 )
 axes.plot(shares, np.quantile(incomes, shares), "k_", markersize=16, label="truth")
-axes.set(xlabel="share of people below", ylabel="income", title="50,000 users, ε = 1")
+axes.set(xlabel="share of people below", ylabel="income", title="30,000 users, ε = 1")
 axes.legend(frameon=False)
 
 # %%

@@ -16,7 +16,7 @@ delays = np.clip(rng.gamma(1.5, 12, 40_000) - 10, -60, 600)
 schema = hd.Schema([hd.Numeric("delay", -60, 600)])
 survey = hd.Survey(schema, epsilon=1.0)
 one, two = [], []
-for seed in range(12):
+for seed in range(8):
     order = rng.permutation(delays)
     one.append(simulate_tally(pa.table({"delay": order}), survey, seed=seed).estimate().value[0])
     pilot = simulate_tally(pa.table({"delay": order[:8000]}), survey, seed=seed)
@@ -32,7 +32,7 @@ for place, (name, values) in enumerate((("one round", one), ("two rounds", two))
     )
 axes.axvline(delays.mean(), color="k", ls="--", label="truth")
 axes.set_yticks([0, 1], ["one round", "two rounds"])
-axes.set(xlabel="estimated mean delay (minutes), twelve collections each", ylim=(-0.6, 1.6))
+axes.set(xlabel="estimated mean delay (minutes), eight collections each", ylim=(-0.6, 1.6))
 axes.legend(frameon=False, fontsize=8)
 
 # %%

@@ -88,11 +88,14 @@ def test_categories_of_honest_reports_are_silent(categorical: str) -> None:
     assert alarms <= 14
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize(
-    "name",
-    ["laplace", "staircase", "piecewise", "hybrid", "square_wave", "pm_sub", "optimal", "optimal_mean"],
-)
+TABLES = [
+    (name, epsilon)
+    for name in ("laplace", "staircase", "piecewise", "hybrid", "pm_sub", "optimal", "optimal_mean")
+    for epsilon in (0.5, 1.0, 2.0, 4.0)
+] + [("square_wave", 0.5)]  # at larger ε its 250 cells take seconds: benchmarks/alarms.py
+
+
+@pytest.mark.parametrize(("name", "epsilon"), TABLES)
 def test_one_per_cent_at_the_top_cell_is_found(name: str, epsilon: float) -> None:
     """The cell with the largest decoded value, where fakes harm most; three honest populations behind them."""
     rng = np.random.default_rng(11)

@@ -5,13 +5,14 @@ import io
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from hdr4me import __version__
 from hdr4me.cli.app import COMMANDS
-from hdr4me.cli.output import print_table, progress
+from hdr4me.cli.output import Watch, print_table, progress
 
 
 def test_the_whole_path_gives_the_right_answer(run, collected) -> None:
@@ -188,6 +189,25 @@ def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]
     with progress("working", 10) as advance:
         advance(10)
     assert "10/10" in capsys.readouterr().err
+
+
+def test_what_takes_long_is_named_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    from rich.progress import Progress
+
+    started, start = threading.Event(), Progress.start
+    monkeypatch.setattr(Progress, "start", lambda bar: (start(bar), started.set()))
+    watch = Watch()
+    with watch("waiting"):
+        watch.told(1, 2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with watch("too short"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("hdr4me.cli.output.PATIENCE", 0.001)
+    with watch("intervals"):
+        assert started.wait(30)
+        watch.told(1, 2)
+    assert "intervals" in capsys.readouterr().err
 
 
 def test_recalibration_by_no_method_named_before_a_file(run, collected) -> None:

@@ -186,3 +186,36 @@ def test_a_survey_for_distributions(run, plain, folder):
     shown = run("survey", folder / "schema.toml", "--purpose", "distribution", "--json").json
     assert "square_wave" in {channel["mechanism"] for channel in shown["channels"]}
     assert "--purpose 'fun' is not allowed" in plain("survey", folder / "schema.toml", "--purpose", "fun")
+
+
+def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_path):
+    """On a terminal each of these is named after two seconds; intervals are told one dimension after the other."""
+    from hdr4me.cli.output import Watch
+
+    seen: list[str] = []
+    now: list[tuple[int, int]] = []
+
+    class Recorded(Watch):
+        def __call__(self, label):
+            seen.append(label)
+            return super().__call__(label)
+
+        def told(self, done, of):
+            if seen[-1].startswith("intervals"):
+                now.append((done, of))
+
+    for module in ("estimate", "ask"):
+        monkeypatch.setattr(f"hdr4me.cli.{module}.Watch", Recorded)
+    asked = ("--quantiles", "0.5", "--histogram", "4", "--variance", "--html", tmp_path / "page.html")
+    run("estimate", folder / "day.tally", *asked)
+    assert seen[:3] == ["reading tallies", "estimating", "intervals"]
+    assert set(seen[3:]) == {
+        "fitting distributions",
+        "estimating variances",
+        "intervals: quantile",
+        "intervals: distribution",
+        "intervals: variance",
+        "intervals: sd",
+        "drawing",
+    }
+    assert now == [(0, 2), (1, 2)] * 2

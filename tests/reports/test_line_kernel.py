@@ -10,8 +10,10 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.engines import Local
+from hdr4me.kernels.exact.lines import parse_lines
 from hdr4me.reports import Report, read_reports, write_reports
-from hdr4me.reports.json import encode, inspect
+from hdr4me.reports import lines as of_lines
+from hdr4me.reports.json import encode, inspect, prefix_of
 from hdr4me.reports.lines import _parsed, _shape, read_lines
 from hdr4me.reports.report import pack, unpack
 
@@ -105,3 +107,78 @@ def test_many_short_lines_beside_a_report_are_all_read(tmp_path: Path) -> None:
     blocks = list(read_lines(path, survey, 1000))
     assert sum(len(block.rows) for block in blocks) == 2
     assert np.concatenate([block.numbers for block in blocks]).tolist() == [501, 1002]
+
+
+@pytest.mark.parametrize(
+    ("digits", "canonical"),
+    [
+        ("0", True),
+        ("9", True),
+        ("00", False),
+        ("01", False),
+        ("10", True),
+        ("1234567", True),
+        ("12345678", True),
+        ("123456789", True),
+        ("4294967294", True),
+        ("4294967295", False),
+        ("0123456", False),
+        ("01234567", False),
+        ("1" * 18, False),
+        ("1" * 19, False),
+        ("9" * 40, False),
+        ("", False),
+        (":", False),
+        ("/", False),
+        ("12:4", False),
+        ("1\x8a2", False),
+        ("1\xff2", False),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 1])
+def test_numbers_of_every_length(digits: str, canonical: bool, more: int) -> None:
+    """Seven digits are read at once, longer numbers one by one, and so is what stands at the end of the text."""
+    survey = survey_of(1)
+    line = prefix_of(survey.fingerprint).encode() + b"[1," + digits.encode("latin-1") + b"]]}\n"
+    one, two, four, most = (np.full(4, value, np.int64) for value in (1, 0, 4, (1 << 32) - 1))
+    wide = np.zeros((1 + more, 6), np.uint8)
+    good, places = np.zeros(1 + more, bool), np.zeros((1 + more, 2), np.int32)
+    data = np.frombuffer(line * (1 + more), np.uint8)
+    prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+    n = parse_lines(data, prefix, 1, 6, one, four, most, two, places, wide, good)
+    assert n == 1 + more
+    assert good.tolist() == [canonical] * n
+    if canonical:
+        assert wide[:, 2:].copy().view("<u4").ravel().tolist() == [int(digits)] * n
+    else:
+        assert places.tolist() == [[i * len(line), (i + 1) * len(line)] for i in range(n)]
+
+
+@pytest.mark.parametrize("size", [97, 500, 1000, 4096])
+def test_lines_that_two_chunks_share(
+    size: int, survey: hd.Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of any size, also shorter than a line, give the same reports, row numbers and rejected lines."""
+    good = [
+        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in some_rows(survey, 60)
+    ]
+    lines = [
+        text for i, line in enumerate(good) for text in ([line, "", "no report"] if i % 7 == 3 else [line])
+    ]
+    path = tmp_path / "r.jsonl"
+
+    def read() -> tuple[object, ...]:
+        blocks = list(read_lines(path, survey, 50))
+        return (
+            np.concatenate([block.rows for block in blocks]).tolist(),
+            np.concatenate([np.asarray(block.numbers, np.int64) for block in blocks]).tolist(),
+            [bad for block in blocks for bad in block.rejected],
+        )
+
+    for end in ("", "\n"):
+        path.write_text("\n".join(lines) + end, encoding="utf-8")
+        expected = read()
+        assert expected[1] == [i + 1 for i, line in enumerate(lines) if line.startswith("{")]
+        with monkeypatch.context() as patch:
+            patch.setattr(of_lines, "_CHUNK", size)
+            assert read() == expected

@@ -45,6 +45,31 @@ def test_the_distance_to_the_truth_is_small(survey_of, tally_of, name, bar):
     assert default <= 1.35 * bar
 
 
+@pytest.mark.parametrize("name", ["age", "beta", "income"])
+def test_quantiles_are_no_worse_than_by_smoothing_of_one_strength(survey_of, tally_of, name):
+    """Li et al.'s estimator on the same 16 seeded draws of counts; benchmarks/more_statistics.py has the campaign."""
+    survey, values, p = survey_of(mechanism="square_wave"), populations()[name], (0.05, 0.25, 0.5, 0.75, 0.95)
+    if name == "age":  # a quarter of the users are below 20
+        rng = np.random.default_rng(12)
+        values = (
+            np.clip(np.where(rng.random(N) < 0.25, rng.uniform(0, 20, N), rng.normal(45, 18, N)), 0, 100) / 50
+            - 1
+        )
+    reading = Reading(survey.questions[0].channel)
+    grid, fine = Grid.of(reading), Grid.of(reading, 256)
+    counts = np.stack([tally_of(values, survey, seed).counts.astype(float) for seed in range(16)])
+    ours = climb(grid.joined(counts), grid.law, grid.shape)
+    theirs = fit(fine.joined(counts), fine.law, fine.shape, np.ones(16), steps=2000, tolerance=1e-3 * np.e)
+    true = np.quantile(values, p, method="inverted_cdf")
+    errors = [
+        np.sqrt(
+            np.mean([(np.interp(p, row, g.edges) - true) ** 2 for row in g.cumulative(f.p)], axis=0)
+        ).mean()
+        for g, f in ((grid, ours), (fine, theirs))
+    ]
+    assert errors[0] <= 1.02 * errors[1]
+
+
 def test_smoothing_follows_the_counts(survey_of, tally_of):
     survey = survey_of(mechanism="square_wave")
     even = np.linspace(-1, 1, N)
@@ -105,6 +130,35 @@ def test_cumulative_shares_rise_and_their_bounds_hold(survey_of, tally_of):
         low, high = answer.interval(kind=kind)
         assert ((low <= true) & (true <= high)).all()
     assert (np.diff(answer.value) >= 0).all()
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "piecewise", "square_wave"])
+@pytest.mark.parametrize("even", [False, True])
+def test_weights_keep_their_side_at_every_input(survey_of, mechanism, even):
+    """Lower bounds up to x come from the mirror image of upper ones, where the table is its own mirror image."""
+    bounds = Bounds(Reading(survey_of(mechanism=mechanism).questions[0].channel))
+    for high in (-0.97, -0.31, 0.25):
+        for upper in (False, True):
+            law, target = bounds._target(-1.0, high, upper, even)
+            u = bounds._weights(-1.0, high, 5000.0, 0.95, upper, even)
+            assert ((law @ u - target) * (1 if upper else -1)).min() >= -1e-12
+
+
+def test_dimensions_with_about_as_many_reports_share_their_weights(survey_of, monkeypatch):
+    """At 1,000 reports Student's t differs from one number of reports to the next."""
+    from hdr4me.statistics import bounds as module
+
+    made: list[float] = []
+    design = module._design
+    monkeypatch.setattr(module, "_design", lambda *given: made.append(given[3]) or design(*given))
+    bounds = Bounds(Reading(survey_of(mechanism="piecewise").questions[0].channel))
+    even = bounds.reading.at(np.linspace(-1, 1, 201))[:, 0].mean(axis=0)
+    for r in (1000.0, 1010.0, 1090.0):
+        low, high = bounds.share(r * even, -1.0, 0.25)
+        assert low < 0.625 < high
+        assert bounds.side(r * even, -1.0, -0.25, 0.95, False) < 0.375
+    # upper up to .25, and up to −.25 for the lower bound up to .25; then the mirror image of the first
+    assert made == [2.0**10] * 2
 
 
 @pytest.mark.parametrize("values", [np.full(1000, -1.0), np.full(1000, 1.0), np.linspace(-1, 1, 1000)])

@@ -75,3 +75,15 @@ def test_the_rows_of_one_quantile_can_be_taken_out(survey_of, tally_of):
     np.testing.assert_array_equal(part.interval(), answer.interval())
     assert part.notes == answer.notes
     assert "quantile" in answer._repr_html_()
+
+
+def test_progress_is_told_of_fits_and_of_intervals():
+    survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", 0, 1) for j in range(3)]), mechanism="piecewise")
+    tally = hd.Tally(survey)
+    tally.counts[:] = 50
+    tally.n_reports = int(tally.counts.sum())
+    told: list[tuple[int, int]] = []
+    answer = hd.ask(tally, "quantile", p=[0.5], progress=lambda now, of: told.append((now, of)))
+    assert told == [(3, 3)]
+    answer.table()
+    assert told[1:] == [(0, 3), (1, 3), (2, 3)]

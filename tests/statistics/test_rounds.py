@@ -56,6 +56,16 @@ def test_ranges_are_in_units_and_defaults_stay_inside(survey_of, tally_of):
     assert following.name == "second round"
 
 
+def test_a_narrower_number_keeps_its_unit_curve_and_group(survey_of, tally_of):
+    values = np.random.default_rng(2).normal(30, 2, 20_000)
+    survey = survey_of(0, 120, unit="min", curve="hours", group="travel", default=90.0)
+    narrower = hd.refine(tally_of(values, survey, 1)).schema["x"]
+    assert isinstance(narrower, hd.Numeric)
+    assert (narrower.unit, narrower.curve, narrower.group) == ("min", "hours", "travel")
+    assert narrower.low > 0
+    assert narrower.default == narrower.high < 90.0
+
+
 def test_the_bias_widens_the_honest_interval(survey_of, tally_of):
     values = np.random.default_rng(3).normal(0, 0.1, 40_000)
     _, both, _ = two_rounds(values, survey_of(), tally_of, 7)

@@ -31,7 +31,7 @@ class Awful:
     __hash__ = None
 
 
-RAW = [
+RAW: list = [
     [0.3, -0.4],
     [3.0, 4.0],
     [NAN, 0.5],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_note, progress, working
+from hdr4me.cli.output import Watch, print_note
 from hdr4me.cli.pictures import save_picture
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.stamp import on_page
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hdr4me.tally import PairCounts, Tally
 
 __all__ = ["more_answers", "pair_of", "write_pictures"]
+
+_FITTING = "fitting distributions"
 
 
 def more_answers(
@@ -30,6 +32,7 @@ def more_answers(
     by: str | None,
     pairs: Path | None,
     reports: Sequence[Path],
+    watch: Watch,
 ) -> list[Answer]:
     """The answers to what was asked beyond the default.
 
@@ -51,26 +54,30 @@ def more_answers(
         A file of pair counts.
     reports
         Files of reports to take pair counts from, where there is none.
+    watch
+        Shows what takes long; it is told of intervals, too, whenever an answer makes them.
     """
     found = []
     if quantiles is not None:
         p = _numbers("--quantiles", quantiles)
-        with named_options({"p": "--quantiles"}), _bar() as told:
-            found.append(tally.ask("quantile", p=p, progress=told))
+        with named_options({"p": "--quantiles"}), watch(_FITTING):
+            found.append(tally.ask("quantile", p=p, progress=watch.told))
     for text in histogram:
         name, _, edges = text.rpartition("=")
         cuts = _numbers("--histogram", edges)
         chosen = name.strip() or None
-        with named_options({"edges": "--histogram", "bins": "--histogram"}), _bar() as told:
+        with named_options({"edges": "--histogram", "bins": "--histogram"}), watch(_FITTING):
             if len(cuts) == 1 and cuts[0].is_integer():
-                found.append(tally.ask("distribution", chosen, bins=int(cuts[0]), progress=told))
+                found.append(tally.ask("distribution", chosen, bins=int(cuts[0]), progress=watch.told))
             else:
-                found.append(tally.ask("histogram", chosen, edges=cuts, progress=told))
+                found.append(tally.ask("histogram", chosen, edges=cuts, progress=watch.told))
     if variance:
-        found += [tally.ask("variance"), tally.ask("sd")]
+        with watch("estimating variances"):
+            found += [tally.ask("variance"), tally.ask("sd")]
     wanted = [pair_of("--correlation", text) for text in correlation]
     if wanted or by is not None:
-        found += _of_two(tally, wanted, by, pairs, reports)
+        with watch("estimating pairs of dimensions"):
+            found += _of_two(tally, wanted, by, pairs, reports)
     if (quantiles or histogram) and not any(len(answer) for answer in found):
         print_note("note: no number of this survey shows its distribution, so there are no rows for it")
     return found
@@ -146,24 +153,6 @@ def _numbers(option: str, text: str) -> list[float]:
         raise InvalidInput(f"{option} {text!r} is not allowed: numbers separated by commas") from None
 
 
-class _bar:
-    """Progress of fits over dimensions, as statistics tell it."""
-
-    def __enter__(self) -> Any:
-        self._stack = progress("fitting distributions", None)
-        advance, done = self._stack.__enter__(), 0
-
-        def told(now: int, of: int) -> None:
-            nonlocal done
-            advance(now - done)
-            done = now
-
-        return told
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-
 def write_pictures(
     rows: list[dict[str, Any]], title: str, html: Path | None, png: Path | None, made: Mapping[str, Any]
 ) -> None:
@@ -186,7 +175,7 @@ def write_pictures(
 
     from hdr4me.pages.answer import as_html, draw
 
-    with working("drawing"):
+    with Watch()("drawing"):
         if html is not None:
             write_text(html, on_page(as_html(rows, "hdr4me: what the tally says", title), made))
             print_note(f"wrote {html}")

@@ -16,7 +16,7 @@ from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table, working
+from hdr4me.cli.output import Watch, print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.pictures import check_picture
 from hdr4me.cli.tally import load_sum, say_rejected
@@ -135,10 +135,12 @@ def estimate(
     check_picture("--png", png)
     check_outputs([None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])])
     check_twice(source)
-    tally = _tally(source, survey, engine, master)
+    watch = Watch()
+    tally = _tally(source, survey, engine, master, watch)
     if survey is not None:
         say_rejected(tally)
-    found = tally.estimate() if not later else _combined(tally, later)
+    with watch("estimating"):
+        found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
     named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
     with named_options(named | {"order": "--order", "groups": "--groups"}):
@@ -149,11 +151,12 @@ def estimate(
                 for name, texts in given.items()
                 if texts
             }
-            with working("re-calibrating"):
+            with watch("re-calibrating"):
                 better = found.recalibrate(recalibrate, **lists)
-            rows, advice = better.table(level=level, kind=interval), list(better.advice)
+                rows, advice = better.table(level=level, kind=interval), list(better.advice)
         else:
-            rows = found.table(level, simultaneous=simultaneous)
+            with watch("intervals"):
+                rows = found.table(level, simultaneous=simultaneous)
         more = more_answers(
             tally,
             quantiles=quantiles,
@@ -163,10 +166,12 @@ def estimate(
             by=by,
             pairs=pairs,
             reports=source if survey is not None else (),
+            watch=watch,
         )
         for answer in more:
             kind = ("short" if short else "honest") if answer.intervals is not None else None
-            rows += answer.table(level, simultaneous=simultaneous, kind=kind)
+            with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
+                rows += answer.table(level, simultaneous=simultaneous, kind=kind)
     # Beside means and frequencies, a column says which statistic a row is.
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
@@ -259,7 +264,9 @@ _SHOWN = 20
 """Rows of a dimension that are printed if it has more than `_MANY`."""
 
 
-def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str | None) -> Tally:
+def _tally(
+    source: Sequence[Path], survey: Path | None, engine: str, master: str | None, watch: Watch
+) -> Tally:
     from hdr4me.reports.arrow import binary_format
     from hdr4me.survey import Survey
 
@@ -273,7 +280,8 @@ def _tally(source: Sequence[Path], survey: Path | None, engine: str, master: str
             raise InvalidInput(
                 f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
             )
-    return load_sum(source)
+    with watch("reading tallies"):
+        return load_sum(source)
 
 
 def _names(text: str, known: Sequence[str]) -> list[str]:

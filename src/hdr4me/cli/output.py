@@ -11,16 +11,18 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from hdr4me.errors import printable
 
-__all__ = ["as_json", "print_json", "print_note", "print_table", "progress", "working"]
+__all__ = ["PATIENCE", "Watch", "as_json", "print_json", "print_note", "print_table", "progress", "working"]
 
 
 _NAME = 16
 """Names in a first column are folded only beyond this."""
+PATIENCE = 2.0
+"""Seconds after which a `Watch` says what is being done."""
 
 
 def as_json(value: Any) -> Any:
@@ -118,28 +120,49 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
-_SOON = 1.0
-"""Seconds after which work without steps shows that it goes on."""
+class Watch:
+    """Says on standard error what is being done, once that has taken `PATIENCE` seconds; on a terminal only.
 
-
-@contextmanager
-def working(label: str) -> Iterator[None]:
-    """A moving bar with the time that has passed, for work whose steps cannot be counted.
-
-    It is shown on a terminal only, after one second, and it goes away when the work is done.
+    >>> watch = Watch()
+    >>> with watch("adding"):
+    ...     for done in range(3):
+    ...         watch.told(done + 1, 3)
     """
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task(label, total=None, visible=False)
-        timer = threading.Timer(_SOON, lambda: bar.update(task, visible=True))
+    def __init__(self) -> None:
+        self._update: Callable[[int, int], None] | None = None
+
+    def told(self, now: int, of: int) -> None:
+        """So much of so much is done: where a computation calls this, its bar has an end and the time left."""
+        if self._update is not None:
+            self._update(now, of)
+
+    @contextmanager
+    def __call__(self, label: str) -> Iterator[None]:
+        """Watch what is done inside; one thing at a time."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=Console(file=sys.stderr))
+        task = bar.add_task(label, total=None)
+        timer = threading.Timer(PATIENCE, bar.start)
+        timer.daemon = True
+        self._update = lambda now, of: bar.update(task, completed=now, total=of)
         timer.start()
         try:
             yield
         finally:
+            self._update = None
             timer.cancel()
+            timer.join()  # the bar may be starting just now
+            if bar.live.is_started:
+                bar.stop()
+
+
+def working(label: str) -> AbstractContextManager[None]:
+    """The same for work whose steps cannot be counted."""
+    return Watch()(label)

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from hdr4me.collector.answers import Asked, as_csv
+from hdr4me.collector.explained import explained
 from hdr4me.collector.files import page_response
 from hdr4me.collector.guard import Guard
 from hdr4me.collector.headers import header_of
@@ -60,6 +61,7 @@ def build_app(collector: Collector) -> App:
                 ("DELETE", "/v1/rounds/{round}/reports/{id}", routes.delete),
                 ("GET", "/v1/series/{series}/estimate", routes.series),
                 ("GET", "/v1/surveys/{fingerprint}", routes.survey),
+                ("GET", "/v1/surveys/{fingerprint}/explanation", routes.explanation),
                 ("POST", "/v1/session", routes.session),
                 ("GET", "/", routes.page),
                 ("GET", "/answer", routes.page),
@@ -127,7 +129,7 @@ class _Routes:
     # -- rounds and surveys ----------------------------------------------------------------------------------------
 
     async def rounds(self, request: Request) -> Response:
-        """Every round; how many reports it has only for readers."""
+        """Every round; how many reports it has only for readers, who are also told their token's scope."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
         for round in await self._c.read(self._c.store.rounds):
@@ -140,7 +142,7 @@ class _Routes:
             if grant is not None and grant.allows("read"):
                 row |= {"stored": round.stored, "opened": round.opened, "closed": round.closed}
             found.append(row)
-        return _json({"rounds": found})
+        return _json({"rounds": found} | ({} if grant is None else {"scope": grant.scope}))
 
     async def survey(self, request: Request) -> Response:
         """A survey's document, which never changes."""
@@ -151,6 +153,14 @@ class _Routes:
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         return Response(found.to_json(), media_type="application/json", headers=headers)
+
+    async def explanation(self, request: Request) -> Response:
+        """A survey in plain words with its proof, as blocks that a page puts together."""
+        survey = await self._c.find_survey(request.path_params["fingerprint"])
+        audience = request.query_params.get("audience", "user")
+        found = await self._c.read(explained, survey, audience)
+        headers = {"cache-control": "public, max-age=3600"}
+        return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
 
     async def open_round(self, request: Request) -> Response:
         """Open a round of the survey in the body."""

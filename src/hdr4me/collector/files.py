@@ -26,7 +26,7 @@ _KINDS = {
     ".txt": "text/plain; charset=utf-8",
     ".woff2": "font/woff2",
 }
-_PAGES = {"/": "index.html", "/answer": "answer.html"}
+_PAGES = {"/": "dashboard.html", "/answer": "answer.html"}
 
 
 def page_response(path: str) -> Response:

@@ -2,8 +2,10 @@
 
 With f the shares of the cells and A the law of a cell given a bin, one step is p ← p·A(f/(pA)); smoothing by
 [s/4, 1 − s/2, s/4] after each step keeps p smooth (Li et al. 2020: EM for s = 0, EMS for s = 1). A fixed s = 1 flattens
-what is sharp, and s = 0 ends in spikes. So the strength goes down a ladder, from 1 to 0, for as long as each
-rung raises twice the log-likelihood by more than `WORTH`: many dimensions at once.
+what is sharp, and s = 0 ends in spikes. So the strength goes down a ladder for as long as each rung raises twice the
+log-likelihood by more than `WORTH`: many dimensions at once. On 64 bins the ladder begins at half the strength that
+s = 1 has on Li et al.'s 256 bins (a step spreads a share by s/2 squared bins): where smoothing is right, the fit is
+theirs.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LADDER", "WORTH", "Fit", "climb", "fit"]
+__all__ = ["APPROACH", "LADDER", "WORTH", "Fit", "climb", "fit"]
 
 Floats = NDArray[np.float64]
-LADDER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.0)
-"""Strengths of the smoothing."""
-WORTH = 3.0
+APPROACH = (1.0, 0.3, 0.1)
+"""Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
+with a smaller tolerance follow the noise."""
+LADDER = (0.03, 0.01, 0.003, 0.0)
+"""Strengths of the smoothing that the counts choose from."""
+WORTH = 4.0
 """What a rung must raise twice the log-likelihood by: it adds one or two degrees of freedom."""
 _TINY = 1e-300
 _EVERY = 10
@@ -117,7 +122,10 @@ def climb(
 
 
 def _climbed(counts: Floats, law: Floats, shape: tuple[int, int]) -> Fit:
-    best = fit(counts, law, shape, np.full(len(counts), LADDER[0]))
+    start: Floats | None = None
+    for rung in APPROACH:
+        start = fit(counts, law, shape, np.full(len(counts), rung), start=start).p
+    best = fit(counts, law, shape, np.full(len(counts), LADDER[0]), start=start)
     p, likelihood, strength = best.p, best.log_likelihood, best.strength
     going = np.arange(len(counts))
     for rung in LADDER[1:]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,9 +102,10 @@ class _Seen:
     ) -> Iterator[Block]:
         """The reports of some lines, those that are not `good` yet understood one by one."""
         chosen = good.copy()
+        others = () if good.all() else np.flatnonzero(~good).tolist()
         bad: list[Rejected] = []
         first = 0
-        for i in np.flatnonzero(~good).tolist():
+        for i in others:
             found = understand(lines[i], self.survey)
             if isinstance(found, Report):
                 rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
@@ -132,25 +134,36 @@ class _Seen:
     def _block(
         self, chosen: NDArray[np.bool_], rows: Bytes, start: int, stop: int, bad: list[Rejected]
     ) -> Block:
+        first = self.n_lines + 1
+        if chosen[start:stop].all():
+            self.n_good += stop - start
+            return Block(rows[start:stop], range(first + start, first + stop), bad)
         there = start + np.flatnonzero(chosen[start:stop])
         self.n_good += there.size
-        whole = there.size == stop - start
-        return Block(rows[start:stop] if whole else rows[there], self.n_lines + 1 + there, bad)
+        return Block(rows[there], first + there, bad)
 
 
-def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
-    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote."""
+def _chunks(
+    file: BufferedReader, survey: Survey
+) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
+
+    One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
+    """
     shape = _shape(survey)
-    rest = b""
-    while shape is not None and (piece := file.read(_CHUNK)):
-        text = rest + piece if rest else piece
-        end = text.rfind(b"\n") + 1
-        rest = text[end:]
-        if not end:  # a line longer than a chunk: from here on line by line
+    memory = np.empty(0 if shape is None else _room(file), np.uint8).data
+    held = 0  # so many bytes of a line that has not ended stand at the beginning
+    while shape is not None and (more := file.readinto(memory[held:])):
+        end = _after_last_feed(memory[: held + more])
+        if not end and held + more == len(memory):  # a line longer than a chunk: from here on line by line
+            held = len(memory)
             break
-        yield _parsed(text, end, survey, shape)
-    if rest:
-        file.seek(-len(rest), os.SEEK_CUR)
+        if end:
+            yield _parsed(memory, end, survey, shape)
+        held += more - end
+        memory[:held] = memory[end : end + held]
+    if held:
+        file.seek(-held, os.SEEK_CUR)
     few: list[bytes] = []
     for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
         few.append(line)
@@ -161,41 +174,63 @@ def _chunks(file: IO[bytes], survey: Survey) -> Iterator[tuple[Sequence[bytes], 
         yield _unparsed(few, survey)
 
 
+def _room(file: BufferedReader) -> int:
+    """Bytes of a chunk: no more than a small file has."""
+    size = os.fstat(file.fileno()).st_size
+    return min(_CHUNK, size) if size else _CHUNK
+
+
+def _after_last_feed(text: memoryview) -> int:
+    """Where the last whole line of a text ends; 0 if none does. The end is looked at first: lines are short."""
+    for most in (1 << 12, len(text)):
+        first = max(0, len(text) - most)
+        if found := bytes(text[first:]).rfind(b"\n") + 1:
+            return first + found
+    return 0
+
+
 def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
     return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
 
 
 class _Lines(Sequence[bytes]):
-    """The lines of a chunk, cut out when they are asked for."""
+    """The lines of a chunk that the kernel did not parse, cut out when they are asked for."""
 
-    def __init__(self, text: bytes, starts: NDArray[np.int64]) -> None:
-        self._text, self._starts = text, starts
+    def __init__(self, text: bytes | memoryview, places: NDArray[np.int32]) -> None:
+        self._text, self._places = text, places
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return len(self._places)
 
     def __getitem__(self, i: Any) -> Any:
-        return self._text[self._starts[i] : self._starts[i + 1]]
+        start, stop = self._places[i].tolist()
+        return bytes(self._text[start:stop])
 
 
 def _parsed(
-    text: bytes, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+    text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
 ) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
-    """The lines of text[:end], which ends in a line feed."""
+    """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
     data = np.frombuffer(text, np.uint8, end)
-    prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+    data.flags.writeable = False  # so that one compiled kernel takes all
+    prefix = _prefix(survey.fingerprint)
     room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
     for most in (room, None):
-        size = text.count(b"\n", 0, end) if most is None else most
-        starts, good = np.zeros(size + 1, np.int64), np.zeros(size, bool)
+        size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
+        places, good = np.empty((size, 2), np.int32), np.empty(size, bool)
         rows = np.zeros((size, survey.report_size), np.uint8)
-        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, starts, rows, good)
+        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, places, rows, good)
         if n >= 0:
             break
-    starts, good, rows = starts[: n + 1], good[:n], rows[:n]
+    places, good, rows = places[:n], good[:n], rows[:n]
     if not good.all():
         rows[~good] = 0
-    return _Lines(text, starts), good, rows
+    return _Lines(text, places), good, rows
+
+
+@lru_cache(maxsize=16)
+def _prefix(fingerprint: str) -> Bytes:
+    return np.frombuffer(prefix_of(fingerprint).encode(), np.uint8)
 
 
 @lru_cache(maxsize=16)
@@ -242,7 +277,7 @@ class LineSink:
             lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
             self._file.write("".join(line + "\n" for line in lines).encode())
             return
-        prefix = np.frombuffer(prefix_of(survey.fingerprint).encode(), np.uint8)
+        prefix = _prefix(survey.fingerprint)
         rows = max(1, _CHUNK // longest_line(survey))
         for start in range(0, len(block), rows):
             part = np.ascontiguousarray(block[start : start + rows])

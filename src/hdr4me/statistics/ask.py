@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, St
 __all__ = ["ask", "estimate"]
 
 Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
 
 
 def estimate(counted: Counted) -> Answer:
@@ -60,7 +61,8 @@ def ask(
     dimensions
         A name, several names, or None for every dimension that the statistic serves.
     options
-        What the statistic itself takes.
+        What the statistic itself takes. Statistics of a distribution take `progress`, a function that is called with
+        how many dimensions are done and how many there are, while they are fitted and while intervals are made.
 
     Returns
     -------
@@ -90,7 +92,8 @@ def ask(
             if not _serves(asked, counted, j):
                 channel = survey.questions[survey.question_of(j)].channel
                 raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel))
-    return _answer(counted, [(asked.name, part) for part in asked.parts(counted, chosen, **options)])
+    parts = asked.parts(counted, chosen, **options)
+    return _answer(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
 def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
@@ -98,7 +101,7 @@ def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
     return statistic.serves(survey.schema.dimensions[j], survey.questions[survey.question_of(j)].channel)
 
 
-def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
+def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
     survey = counted.survey
     parts = [part for _, part in pairs]
     sizes = [len(part.categories) for part in parts]
@@ -122,7 +125,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]]) -> Answer:
         scaled_value=scaled_value,
         scaled_error=scaled_error,
         unsure=_each(parts, "unsure", np.bool_),
-        intervals=_intervals(parts, scale, middle),
+        intervals=_intervals(parts, scale, middle, progress),
         few=Few.of([(len(part.categories), part.few) for part in parts], scale, middle),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
@@ -134,14 +137,18 @@ def _each(parts: list[Part], name: str, dtype: Any) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *filled])
 
 
-def _intervals(parts: list[Part], scale: Floats, middle: Floats) -> Intervals | None:
+def _intervals(
+    parts: list[Part], scale: Floats, middle: Floats, progress: Progress | None
+) -> Intervals | None:
     """Intervals of all parts in units, where a part has its own; the others' come from their standard errors."""
     if all(part.intervals is None for part in parts):
         return None
 
     def found(level: float, kind: str) -> tuple[Floats, Floats]:
         ends = []
-        for part in parts:
+        for done, part in enumerate(parts):
+            if progress is not None:
+                progress(done, len(parts))
             if part.intervals is not None:
                 ends.append(np.stack(part.intervals(level, kind)))
             else:

@@ -17,6 +17,7 @@ the range. Then w must keep its side on average over each stretch only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,10 @@ STRETCHES = 32
 _ABSENT = 0.2
 """The share without a value that weights are designed for, where a number is optional."""
 _RIDGE, _ROUNDS, _FLAT = 1e-10, 4, 1e-3
+_SETTLED = 0.1
+"""Rounds of a design end when its error changes by less than this share."""
+_MIRROR = 1e-8
+"""Tables whose rows differ by less than this from those of the mirrored table share the designs of both sides."""
 
 
 @dataclass
@@ -58,6 +63,14 @@ class Bounds:
 
     reading: Reading
     _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = self.reading.rows
+        self._mirrored = (
+            not self.reading.optional
+            and rows.shape[1] == 1
+            and bool(np.allclose(rows, rows[::-1, :, ::-1], rtol=0.0, atol=_MIRROR))
+        )
 
     def share(
         self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
@@ -96,24 +109,33 @@ class Bounds:
 
     def _bound(self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool) -> float:
         r = float(counts.sum())
-        reach = float(quantile(level, r))
-        u = self._weights(low, high, r, reach, upper, even)
+        u = self._weights(low, high, r, level, upper, even)
         mean = float(counts @ u) / r
         variance = float(counts @ (u - mean) ** 2) / (r - 1)
-        error = reach * float(np.sqrt(variance / r))
+        error = _reach(level, r) * float(np.sqrt(variance / r))
         return mean + error if upper else mean - error
 
-    def _weights(self, low: float, high: float, r: float, reach: float, upper: bool, even: bool) -> Floats:
-        scale = round(
-            2 * np.log2(r)
-        )  # reports within a factor 1.19 share their weights: any weights are valid
-        key = (low, high, scale, round(reach, 6), upper, even)
+    def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
+        """The weights of a bound for about r reports.
+
+        Dimensions whose numbers of reports are within a factor 1.19 share their weights, which are designed for one
+        number of reports on a grid. Any weights that keep their side make a valid bound, and the bound's error is that
+        of the reports at hand, so that sharing costs a little width and no coverage.
+        """
+        scale = round(2 * np.log2(r))
+        key = (low, high, scale, level, upper, even)
         if key not in self._kept:
-            law, target = self._target(low, high, upper, even)
-            sign = 1.0 if upper else -1.0
-            design = _design(law, sign * target, self._reference(), 2.0 ** (scale / 2), reach)
-            self._kept[key] = sign * design
+            self._kept[key] = self._designed(low, high, scale, level, upper, even)
         return self._kept[key]
+
+    def _designed(self, low: float, high: float, scale: int, level: float, upper: bool, even: bool) -> Floats:
+        law, target = self._target(low, high, upper, even)
+        sign, r = 1.0 if upper else -1.0, 2.0 ** (scale / 2)
+        if self._mirrored and low == -1.0 and -1.0 < high < 1.0 and not upper:
+            # The share up to x is 1 less the share beyond x, whose upper bound is that up to −x in the mirror.
+            u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
+            return np.asarray(u - max(0.0, float((law @ u - target).max())))
+        return sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
 
     def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
         """Rows of the law, and what w must reach there (lower bound: must not exceed)."""
@@ -145,6 +167,12 @@ class Bounds:
         return np.asarray((1.0 - _ABSENT) * even + _ABSENT * reading.rows[-1].mean(axis=0))
 
 
+@lru_cache(maxsize=1024)
+def _reach(level: float, r: float) -> float:
+    """How many standard errors a bound from r reports lies away from the mean weight."""
+    return float(quantile(level, r))
+
+
 def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:
     """Weights u with law @ u ≥ target and the least mean + reach·error/√r under the reference.
 
@@ -165,11 +193,13 @@ def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: flo
         dual = nnls(root, wanted, maxiter=50 * len(wanted))[0]
         u = ((dual @ a) / b - 1.0) / trade + mean
         u += max(0.0, float((target - a @ u).max()))
-        mean = float(b @ u)
+        mean, before = float(b @ u), error
         error = float(np.sqrt(max(b @ (u - mean) ** 2, 0.0)))
         found = mean + reach * error / np.sqrt(r)
         if found < least:
             best, least = u, found
+        if abs(error - before) <= _SETTLED * before:
+            break
     weights = np.zeros(reference.size)
     weights[used] = best
     return weights

@@ -188,7 +188,7 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
     middle, half = (low + high) / 2, (high - low) / 2
     new = middle + half * found.low, middle + half * found.high
     default = min(max(dimension.default, new[0]), new[1])
-    return Numeric(dimension.name, *new, default=default, optional=dimension.optional)
+    return replace(dimension, low=new[0], high=new[1], default=default)
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:

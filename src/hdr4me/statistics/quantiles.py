@@ -69,8 +69,8 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
     If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
-    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: bisection finds where they
-    cross p.
+    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
+    coarse grid bisection finds where they cross p.
 
     Parameters
     ----------
@@ -87,21 +87,20 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     def side(at: int, upper: bool) -> float:
         return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
 
-    first, past = 0, len(_GRID) - 1
-    while past - first > 1:
-        middle = (first + past) // 2
-        first, past = (middle, past) if side(middle, True) < p else (first, middle)
-    low, past = first, len(_GRID) - 1
-    while past - first > 1:
-        middle = (first + past) // 2
-        first, past = (first, middle) if side(middle, False) > p else (middle, past)
-    # Where nobody has a value the bounds are flat, and chance may carry them over p and back: every place that is not
-    # ruled out belongs to the interval, so the coarse grid beyond both ends is looked through as well.
-    missed = [at for at in range(_COARSE, low, _COARSE) if not side(at, True) < p]
-    low = missed[0] - _COARSE if missed else low
-    missed = [at for at in range(len(_GRID) - 1 - _COARSE, past, -_COARSE) if not side(at, False) > p]
-    past = missed[0] + _COARSE if missed else past
-    return float(_GRID[low]), float(_GRID[past])
+    # Where nobody has a value the bounds are flat, and chance may carry them over p and back. Every place that is not
+    # ruled out belongs to the interval: a coarse grid is walked from either end to the first such place.
+    last = len(_GRID) - 1
+    low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
+    high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
+    past = low + _COARSE
+    while past - low > 1:
+        middle = (low + past) // 2
+        low, past = (middle, past) if side(middle, True) < p else (low, middle)
+    first = high - _COARSE
+    while high - first > 1:
+        middle = (first + high) // 2
+        first, high = (first, middle) if side(middle, False) > p else (middle, high)
+    return float(_GRID[low]), float(_GRID[high])
 
 
 def _flag(shape: Shape, x: float, p: float) -> str:

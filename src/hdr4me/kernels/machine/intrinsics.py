@@ -13,7 +13,18 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["DTYPES", "emit_prefetch", "load", "ones", "prefetch", "trailing_zeros"]
+__all__ = [
+    "DTYPES",
+    "eight_bytes",
+    "emit_prefetch",
+    "load",
+    "one_byte",
+    "ones",
+    "prefetch",
+    "put_byte",
+    "same_32",
+    "trailing_zeros",
+]
 
 DTYPES = tuple(
     np.dtype(name)
@@ -88,6 +99,45 @@ def _ones(typingctx: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+def _integer(bits: int) -> Any:
+    """An intrinsic that reads an unsigned integer of so many bits at an address of any alignment, as a uint64."""
+
+    def read(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.IntType(bits)
+            value = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1, typ=kind)
+            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+        return types.uint64(types.uint64), codegen
+
+    return intrinsic(read)
+
+
+def _put_byte(typingctx: Any, address: Any, value: Any) -> Any:
+    """Write the lowest byte of a uint64 to an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.IntType(8)
+        builder.store(builder.trunc(args[1], kind), builder.inttoptr(args[0], kind.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), codegen
+
+
+def _same_32(typingctx: Any, one: Any, other: Any) -> Any:
+    """Whether the 32 bytes at two addresses are the same."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.IntType(256)
+        a, b = (builder.load(builder.inttoptr(x, kind.as_pointer()), align=1, typ=kind) for x in args)
+        return builder.icmp_unsigned("==", a, b)
+
+    return types.boolean(types.uint64, types.uint64), codegen
+
+
+eight_bytes, one_byte = _integer(64), _integer(8)
+put_byte: Any = intrinsic(_put_byte)
+same_32: Any = intrinsic(_same_32)
 trailing_zeros: Any = intrinsic(_trailing_zeros)
 ones: Any = intrinsic(_ones)
 
