@@ -70,7 +70,7 @@ def test_forms_on_the_command_line(
     run, plain, survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "p1;p2;town\n" + "1;1;Bath\n" * 10
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     (tmp_path / "b.csv").write_bytes((text + "1;1;Köln\n").encode("latin-1"))
     out = ("-o", tmp_path / "r.parquet", "--json")
     assert run("perturb", survey, tmp_path / "a.csv.gz", *out).json["reports"] == 10
@@ -181,7 +181,7 @@ def test_what_missing_becomes_is_told(run, people: Path, tmp_path: Path) -> None
 def test_records_of_other_forms_have_schemas(run, tmp_path: Path) -> None:
     lines, tabs = tmp_path / "r.jsonl", tmp_path / "r.tsv.gz"
     lines.write_text('{"p1": 0.5, "town": "Bath", "late": true, "odd": [1]}\n{"p1": null}\n')
-    tabs.write_bytes(gzip.compress(b"p1\ttown\tlate\n0.5\tBath\tTrue\n"))
+    tabs.write_bytes(gzip.compress(b"p1\ttown\tlate\n0.5\tBath\tTrue\n", mtime=0))
     for path in (lines, tabs):
         call = ("survey", path, "--range", "p1=0:1", "--categories", "town=Bath,Ely", "--mechanism", "duchi")
         assert run(*call, "--json").json["n_dims"] == 2

@@ -194,7 +194,9 @@ def test_both_engines_read_the_same_records(engine: Spark, mixed: Survey, tmp_pa
     for name in ("a.parquet", "c.PARQUET", "day=2/b.parquet", "_x/d.parquet"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, folder / name, row_group_size=30)
-    (folder / "e.csv.gz").write_bytes(gzip.compress(b"pet;age;colour;debt\n" + b"cat;31;red;-7\n" * 10))
+    (folder / "e.csv.gz").write_bytes(
+        gzip.compress(b"pet;age;colour;debt\n" + b"cat;31;red;-7\n" * 10, mtime=0)
+    )
     (folder / "f.jsonl").write_text('{"pet": "cat", "age": 31, "colour": "red", "debt": -7.5}\n' * 5)
     found: list[Account] = []
     assert engine.perturb(folder, mixed, tmp_path / "out", on_account=found.append) == 315
