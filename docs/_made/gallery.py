@@ -32,7 +32,8 @@ def index_page() -> str:
     listed = "\n".join(titles())
     lead = (
         "Each is a question and a small script whose picture answers it. The scripts are in `examples/`, five of them "
-        "as notebooks in `notebooks/`."
+        "as notebooks in `notebooks/`. Two take their data from scikit-learn (`pip install scikit-learn`); the one on "
+        "Spark needs `pip install 'hdr4me[spark]'` and Java 17."
     )
     grid = f"::::{{container}} gallery\n{cards}\n::::"
     return f"# Gallery\n\n{lead}\n\n{grid}\n\n```{{toctree}}\n:hidden:\n{listed}\n```\n"

@@ -220,7 +220,7 @@ def test_a_file_without_ranges_is_told_by_which_options_they_are_given(plain, tm
     told = plain("survey", tmp_path / "people.csv")
     assert "--range column=low:high" in told
     assert "--categories" in told
-    assert "the others are left alone" in told
+    assert "columns that are not named are left alone" in told
     told = plain("survey", tmp_path / "people.csv", "--range", "height=0:3")
     assert "has no column" in told
     assert "--categories" not in told

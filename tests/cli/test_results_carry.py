@@ -148,7 +148,7 @@ def test_long_commands_show_progress_on_a_terminal(
     monkeypatch, run, collected, people: Path, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("hdr4me.cli.output._SOON", 0.0)
+    monkeypatch.setattr("hdr4me.cli.output.PATIENCE", 0.0)
     out = tmp_path / "out"
     for words, arguments in (
         ("perturbing", ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")),
@@ -170,7 +170,7 @@ def test_work_without_steps_shows_a_bar_after_a_while(monkeypatch, capsys) -> No
     with working("planning"):
         pass
     assert "planning" not in capsys.readouterr().err
-    monkeypatch.setattr("hdr4me.cli.output._SOON", 0.0)
+    monkeypatch.setattr("hdr4me.cli.output.PATIENCE", 0.0)
     with working("planning"):
         time.sleep(0.5)
     assert "planning" in capsys.readouterr().err

@@ -101,8 +101,8 @@ def audit(
         print_table(
             f"Audit of survey {document.fingerprint[:12]}",
             [
-                "table",
-                "for",
+                "mechanism",
+                "channel",
                 "dimensions",
                 "worst ratio",
                 "epsilon proven",

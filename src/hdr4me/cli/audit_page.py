@@ -27,8 +27,8 @@ def audit_page(found: Audit) -> str:
         f"of {found.epsilon_declared:g} declared."
     )
     columns = [
+        "mechanism",
         "channel",
-        "for",
         "dimensions",
         "worst ratio",
         "ε proven",
@@ -82,7 +82,7 @@ def draw_audit(found: Audit) -> Figure:
         limit = [f.epsilon_declared] * 2
         label = "declared" if place == 0 else None
         axes.plot(limit, [place - 0.4, place + 0.4], color=_LIMIT, lw=2, label=label)
-    axes.set_yticks(places, [f"{f.mechanism}, {f.kind}" for f in shown])
+    axes.set_yticks(places, [f"{f.mechanism}, {f.kind}".replace("$", r"\$") for f in shown])
     axes.invert_yaxis()
     axes.set(xlabel="ε of one answer", xlim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
@@ -126,7 +126,7 @@ def draw_harm(limits: Sequence[Mapping[str, Any]]) -> Figure:
         [item["shift_aimed"] for item in shown], places, "D", color=_FOUND, label="all aimed at this one"
     )
     axes.set_yticks(places, [str(item["dimension"]).replace("$", r"\$")[:60] for item in shown])
-    axes.invert_yaxis()
+    axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set(xlabel="largest shift, in the answer's own units", xscale="log")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hdr4me.cli.output import print_json, print_note
+from hdr4me.cli.output import print_json, print_note, working
 from hdr4me.cli.paths import check_outputs
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def backup(
     from hdr4me.collector.backup import backup as copy
 
     check_outputs([output], [] if "://" in database else [Path(database)])
-    contents = copy(database, output, despite_damage=despite_damage)
+    with working("copying and verifying"):
+        contents = copy(database, output, despite_damage=despite_damage)
     summary(contents, json)
     print_note(f"wrote {output}; every checksum was verified")
 

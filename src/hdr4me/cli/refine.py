@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import load_sum
 
@@ -37,7 +37,10 @@ def refine(
     check_outputs([output], pilot)
     check_twice(pilot)
     tally = load_sum(pilot)
-    with named_options({"users": "--users", "mechanism": "--mechanism", "name": "--name"}):
+    with (
+        named_options({"users": "--users", "mechanism": "--mechanism", "name": "--name"}),
+        working("designing"),
+    ):
         survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)
     survey.save(output)
     rows = []

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hdr4me.cli.backup import summary
-from hdr4me.cli.output import print_note
+from hdr4me.cli.output import print_note, working
 
 
 def restore(
@@ -24,6 +24,7 @@ def restore(
     """
     from hdr4me.collector.backup import restore as fill
 
-    contents = fill(source, database)
+    with working("verifying and restoring"):
+        contents = fill(source, database)
     summary(contents, json)
     print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")

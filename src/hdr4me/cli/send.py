@@ -80,8 +80,9 @@ def send(
         with progress("sending", len(made)) as advance, named_options({"form": "--form", "url": "--to"}):
             sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
     except NotTaken as error:
+        how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
         raise NotTaken(
-            f"{error}. The reports are kept: hdr4me send {survey} --spool {folder} --to {to}"
+            f"{error}. {how}The reports are kept: hdr4me send {survey} --spool {folder} --to {to}"
         ) from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ import typer
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
@@ -136,7 +136,7 @@ def survey(
     if schema_only:
         _write_schema(schema, output)
         return
-    with named_options(_OPTIONS):
+    with named_options(_OPTIONS), working("designing"):
         made = Survey(
             schema,
             epsilon=epsilon,
@@ -248,7 +248,10 @@ def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
     except InvalidInput as refusal:
         if any(given):
             raise
-        raise InvalidInput(f"{refusal} (--range column=low:high, --categories column=a,b,c)") from None
+        raise InvalidInput(
+            f"{refusal} (--range column=low:high, --categories column=a,b,c: "
+            "columns that are not named are left alone)"
+        ) from None
 
 
 def _say_missing(schema: Schema, declared: set[str]) -> None:
@@ -371,5 +374,5 @@ def _show(made: Survey, json: bool) -> None:
     print_note(
         f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
         f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
-        "(docs/over-time.md)"
+        "('hdr4me plan --every week --for 1y …' tells what that adds up to)"
     )

@@ -129,8 +129,8 @@ def infer_schema(
         lacking = [name for name in asked if types.kinds[name] == kind and name not in {**bounds, **lists}]
         if lacking:
             raise InvalidInput(
-                f"{what}: {types.shown(lacking)}; name the columns to ask, each with its range or its categories, "
-                "and the others are left alone"
+                f"{what}: {types.shown(lacking)}; give each its range or its categories, or name only the columns that "
+                "are to be asked"
             )
     return Schema(
         _dimension(name, types.kinds[name], bounds, lists, chosen.get(name), name in wanted) for name in asked
