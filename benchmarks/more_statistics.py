@@ -261,6 +261,10 @@ SECTIONS: dict[str, tuple[str, Callable[..., list[str]] | str]] = {
         "Quantiles: root mean square error (ε = 1, range of width 2)",
         quantile_errors,
     ),
+    "shapes": (
+        "Distributions on populations that the ladder was not set on (n = 100,000, ε = 1)",
+        "other_shapes:others",
+    ),
     "variances": ("Variances: coverage of 95 % intervals", variances),
     "covariances": (
         "Covariance and correlation: two answers in one report under ε/2 each (pairs), or a question about the product",
