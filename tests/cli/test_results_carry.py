@@ -171,9 +171,14 @@ def test_work_without_steps_shows_a_bar_after_a_while(monkeypatch, capsys) -> No
         pass
     assert "planning" not in capsys.readouterr().err
     monkeypatch.setattr("hdr4me.cli.output.PATIENCE", 0.0)
+    shown = ""
     with working("planning"):
-        time.sleep(0.5)
-    assert "planning" in capsys.readouterr().err
+        for _ in range(200):  # another thread shows it: wait for that, on a busy machine too
+            time.sleep(0.05)
+            shown += capsys.readouterr().err
+            if "planning" in shown:
+                break
+    assert "planning" in shown
 
 
 def test_formats_of_the_first_version_still_give_answers(run) -> None:
