@@ -1,7 +1,7 @@
 """Load on the collector, beside FastAPI with SQLite that commits for each request; ratios in one run.
 
-    python -m venv /tmp/fastapi && /tmp/fastapi/bin/pip install fastapi uvicorn uvloop httptools
-    python benchmarks/collector_load.py --peer /tmp/fastapi/bin/python --output benchmarks/results/collector_load.json
+    python -m venv peer && peer/bin/pip install fastapi uvicorn uvloop httptools
+    python benchmarks/collector_load.py --peer peer/bin/python --output benchmarks/results/collector_load.json
 
 Both servers run on this machine, one after the other in alternation, with the same generator of load: a process with
 64 connections that each send the next request when the answer is there. Every answer is checked.
@@ -379,7 +379,7 @@ def grow(folder: Path, survey: hd.Survey, rows: Any, given: argparse.Namespace) 
 def main() -> None:
     """Measure, say, and write down."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", default="/tmp/fastapi-venv/bin/python", help="a Python with FastAPI")
+    parser.add_argument("--peer", required=True, help="a Python with FastAPI")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(

@@ -32,10 +32,21 @@ from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey, Vector
 from hdr4me.tally.counting import fields_of
 
-__all__ = ["ALARM", "Audit", "Finding", "attack", "audit"]
+__all__ = ["ALARM", "COLUMNS", "Audit", "Finding", "attack", "audit"]
 
 ALARM = 1e-6
 """The probability that an honest table is accused, for each table."""
+COLUMNS = (
+    "mechanism",
+    "channel",
+    "dimensions",
+    "worst ratio",
+    "ε proven",
+    "declared",
+    "attack finds ≥",
+    "verdict",
+)
+"""What `Audit.rows` has for each channel."""
 
 Shares = NDArray[np.float64]
 _LEAST_DRAWS, _MOST_PRODUCTS = 10_000, 1_000_000_000
@@ -85,30 +96,23 @@ class Audit:
     def _repr_html_(self) -> str:
         from hdr4me.pages import html
 
-        columns = (
-            "channel",
-            "kind",
-            "dimensions",
-            "worst ratio",
-            "ε proven",
-            "declared",
-            "attack finds ≥",
-            "verdict",
-        )
-        rows = [
-            (
+        return html.paragraph(repr(self)[1:-1]) + html.table(COLUMNS, self.rows())
+
+    def rows(self) -> list[list[object]]:
+        """A line for each channel, under `COLUMNS`, as pages and the command line show it."""
+        return [
+            [
                 f.mechanism,
                 f.kind,
                 f.n_dims,
                 str(f.loss),
-                f.epsilon_proven,
-                f.epsilon_declared,
-                f.epsilon_attacked,
+                f"{f.epsilon_proven:.9g}",
+                f"{f.epsilon_declared:.9g}",
+                f"{f.epsilon_attacked:.4f}",
                 "passes" if f.passed else "FAILS",
-            )
+            ]
             for f in self.findings
         ]
-        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows)
 
     @property
     def epsilon_proven(self) -> float:

@@ -62,7 +62,7 @@ def audit(
         if not audit_tally(document, tally, reports or [], level, look, json, html=html, png=png):
             raise typer.Exit(1)
         return
-    from hdr4me.auditing.auditor import ALARM
+    from hdr4me.auditing.auditor import ALARM, COLUMNS
     from hdr4me.auditing.auditor import audit as run
     from hdr4me.cli.audit_page import audit_page, draw_audit
 
@@ -100,29 +100,8 @@ def audit(
     else:
         print_table(
             f"Audit of survey {document.fingerprint[:12]}",
-            [
-                "mechanism",
-                "channel",
-                "dimensions",
-                "worst ratio",
-                "epsilon proven",
-                "declared",
-                "attack finds ≥",
-                "verdict",
-            ],
-            [
-                [
-                    f.mechanism,
-                    f.kind,
-                    f.n_dims,
-                    str(f.loss),
-                    f"{f.epsilon_proven:.9g}",
-                    f"{f.epsilon_declared:.9g}",
-                    f"{f.epsilon_attacked:.4f}",
-                    "passes" if f.passed else "FAILS",
-                ]
-                for f in found.findings
-            ],
+            [column.replace("ε", "epsilon") for column in COLUMNS],
+            found.rows(),
         )
         typer.echo(
             f"A whole report ({found.n_sampled} answers): ratio at most {_short(found.loss)}, "

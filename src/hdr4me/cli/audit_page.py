@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hdr4me.auditing.auditor import COLUMNS
 from hdr4me.pages import html
 
 if TYPE_CHECKING:
@@ -26,36 +27,13 @@ def audit_page(found: Audit) -> str:
         f"The survey {verdict}. A whole report ({found.n_sampled} answers) has ε = {found.epsilon_proven:.9g} proven, "
         f"of {found.epsilon_declared:g} declared."
     )
-    columns = [
-        "mechanism",
-        "channel",
-        "dimensions",
-        "worst ratio",
-        "ε proven",
-        "declared",
-        "attack finds ≥",
-        "verdict",
-    ]
-    rows = [
-        [
-            f.mechanism,
-            f.kind,
-            f.n_dims,
-            str(f.loss),
-            f"{f.epsilon_proven:.9g}",
-            f"{f.epsilon_declared:.9g}",
-            f"{f.epsilon_attacked:.4f}",
-            "passes" if f.passed else "FAILS",
-        ]
-        for f in found.findings
-    ]
     return html.page(
         "Audit of a survey",
         lead,
         html.figure(
             draw_audit(found), "What is proven (bar), what the attack found (point), the limit (line)."
         ),
-        html.section("Every channel", html.table(columns, rows)),
+        html.section("Every channel", html.table(COLUMNS, found.rows())),
         html.section(
             "How to read this page",
             html.paragraph(
