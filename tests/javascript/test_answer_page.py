@@ -19,7 +19,7 @@ import pytest
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 pytest.importorskip("hdr4me.collector.serve", exc_type=ImportError)
-sync_api = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
 
@@ -57,17 +57,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.fail("".join(said))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
