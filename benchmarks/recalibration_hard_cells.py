@@ -73,6 +73,24 @@ def equal() -> Iterator[Hard]:
             yield Hard("clusters", f"half at .2, half uniform, d={d}, s={s}", mean, np.full(d, s))
 
 
+def shapes() -> Iterator[Hard]:
+    """Small numbers of dimensions with the shapes that lead a rule astray: means about as large as the noise, far apart,
+    in two groups, in a row, with one outlier, next to an edge."""
+    rng = np.random.default_rng(20231)
+    for d in (8, 13, 20, 32, 64):
+        for s in (0.03, 0.3):
+            for name, theta in {
+                "as large as the noise": 1.2 * s * rng.normal(size=d),
+                "spread": rng.uniform(-1, 1, d),
+                "two groups": np.where(rng.random(d) < 0.5, 0.6, -0.4) + 0.05 * rng.normal(size=d),
+                "in a row": np.linspace(-0.5, 0.5, d),
+                "skewed": rng.exponential(0.4, d) - 1,
+                "one outlier": np.r_[0.9, 0.05 * rng.normal(size=d - 1) - 0.2],
+                "next to an edge": 1 - np.abs(0.05 * rng.normal(size=d)),
+            }.items():
+                yield Hard("shapes", f"{name}, d={d}, s={s:g}", np.clip(theta, -1, 1), np.full(d, s))
+
+
 def daily_steps(d: int) -> Floats:
     """The demonstration's expected steps over a day, scaled to [−1, 1]."""
     hour = np.arange(d) * 24 / d
@@ -125,5 +143,5 @@ def real() -> Iterator[Hard]:
 
 def hard_cells() -> Iterator[Hard]:
     """All of them."""
-    for make in (unequal, equal, structured, real):
+    for make in (unequal, equal, shapes, structured, real):
         yield from make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.recalibration.risk import Measured
+from hdr4me.recalibration.expected import Announced
 
 __all__ = ["TOLERANCE", "advise"]
 
@@ -34,7 +34,7 @@ def advise(
     used: str,
     *,
     before: float,
-    after: Measured,
+    after: Announced,
     best: float | None,
     share: float,
     signal_share: float,
@@ -42,7 +42,7 @@ def advise(
 ) -> str:
     """The advice line from mean squared errors before, after, and under `auto` (None: this is `auto`, or needs none).
 
-    >>> after = Measured(0.05, 0.002)
+    >>> after = Announced(0.05, 0.002)
     >>> advise("l1", before=0.01, after=after, best=0.009, share=1.0, signal_share=1.0, probabilities=None)
     'HDR4ME L1 HARMS here: expected error 0.01 before, 0.05 ± 0.002 after (5.0 times worse); auto would give 0.009. The
     signal exceeds the noise in 100 % of the dimensions.'
@@ -55,6 +55,8 @@ def advise(
         line += f", {100 * share:.0f} % of it"
     doubt = f" ± {after.standard_error:.1g}" if after.standard_error > 0 and used != "clip" else ""
     errors = f"expected error {before:.3g} before, {after.value:.3g}{doubt} after"
+    if after.bound:
+        errors = f"expected error {before:.3g} before, at most {after.value:.3g} after: the noise hides any other answer"
     if after.value > TOLERANCE * before:
         ratio = f"{after.value / before:.1f} times worse" if before > 0 else "worse"
         line += f" HARMS here: {errors} ({ratio})"

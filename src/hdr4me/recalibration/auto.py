@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +16,9 @@ __all__ = ["Choice", "blend", "choose", "clip_risk"]
 
 # What a wrong choice may cost, as a part of the base's own error: far below what can be noticed.
 _TOLERANCE = 0.01
-# How many standard errors of the measured difference a gain must exceed: beside clipping; beside another rule that is
-# surely no worse than clipping; beside one that is so only in part.
-_SURE, _SWITCH, _SWITCH_PART = 1.5, 2.5, 1.0
-# Beside clipping, for a rule that something else speaks for.
-_TRUSTED = 0.5
+# How many standard errors of the measured difference a gain must exceed: beside another rule that is surely no worse
+# than clipping; beside one that is so only in part. Beside clipping: `sure_margin`.
+_SWITCH, _SWITCH_PART = 2.5, 1.0
 _ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
@@ -39,7 +37,7 @@ def choose(
     s: Floats,
     directions: Probes,
     problem: Problem | None,
-    trusted: Container[str] = (),
+    margins: Mapping[str, float] | None = None,
 ) -> Choice:
     """Try every rule; keep the best of those that are surely no worse than the base, in the share that is.
 
@@ -56,8 +54,8 @@ def choose(
         The data, their standard errors, and the probes that measure a rule's response.
     problem
         Where the base is clipping to this domain: what can be said of any truth in it.
-    trusted
-        Rules for which there is other evidence (a structure that the data confirm): a smaller margin is enough.
+    margins
+        Rules for which there is other evidence (a structure that the data confirm), and the margin that is enough.
 
     Returns
     -------
@@ -73,9 +71,10 @@ def choose(
     ('zeros', 1.0)
     """
     best = Choice("base", 0.0, base)
+    margins = {} if margins is None else margins
     for name, rule in rules.items():
         found = read(rule, x, directions)
-        share = _share(found, base, x, s, problem, _TRUSTED if name in trusted else _SURE)
+        share = _share(found, base, x, s, problem, margins.get(name, sure_margin(x.size)))
         if share <= 0:
             continue
         mixed = blend(found, base, share)
@@ -88,6 +87,17 @@ def choose(
                 continue
         best = Choice(name, share, mixed)
     return best
+
+
+def sure_margin(n_dims: int) -> float:
+    """How many standard errors of the measured difference a gain over clipping must exceed.
+
+    Few dimensions know neither the difference nor its standard error well, and several rules are tried.
+
+    >>> [round(sure_margin(d), 2) for d in (8, 20, 100, 1000)]
+    [3.38, 2.25, 1.65, 1.52]
+    """
+    return 1.5 * (1 + 10 / n_dims)
 
 
 def blend(found: Reading, base: Reading, share: float) -> Reading:
@@ -107,8 +117,10 @@ def _share(
     if Q <= 0:
         return 0.0
     gap = difference(found, base, x, s)
-    allowed = _TOLERANCE * min(max(risk(base, x, s).value, 0.0), float(np.mean(s**2)))
-    upper = gap.value + margin * gap.standard_error
+    noise = float(np.mean(s**2))
+    allowed = _TOLERANCE * min(max(risk(base, x, s).value, 0.0), noise)
+    # An answer that moves by √Q from a base whose error is at most the noise's gains no more than 2√(Q·noise) − Q.
+    upper = max(gap.value, Q - 2 * np.sqrt(Q * noise)) + margin * gap.standard_error
     if upper > allowed and problem is not None:
         upper = min(upper, _largest_difference(found, problem))
     excess = upper - allowed

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from hdr4me.recalibration.advice import advise
 from hdr4me.recalibration.auto import Choice, choose
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.expected import error_after, error_before
+from hdr4me.recalibration.expected import Announced, error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, weights
 from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.result import Recalibration
-from hdr4me.recalibration.risk import Measured, Reading, probes, read
+from hdr4me.recalibration.risk import Reading, probes, read
 from hdr4me.recalibration.rules import Fits, Problem, candidates
 from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.trivial import clip
@@ -25,11 +25,10 @@ __all__ = ["recalibrate"]
 
 # Fewer dimensions cannot tell a gain from luck: clipping, or a declared structure that the data confirm.
 _FEWEST = 8
-# The mean probability of a declared structure from which on the data confirm it.
-_CONFIRMED = 0.95
-# The probability of "all are zero", and the number of dimensions, from which on the data speak for it.
-_NOTHING_THERE = 0.8
-_ENOUGH = 16
+# The mean probability of a declared structure from which on the data confirm it, and the margin that is then enough.
+_CONFIRMED, _CONFIRMED_MARGIN = 0.95, 0.5
+# The probability of "all are zero", and the number of dimensions, from which on the data speak for it; the margin.
+_NOTHING_THERE, _ENOUGH, _NOTHING_MARGIN = 0.8, 20, 1.25
 
 
 def recalibrate(
@@ -102,7 +101,7 @@ def recalibrate(
     signal = (np.abs(enhanced) > 0).astype(np.float64)
     enhanced[noisy], λ[noisy], signal[noisy] = found.enhanced, found.weights, found.signal
     share = float(signal.mean())
-    after = Measured(found.after.value / n, found.after.standard_error / n)
+    after = found.after.times(1 / n)
     return Recalibration(
         method=method,
         used=found.used,
@@ -115,6 +114,7 @@ def recalibrate(
         expected_error_before=found.before / n,
         expected_error_after=after.value,
         expected_error_uncertainty=after.standard_error,
+        expected_error_is_bound=after.bound,
         signal_share=share,
         advice=advise(
             found.used,
@@ -142,7 +142,7 @@ class _Found(NamedTuple):
     weights: Floats
     signal: Floats
     before: float
-    after: Measured
+    after: Announced
     best: float | None
     posterior: Posterior | None
     beliefs: Sequence[Belief] = ()
@@ -153,7 +153,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     x, s, n = part.calibrated, part.calibrated_errors, part.means.size
     used = "clip" if method == "auto" else method
     if n == 0:
-        return _Found(used, 1.0, x, x, x, 0.0, Measured(0.0, 0.0), None, None)
+        return _Found(used, 1.0, x, x, x, 0.0, Announced(0.0, 0.0), None, None)
     steady = part.calibrated_steady
     problem = Problem(steady, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
     parts = [] if structure is None else blocks(structure, steady, part.low, part.high)
@@ -166,7 +166,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
-    def measured(rule_used: str, reading: Reading, *, safe: bool) -> Measured:
+    def measured(rule_used: str, reading: Reading, *, safe: bool) -> Announced:
         own = rule_used in ("structure", "bayes")
         model = None
         if safe or own:
@@ -177,25 +177,26 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
             # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
             expected += max(float(np.mean(s**2)) - expected, 0.0) / n
             model = max(model or 0.0, expected)
-        value, error = error_after(reading, part, model, clipped if safe and not own else None)
+        chosen_for_gain = safe and rule_used not in ("base", "clip")
+        after = error_after(reading, part, model, clipped if chosen_for_gain else None)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
-        return Measured(min(n * value, float(np.sum(s**2))) if safe else n * value, n * error)
+        most = float(np.mean(s**2)) if safe else np.inf
+        return after._replace(value=min(after.value, most)).times(n)
 
     def chosen() -> Choice:
-        trusted = {"structure"} if believed > _CONFIRMED else set()
-        if n < _FEWEST and not trusted:
-            return Choice("base", 0.0, clipped)
-        # Data that leave "all are zero" likely exclude the means that shrinking to zero would harm.
+        # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm.
         nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
-        trusted |= {"structure", "bayes"} if nothing else set()
+        margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
+        if believed > _CONFIRMED:
+            margins["structure"] = _CONFIRMED_MARGIN
         rules = candidates(fits, parts)
         if n < _FEWEST:
-            rules = {name: rules[name] for name in trusted}
-        return choose(rules, clipped, x, s, directions, problem, trusted)
+            rules = {name: rule for name, rule in rules.items() if name in margins}
+        return choose(rules, clipped, x, s, directions, problem, margins)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":
-        reading, after = Reading(part.means, s**2), Measured(before, 0.0)
+        reading, after = Reading(part.means, s**2), Announced(before, 0.0)
     elif method == "auto":
         used, share, reading = chosen()
         used, share = ("clip", 1.0) if used == "base" else (used, share)

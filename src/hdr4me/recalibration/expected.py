@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hdr4me.recalibration.inputs import Inputs
-from hdr4me.recalibration.risk import Measured, Reading, difference, risk
+from hdr4me.recalibration.risk import Reading, difference, risk
 
-__all__ = ["error_after", "error_before"]
+__all__ = ["Announced", "error_after", "error_before"]
+
+
+class Announced(NamedTuple):
+    """An expected squared error, its standard error as a measurement, and whether it is an upper bound instead."""
+
+    value: float
+    standard_error: float
+    bound: bool = False
+
+    def times(self, factor: float) -> Announced:
+        """The same for a sum or a mean over dimensions.
+
+        >>> Announced(0.5, 0.1).times(2)
+        Announced(value=1.0, standard_error=0.2, bound=False)
+        """
+        return Announced(factor * self.value, factor * self.standard_error, self.bound)
 
 
 def error_before(part: Inputs) -> float:
@@ -17,16 +35,16 @@ def error_before(part: Inputs) -> float:
     return float(np.sum(part.standard_errors**2) + max(float(shift.sum()), 0.0))
 
 
-def error_after(reading: Reading, part: Inputs, model: float | None, base: Reading | None) -> Measured:
+def error_after(reading: Reading, part: Inputs, model: float | None, base: Reading | None) -> Announced:
     """The mean squared error of an answer, measured on the data.
 
     `model` is the error that a prior expects: it is precise, and true if the prior is. Stein's estimate S is true
     whatever the means are, and has a standard error. What is announced is model + D·D²/(D² + se²) with D = S − model:
     the model where the measurement confirms it, the measurement where it contradicts it. No error is negative, so
     neither is S here. Without a model it is S. `base` is given for a rule that was chosen because its measured gain
-    over the base is large, and has no prior of its own: the gain G is then taken as G·G²/(G² + se²), for the chosen are
-    lucky. Where noise far exceeds the domain no measurement tells anything, and what is announced tends to the error
-    of the farthest truth in the domain.
+    over the base is large: the gain G counts as G·G²/(G² + se²) in S, for the chosen are lucky. Where noise far
+    exceeds the domain no measurement tells anything, and what is announced is the error of the farthest truth in the
+    domain: an upper bound.
     """
     x, s = part.calibrated, part.calibrated_errors
     value, error = risk(reading, x, s)
@@ -37,13 +55,13 @@ def error_after(reading: Reading, part: Inputs, model: float | None, base: Readi
     value = max(value, 0.0)
     if model is not None:
         value = model + _confirmed(value - model, error)
-    variance = float(np.mean((reading.response / s) ** 2))
+    # No truth in the domain is farther from this answer.
     farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
-    most = float(np.mean(farthest**2)) + variance
-    value = min(value, most)
+    most = float(np.mean(farthest**2))
     half = 0.5 * (part.high - part.low)
-    trust = 1 / (1 + (error / (0.5 * half**2)) ** 8)
-    return Measured(trust * value + (1 - trust) * most, min(error, most))
+    if error > 0.5 * half**2:
+        return Announced(most, most, bound=True)
+    return Announced(min(value, most), min(error, most))
 
 
 def _confirmed(difference: float, standard_error: float) -> float:

@@ -56,6 +56,8 @@ class Recalibration:
         The two probabilities of Theorem 3 or 4, for L1 and L2.
     expected_error_before, expected_error_after, expected_error_uncertainty
         The mean squared error from the standard errors, its measurement afterwards, and how sure that is.
+    expected_error_is_bound
+        Whether the error afterwards is an upper bound, because the noise far exceeds the domain.
     signal_share
         The expected share of the dimensions whose mean is larger than its standard error.
     advice
@@ -88,6 +90,8 @@ class Recalibration:
     """Mean over dimensions of the squared error: before from the standard errors, after measured on these data."""
     expected_error_uncertainty: float
     """The standard error of `expected_error_after` as a measurement."""
+    expected_error_is_bound: bool
+    """Whether `expected_error_after` is an upper bound: noise far beyond the domain leaves nothing to measure."""
     signal_share: float
     """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str

@@ -10,6 +10,7 @@ differences between rules far better known than the errors themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -51,14 +52,32 @@ def probes(s: Floats, *, dependent: bool = False) -> Probes:
     """Directions for independent noise: each coordinate for few dimensions, random signs for many.
 
     With signs, what a rule does to its own dimension is measured without error. Only the influence of other dimensions
-    is averaged out, so a rule that smooths (`dependent`) takes more of them.
+    is averaged out, so a rule that smooths (`dependent`) takes more of them. What all dimensions do in common, such as
+    shrinking towards their mean, is measured without error too, because of the sums of the signs.
     """
     d = s.size
     if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
         return Probes(np.diag(s), float(d))
     number = 1 if d > 5_000 else 8 if dependent and d <= 500 else 2
-    signs = np.random.default_rng(_SEED).integers(0, 2, (number, d)) * 2.0 - 1.0
-    return Probes(s * signs, 1.0)
+    return Probes(s * _signs(number, d), 1.0)
+
+
+def _signs(number: int, d: int) -> Floats:
+    """Rows of random signs whose sums have the mean square d, or nearly so: that of independent signs.
+
+    >>> (_signs(2, 13).sum(axis=1) ** 2).mean()
+    np.float64(13.0)
+    """
+    nearest = sorted(range(d % 2, d + 1, 2), key=lambda total: abs(total**2 - d))[:3]
+    sums = min(
+        combinations_with_replacement(nearest, number),
+        key=lambda chosen: abs(sum(total**2 for total in chosen) - number * d),
+    )
+    rng = np.random.default_rng(_SEED)
+    out = np.ones((number, d))
+    for row, total in zip(out, sums, strict=True):
+        row[rng.permutation(d)[: (d - total) // 2]] = -1.0
+    return out
 
 
 def read(rule: Rule, x: Floats, directions: Probes) -> Reading:
