@@ -74,8 +74,7 @@ def equal() -> Iterator[Hard]:
 
 
 def shapes() -> Iterator[Hard]:
-    """Small numbers of dimensions with the shapes that lead a rule astray: means about as large as the noise, far apart,
-    in two groups, in a row, with one outlier, next to an edge."""
+    """Shapes that lead a rule astray when there are few dimensions."""
     rng = np.random.default_rng(20231)
     for d in (8, 13, 20, 32, 64):
         for s in (0.03, 0.3):

@@ -56,8 +56,9 @@ def advise(
     doubt = f" ± {after.standard_error:.1g}" if after.standard_error > 0 and used != "clip" else ""
     errors = f"expected error {before:.3g} before, {after.value:.3g}{doubt} after"
     if after.bound:
-        errors = f"expected error {before:.3g} before, at most {after.value:.3g} after: the noise hides any other answer"
-    if after.value > TOLERANCE * before:
+        # A bound above the error before is no measured harm.
+        line += f": expected error {before:.3g} before, at most {after.value:.3g} after (the noise hides how much less)"
+    elif after.value > TOLERANCE * before:
         ratio = f"{after.value / before:.1f} times worse" if before > 0 else "worse"
         line += f" HARMS here: {errors} ({ratio})"
     else:
