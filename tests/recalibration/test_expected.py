@@ -39,3 +39,21 @@ def test_few_dimensions_are_clipped_unless_their_structure_is_confirmed(n_dims: 
     week = np.linspace(-0.8, 0.8, n_dims)
     curve = recalibrate(week + 0.02 * rng.normal(size=n_dims), 0.02, order=np.arange(n_dims))
     assert curve.used in ("structure", "clip")
+
+
+@pytest.mark.parametrize("method", ["auto", "clip", "l1", "zeros"])
+def test_a_bound_is_called_a_bound_and_never_harm(method: str) -> None:
+    rng = np.random.default_rng(6)
+    true_mean = rng.uniform(-1, 1, 100)
+    found = recalibrate(true_mean + 9 * rng.normal(size=100), 9.0, method)
+    assert found.expected_error_is_bound
+    assert "at most" in found.advice
+    assert "HARM" not in found.advice
+    assert np.mean((found.enhanced_mean - true_mean) ** 2) <= found.expected_error_after
+
+
+def test_a_measured_error_is_not_called_a_bound() -> None:
+    rng = np.random.default_rng(7)
+    found = recalibrate(0.2 * rng.normal(size=100), 0.2)
+    assert not found.expected_error_is_bound
+    assert "at most" not in found.advice

@@ -63,6 +63,33 @@ def test_few_dimensions_are_probed_one_by_one() -> None:
     np.testing.assert_allclose(found.response, s**2 / 3, rtol=1e-12)  # Σ∇δ has s²/3 on its diagonal
 
 
+@pytest.mark.parametrize("n_dims", [12, 16, 20, 24, 40, 64, 100, 784])
+def test_what_all_dimensions_do_in_common_is_measured_too(n_dims: int) -> None:
+    """Shrinking towards the mean follows the noise of each dimension by its own part and by that of the mean."""
+    s, own = np.full(n_dims, 0.3), 0.4
+
+    def towards_the_mean(x: np.ndarray) -> np.ndarray:
+        return x.mean() + own * (x - x.mean())
+
+    found = read(towards_the_mean, np.zeros(n_dims), probes(s)).response
+    exact = s**2 * (own + (1 - own) / n_dims)
+    assert abs(found.sum() - exact.sum()) < 0.35 * 0.3**2 * (1 - own)  # the mean's part is 1 of this
+
+
+def test_a_gain_beyond_what_the_move_allows_is_not_believed() -> None:
+    """A rule that jumps where the data happen to lie seems to answer the noise with its opposite."""
+    rng = np.random.default_rng(5)
+    s = np.full(100, 0.1)
+    x = rng.uniform(-0.5, 0.5, 100)
+
+    def jumping(y: np.ndarray) -> np.ndarray:
+        return y + 0.01 * np.where(y > x, -1.0, 1.0)
+
+    base = read(np.copy, x, probes(s))
+    assert difference(read(jumping, x, probes(s)), base, x, s).value < -0.5 * 0.1**2
+    assert choose({"jumping": jumping}, base, x, s, probes(s), None).used == "base"
+
+
 def test_clippings_own_error_against_simulation() -> None:
     rng = np.random.default_rng(3)
     for theta in (-1.0, 0.3, 0.95):

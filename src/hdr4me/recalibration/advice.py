@@ -64,5 +64,5 @@ def advise(
     else:
         line += f": {errors}"
     if best is not None and after.value > TOLERANCE * best:
-        line += f"; auto would give {best:.3g}"
+        line += f"; auto would give {'at most ' if after.bound else ''}{best:.3g}"
     return f"{line}. The signal exceeds the noise in {100 * signal_share:.0f} % of the dimensions."

@@ -65,7 +65,7 @@ def choose(
     Examples
     --------
     >>> from hdr4me.recalibration.risk import probes, read
-    >>> x, s = np.linspace(-0.1, 0.1, 50), np.full(50, 0.2)
+    >>> x, s = np.linspace(-0.35, 0.35, 50), np.full(50, 0.2)
     >>> found = choose({"zeros": np.zeros_like}, read(np.copy, x, probes(s)), x, s, probes(s), None)
     >>> found.used, found.share
     ('zeros', 1.0)

@@ -158,7 +158,8 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     problem = Problem(steady, part.low, part.high, float(np.clip(0.0, part.low, part.high)))
     parts = [] if structure is None else blocks(structure, steady, part.low, part.high)
     # SURE's threshold moves with all dimensions at once, like a curve.
-    directions = probes(s, dependent=bool(parts) or method == "sure")
+    rank = None if structure is None else np.argsort(np.lexsort((structure.position, structure.group)))
+    directions = probes(s, dependent=bool(parts) or method == "sure", rank=rank)
     fits = Fits(problem)
     posterior = fits(x)
     summary = posterior.summary()

@@ -10,10 +10,11 @@ differences between rules far better known than the errors themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import hadamard
 
 from hdr4me.recalibration.cells import Floats
 
@@ -48,36 +49,45 @@ class Reading(NamedTuple):
     response: Floats
 
 
-def probes(s: Floats, *, dependent: bool = False) -> Probes:
-    """Directions for independent noise: each coordinate for few dimensions, random signs for many.
+def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None = None) -> Probes:
+    """Directions for independent noise: each coordinate for few dimensions, signs for many.
 
-    With signs, what a rule does to its own dimension is measured without error. Only the influence of other dimensions
-    is averaged out, so a rule that smooths (`dependent`) takes more of them. What all dimensions do in common, such as
-    shrinking towards their mean, is measured without error too, because of the sums of the signs.
+    With signs, what a rule does to its own dimension is measured without error, and what all dimensions do in common,
+    such as shrinking towards their mean, nearly so. The influence of single other dimensions is averaged out, that of
+    near neighbours wholly: a rule that smooths (`dependent`) takes more directions, and `rank` is the place of each
+    dimension along its curve.
     """
     d = s.size
     if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
         return Probes(np.diag(s), float(d))
     number = 1 if d > 5_000 else 8 if dependent and d <= 500 else 2
-    return Probes(s * _signs(number, d), 1.0)
+    return Probes(s * _signs(number, np.arange(d) if rank is None else rank), 1.0)
 
 
-def _signs(number: int, d: int) -> Floats:
-    """Rows of random signs whose sums have the mean square d, or nearly so: that of independent signs.
+def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
+    """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbours, and the sum d, or nearly so.
 
-    >>> (_signs(2, 13).sum(axis=1) ** 2).mean()
-    np.float64(13.0)
+    Dimensions are dealt out to `number` classes, each of which has a column of a Hadamard matrix; the random signs
+    inside a class have a sum near the root of its size.
+
+    >>> z = _signs(2, np.arange(20))
+    >>> (z.sum(axis=1) ** 2).mean(), (z[:, 0] * z[:, 1]).mean()
+    (np.float64(20.0), np.float64(0.0))
     """
-    nearest = sorted(range(d % 2, d + 1, 2), key=lambda total: abs(total**2 - d))[:3]
-    sums = min(
-        combinations_with_replacement(nearest, number),
-        key=lambda chosen: abs(sum(total**2 for total in chosen) - number * d),
-    )
     rng = np.random.default_rng(_SEED)
-    out = np.ones((number, d))
-    for row, total in zip(out, sums, strict=True):
-        row[rng.permutation(d)[: (d - total) // 2]] = -1.0
-    return out
+    sign = np.ones(rank.size)
+    size = squares = 0
+    for one in range(number):
+        members = np.flatnonzero(rank % number == one)
+        size += members.size
+        root = int(max(size - squares, 0) ** 0.5)
+        near = (
+            t for t in range(max(root - 2, 0), root + 4) if t <= members.size and (members.size - t) % 2 == 0
+        )
+        total = min(near, key=lambda t: abs(squares + t**2 - size))
+        squares += total**2
+        sign[rng.permutation(members)[: (members.size - total) // 2]] = -1.0
+    return np.asarray(hadamard(number)[:, rank % number] * sign)
 
 
 def read(rule: Rule, x: Floats, directions: Probes) -> Reading:
