@@ -149,7 +149,8 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     means, shares = (options.output / f"recalibration_{name}.csv" for name in ("hard", "frequencies"))
     if options.fresh:
-        means.unlink(missing_ok=True)
+        for path in (means, means.with_suffix(".part")):
+            path.unlink(missing_ok=True)
         shares.unlink(missing_ok=True)
     limits = {"seed": options.seed, "least": options.least, "most": options.most, "batch": 12}
     jobs = [job(c) for c in hard_cells()]
