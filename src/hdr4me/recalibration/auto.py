@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.risk import Probes, Reading, Rule, difference, read, risk
+from hdr4me.recalibration.risk import Measured, Probes, Reading, Rule, difference, read, risk
 from hdr4me.recalibration.rules import Problem
 
 __all__ = ["Choice", "blend", "choose", "clip_risk"]
@@ -23,11 +23,16 @@ _ROOT_2PI = float(np.sqrt(2 * np.pi))
 
 
 class Choice(NamedTuple):
-    """The rule that was taken, its share in the answer (the rest is the base), and the answer as measured."""
+    """The rule that was taken, its share in the answer (the rest is the base), the answer as measured, and its luck.
+
+    A gain G that was taken because it exceeded z standard errors is too large on average, by se·φ(u)/Φ(u) with
+    u = G/se − z: the mean of a normal law above a threshold.
+    """
 
     used: str
     share: float
     reading: Reading
+    luck: float = 0.0
 
 
 def choose(
@@ -74,19 +79,33 @@ def choose(
     margins = {} if margins is None else margins
     for name, rule in rules.items():
         found = read(rule, x, directions)
-        share = _share(found, base, x, s, problem, margins.get(name, sure_margin(x.size)))
+        margin = margins.get(name, sure_margin(x.size))
+        share = _share(found, base, x, s, problem, margin)
         if share <= 0:
             continue
         mixed = blend(found, base, share)
         if best.used != "base":
             gap = difference(mixed, best.reading, x, s)
-            margin = _SWITCH if best.share == 1.0 else _SWITCH_PART
+            clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
             # An improvement that exceeds every possible error is noise.
             most = np.inf if problem is None else (0.5 * (problem.high - problem.low)) ** 2
-            if gap.value + margin * gap.standard_error >= 0 or gap.value < -most:
+            if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
                 continue
-        best = Choice(name, share, mixed)
+        best = Choice(name, share, mixed, _luck(difference(mixed, base, x, s), margin))
     return best
+
+
+def _luck(gap: Measured, margin: float) -> float:
+    """What a gain that exceeded its margin is too large by, on average; never more than the gain.
+
+    >>> [round(_luck(Measured(-gain, 1.0), 2.0), 3) for gain in (1.0, 2.0, 3.0, 5.0)]
+    [1.0, 0.798, 0.288, 0.004]
+    """
+    if gap.value >= 0 or gap.standard_error == 0:
+        return 0.0
+    above = -gap.value / gap.standard_error - margin
+    mills = np.exp(-0.5 * above**2) / _ROOT_2PI / max(float(ndtr(above)), 1e-12)
+    return float(min(gap.standard_error * mills, -gap.value))
 
 
 def sure_margin(n_dims: int) -> float:

@@ -167,7 +167,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
     clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
 
-    def measured(rule_used: str, reading: Reading, *, safe: bool) -> Announced:
+    def measured(rule_used: str, reading: Reading, luck: float = 0.0, *, safe: bool) -> Announced:
         own = rule_used in ("structure", "bayes")
         model = None
         if safe or own:
@@ -178,8 +178,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
             # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
             expected += max(float(np.mean(s**2)) - expected, 0.0) / n
             model = max(model or 0.0, expected)
-        chosen_for_gain = safe and rule_used not in ("base", "clip")
-        after = error_after(reading, part, model, clipped if chosen_for_gain else None)
+        after = error_after(reading, part, model, luck)
         # Clipping is a projection on a set that holds the truth, and `auto` was measured to be no worse.
         most = float(np.mean(s**2)) if safe else np.inf
         return after._replace(value=min(after.value, most)).times(n)
@@ -199,13 +198,13 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     if method == "none":
         reading, after = Reading(part.means, s**2), Announced(before, 0.0)
     elif method == "auto":
-        used, share, reading = chosen()
+        used, share, reading, luck = chosen()
         used, share = ("clip", 1.0) if used == "base" else (used, share)
-        after = measured(used, reading, safe=True)
+        after = measured(used, reading, luck, safe=True)
     else:
         reading = read(rule(method, part, fits, parts, options), x, directions)
         after = measured(method, reading, safe=method == "clip")
         other = chosen()
-        best = measured(other.used, other.reading, safe=True).value
+        best = measured(other.used, other.reading, other.luck, safe=True).value
     λ = weights(method, part, options)
     return _Found(used, share, reading.value, λ, summary.signal, before, after, best, posterior, beliefs)

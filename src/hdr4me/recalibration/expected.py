@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hdr4me.recalibration.inputs import Inputs
-from hdr4me.recalibration.risk import Reading, difference, risk
+from hdr4me.recalibration.risk import Measured, Reading, risk
 
-__all__ = ["Announced", "error_after", "error_before"]
+__all__ = ["Announced", "believed", "error_after", "error_before"]
 
 
 class Announced(NamedTuple):
@@ -35,40 +35,36 @@ def error_before(part: Inputs) -> float:
     return float(np.sum(part.standard_errors**2) + max(float(shift.sum()), 0.0))
 
 
-def error_after(reading: Reading, part: Inputs, model: float | None, base: Reading | None) -> Announced:
+def error_after(reading: Reading, part: Inputs, model: float | None, luck: float) -> Announced:
     """The mean squared error of an answer, measured on the data.
 
-    `model` is the error that a prior expects: it is precise, and true if the prior is. Stein's estimate S is true
-    whatever the means are, and has a standard error. What is announced is model + D·D²/(D² + se²) with D = S − model:
-    the model where the measurement confirms it, the measurement where it contradicts it. No error is negative, so
-    neither is S here. Without a model it is S. `base` is given for a rule that was chosen because its measured gain
-    over the base is large: the gain G counts as G·G²/(G² + se²) in S, for the chosen are lucky. Where noise far
-    exceeds the domain no measurement tells anything, and what is announced is the error of the farthest truth in the
-    domain: an upper bound.
+    `luck` is what the measured gain of a chosen rule is too large by. Where noise far exceeds the domain no measurement
+    tells anything, and what is announced is the error of the farthest truth in the domain: an upper bound.
     """
-    x, s = part.calibrated, part.calibrated_errors
-    value, error = risk(reading, x, s)
-    if base is not None:
-        gap = difference(reading, base, x, s)
-        if gap.value < 0:
-            value += _confirmed(gap.value, gap.standard_error) - gap.value
-    value = max(value, 0.0)
-    if model is not None:
-        value = model + _confirmed(value - model, error)
+    found = risk(reading, part.calibrated, part.calibrated_errors)
     # No truth in the domain is farther from this answer.
     farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
     most = float(np.mean(farthest**2))
     half = 0.5 * (part.high - part.low)
-    if error > 0.5 * half**2:
+    if found.standard_error > 0.5 * half**2:
         return Announced(most, most, bound=True)
-    return Announced(min(value, most), min(error, most))
+    value = believed(Measured(found.value + luck, found.standard_error), model)
+    return Announced(min(value, most), min(found.standard_error, most))
 
 
-def _confirmed(difference: float, standard_error: float) -> float:
-    """A measured difference as far as it exceeds its standard error: D·D²/(D² + se²).
+def believed(measured: Measured, model: float | None) -> float:
+    """A measured error S and the error that a model expects, put together: model + D·D²/(D² + se²), D = S − model.
 
-    >>> [round(_confirmed(d, 1.0), 2) for d in (0.2, 1.0, 3.0)]
-    [0.01, 0.5, 2.7]
+    The model is precise, and true if its prior is. Stein's estimate S is true whatever the means are, and has a
+    standard error. So the model counts where the measurement confirms it, the measurement where it contradicts it. No
+    error is negative, so neither is S here. Without a model it is S.
+
+    >>> [round(believed(Measured(s, 1.0), 2.0), 2) for s in (-1.0, 2.2, 3.0, 5.0)]
+    [0.4, 2.01, 2.5, 4.7]
     """
-    total = difference**2 + standard_error**2
-    return difference**3 / total if total > 0 else 0.0
+    value, error = max(measured.value, 0.0), measured.standard_error
+    if model is None:
+        return value
+    gap = value - model
+    total = gap**2 + error**2
+    return model + (gap**3 / total if total > 0 else 0.0)

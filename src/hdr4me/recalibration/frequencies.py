@@ -11,6 +11,7 @@ from hdr4me.recalibration.advice import TOLERANCE
 from hdr4me.recalibration.auto import choose
 from hdr4me.recalibration.bayes import fit_posterior
 from hdr4me.recalibration.cells import Floats
+from hdr4me.recalibration.expected import believed
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.methods import OPTIONS, rule
@@ -85,17 +86,17 @@ def recalibrate_frequencies(
     order = np.lexsort((given.standard_errors, given.means))
     part = given.only(order)
     f, s, noisy = part.means, part.standard_errors, part.noisy
-    used, share, after = method, 1.0, Measured(0.0, 0.0)
+    used, share, luck, after = method, 1.0, 0.0, Measured(0.0, 0.0)
     if noisy.any():
         s = np.where(noisy, _own_errors(f, s), s)
         directions = _directions(f, s)
         base = read(norm_sub, f, directions)
         if method == "auto":
-            used, share, reading = choose(_candidates(s, noisy), base, f, s, directions, None)
+            used, share, reading, luck = choose(_candidates(s, noisy), base, f, s, directions, None)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
             reading = read(_rule(method, part._replace(standard_errors=s), options), f, directions)
-        after = _after(reading, f, s, base if method in ("auto", "norm_sub") else None)
+        after = _after(reading, f, s, luck, safe=method in ("auto", "norm_sub"))
         answer = reading.value
     else:
         used = "norm_sub" if method == "auto" else method
@@ -122,12 +123,16 @@ def _advice(used: str, share: float, f: Floats, before: float, after: Measured) 
     )
 
 
-def _after(reading: Reading, f: Floats, s: Floats, safe: Reading | None) -> Measured:
-    """The measured error; that of a safe rule is at most the noise's, and none is below the variance of the answer."""
+def _after(reading: Reading, f: Floats, s: Floats, luck: float, *, safe: bool) -> Measured:
+    """The measured error; that of a safe rule is at most the noise's.
+
+    A projection has the error that it lets pass, and a posterior mean the variance of the posterior: for both it is the
+    mean of the response, which is what the measurement is compared with.
+    """
     value, error = risk(reading, f, s)
-    least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
-    most = float(np.mean(s**2)) if safe is not None else 2.0 / f.size
-    return Measured(float(np.clip(value, min(least, most), most)), error)
+    model = max(float(np.mean(reading.response)), 0.0) if safe else None
+    most = float(np.mean(s**2)) if safe else 2.0 / f.size
+    return Measured(min(believed(Measured(value + luck, error), model), most), error)
 
 
 def _own_errors(f: Floats, s: Floats) -> Floats:

@@ -19,7 +19,7 @@ from hdr4me.recalibration.rules import noise_levels
 
 __all__ = ["critical_values", "robust_interval", "shortest"]
 
-_FEWEST = 20
+_FEWEST = 24
 # Standard errors that are added to the estimated second moment, so that its own error does not cost coverage.
 _CAUTION = 0.7
 _SECOND_MOMENTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120)])
