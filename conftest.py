@@ -1,13 +1,17 @@
-"""For every test and doctest: designed tables are kept inside the checkout, and compilation is not traced."""
+"""For every test and doctest: where designed tables are kept, how many threads there are, what is not traced."""
 
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from numba.core.dispatcher import Dispatcher
-
+# Designed tables are kept inside the checkout, never in the user's own cache.
 os.environ["HDR4ME_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "designs")
+# Small matrices gain nothing from threads, and the threads of several test processes wait for one another by spinning.
+# OpenBLAS reads this number when numpy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from numba.core.dispatcher import Dispatcher  # noqa: E402
 
 
 def _compile_untraced(self: Any, *arguments: Any, **options: Any) -> Any:
