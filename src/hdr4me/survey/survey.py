@@ -257,7 +257,7 @@ class Survey:
     def _question_of(self) -> dict[int, int]:
         return {j: q for q, question in enumerate(self.questions) for j in question.dimensions}
 
-    @property
+    @cached_property
     def weighted(self) -> bool:
         """Whether questions are drawn with different probabilities."""
         return len({question.weight for question in self.questions}) > 1
