@@ -11,7 +11,7 @@ os.environ["HDR4ME_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "
 # OpenBLAS reads this number when numpy is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from numba.core.dispatcher import Dispatcher  # noqa: E402
+from numba.core.dispatcher import Dispatcher
 
 
 def _compile_untraced(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -63,6 +63,7 @@ def test_equals_the_specification(d: int, m: int) -> None:
         assert draw(d, m, words) == specification(d, m, words.tolist())
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("d", "m"), [(10, 3), (200, 100), (200, 150), (5000, 50), (3, 2)])
 def test_the_words_foreseen_suffice(d: int, m: int) -> None:
     """40 subsets from what is foreseen, 500 times, seeded: four standard deviations fail about once in 30,000."""
@@ -106,6 +107,7 @@ def test_says_when_words_run_out() -> None:
     assert draw(3, 1, np.zeros(4, np.uint32))[1] == -1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("m", [3, 5, 7])
 def test_subsets_are_uniform(m: int) -> None:
     # Chi-square over all subsets of m of 10; seeded, so no false alarm; the threshold is the 1e-6 one.

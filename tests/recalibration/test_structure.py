@@ -35,6 +35,7 @@ def test_a_curve_is_far_better_known_than_its_points() -> None:
     assert _error(np.zeros(24), 2, order=HOUR) < 0.005
 
 
+@pytest.mark.no_cover
 def test_groups_are_far_better_known_than_their_members() -> None:
     """10 × 20, between 0.5, within 0.05, σ = 0.3; seeded."""
     rng = np.random.default_rng(3)
