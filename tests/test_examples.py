@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,9 +17,13 @@ NAMES = sorted(gallery.titles())
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.spark] if n == "on_spark" else []) for n in NAMES]
 )
-def test_an_example_draws_its_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "on_spark" and shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+def test_an_example_draws_its_picture(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The example on Spark uses the session that is open in this process, and leaves it open for other tests."""
+    if name == "on_spark":
+        session = request.getfixturevalue("spark_session")
+        monkeypatch.setattr(type(session), "stop", lambda self: None)
     target = tmp_path / "picture.png"
     monkeypatch.setattr(sys, "argv", [f"{name}.py", str(target)])
     made = runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

@@ -48,6 +48,7 @@ def fill(tally: Tally, counts: np.ndarray) -> Tally:
     return tally
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["piecewise", "hybrid", "optimal", "duchi", "three_outputs"])
 def test_tables_of_honest_reports_are_silent(name: str) -> None:
     """50 tallies at a nominal 20 %: more than 20 false alarms have probability 3e-4 if the level is kept exactly."""
@@ -73,6 +74,7 @@ class Seeded:
         return self._random.randrange(n)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("categorical", ["grr", "subset", "projective", "oue", "histogram"])
 def test_categories_of_honest_reports_are_silent(categorical: str) -> None:
     """30 tallies at a nominal 20 %: more than 14 false alarms have probability 4e-4 if the level is kept exactly."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import hdr4me as hd
+
 CASE = (
     *("analyze", "--epsilon", "0.1", "--users", "10000", "--dims", "100", "--sampled", "100"),
     *("--values", "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0", "--variance", "paper"),
@@ -325,3 +327,14 @@ def test_a_picture_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
     assert run(*SMALL, "--png", picture).code == 2
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("p.png", b"the old one")]
+
+
+def test_one_of_anything_is_in_the_singular(run: Callable[..., Any]) -> None:
+    """No "1 dimensions": a plan for one user and one dimension, and the survey of one dimension."""
+    said = run("plan", "--users", 1, "--dims", 1, "--epsilon", 1).out
+    for noun in ("user", "dimension", "value", "answer"):
+        assert f" 1 {noun}" in said
+        assert f" 1 {noun}s" not in said
+    shown = repr(hd.Survey(hd.Schema([hd.Numeric("a", 0, 1)]), 1.0, "duchi"))
+    assert ": 1 dimension, " in shown
+    assert "1 of 1 question answered" in shown

@@ -9,6 +9,7 @@ import pytest
 from collector_crash_service import Forked, campaign
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_five_times_under_load(where: Any, workers: int, request: pytest.FixtureRequest) -> None:
     """Acknowledged and lost: none. Counted twice: none. The tally is that of the reports."""

@@ -27,6 +27,7 @@ def wine() -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n_sampled", [1, 4])
 def test_what_is_foretold_comes_true_on_real_data(wine: pd.DataFrame, n_sampled: int) -> None:
     """Each mean over 60 collections is within 4.5 standard errors: a right prediction fails in 0.1 % of seeds."""

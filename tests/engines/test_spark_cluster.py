@@ -1,4 +1,4 @@
-"""Real clusters on the loopback: separate executors, one of them killed in the middle of a job; the same tally."""
+"""A real cluster on the loopback: an executor and a worker killed in the middle of a job; the same tally."""
 
 from __future__ import annotations
 
@@ -87,45 +87,34 @@ def job(mixed: Survey, some_reports: np.ndarray, tmp_path: Path) -> tuple[Tally,
     return expected, (tmp_path / "survey.json", tmp_path / "reports", tmp_path)
 
 
-def run_and_kill(master: str, job: tuple[Tally, tuple[Path, ...]], kill: Callable[[int], None]) -> None:
-    """Run the job; when a few slow tasks have begun, kill the executor of the last; compare the tallies."""
-    expected, arguments = job
-    folder = arguments[-1]
-    log = folder / "driver.log"
-
-    def marks() -> list[Path]:
-        return sorted((folder / "marks").iterdir(), key=lambda path: path.stat().st_mtime)
-
-    with process(sys.executable, JOB, master, *arguments, log=log) as driver:
-        wait_for(lambda: len(marks()) >= 5 or driver.poll() is not None, "the fifth slow task", log)
-        assert driver.poll() is None, log.read_text()[-4000:]
-        victim = int(marks()[-1].name.split(".")[2])
-        kill(victim)
-        assert driver.wait(PATIENCE) == 0, log.read_text()[-4000:]
-    executors = {int(path.name.split(".")[2]) for path in marks()}
-    partitions = [path.name.split(".")[0] for path in marks()]
-    assert len(executors) >= 2
-    assert len(set(partitions)) == 16
-    assert len(partitions) > 16, "the kill made nothing run again: it came too late"
-    assert Tally.load(folder / "files.tally") == expected
-    assert Tally.load(folder / "frame.tally") == expected
+def parent_of(process_id: int) -> int:
+    return int(Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_local_cluster_with_a_killed_executor(job: tuple[Tally, tuple[Path, ...]]) -> None:
-    run_and_kill("local-cluster[2,1,1024]", job, lambda executor: os.kill(executor, signal.SIGKILL))
+def test_standalone_cluster_with_a_killed_executor_and_a_killed_worker(
+    job: tuple[Tally, tuple[Path, ...]],
+) -> None:
+    """A master and two workers from the pip package.
 
-
-def test_standalone_cluster_with_a_killed_worker(job: tuple[Tally, tuple[Path, ...]]) -> None:
-    """A master and two workers from the pip package; one worker dies with its executor, as a machine would."""
+    First an executor dies, and its worker starts another. Then a worker dies with its executor, as a machine would.
+    """
     import pyspark
 
-    folder = job[1][-1]
+    expected, arguments = job
+    folder = arguments[-1]
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     master = f"spark://127.0.0.1:{port}"
     common = ("--host", "127.0.0.1", "--webui-port", "0")
+
+    def marks() -> list[Path]:
+        return sorted((folder / "marks").iterdir(), key=lambda path: path.stat().st_mtime)
+
+    def executor_of(mark: Path) -> int:
+        return int(mark.name.split(".")[2])
+
     with ExitStack() as stack:
         log = folder / "master.log"
         command = (spark_class, "org.apache.spark.deploy.master.Master", *common, "--port", port)
@@ -137,10 +126,29 @@ def test_standalone_cluster_with_a_killed_worker(job: tuple[Tally, tuple[Path, .
             stack.enter_context(process(*command, log=folder / f"worker{i}.log"))
         wait_for(lambda: log.read_text().count("Registering worker") == 2, "two workers", log)
 
-        def kill(executor: int) -> None:
-            worker = int(Path(f"/proc/{executor}/stat").read_text().rpartition(")")[2].split()[1])
-            assert "deploy.worker.Worker" in Path(f"/proc/{worker}/cmdline").read_text()
-            os.kill(worker, signal.SIGKILL)
-            os.kill(executor, signal.SIGKILL)
+        log = folder / "driver.log"
+        driver = stack.enter_context(process(sys.executable, JOB, master, *arguments, log=log))
 
-        run_and_kill(master, job, kill)
+        def running_task(n: int) -> int:
+            """The executor of the newest of `n` slow tasks."""
+            wait_for(lambda: len(marks()) >= n or driver.poll() is not None, f"slow task {n}", log)
+            assert driver.poll() is None, log.read_text()[-4000:]
+            return executor_of(marks()[-1])
+
+        first = running_task(4)
+        os.kill(first, signal.SIGKILL)
+        before = len(marks())
+        second = running_task(before + 4)
+        worker = parent_of(second)
+        assert "deploy.worker.Worker" in Path(f"/proc/{worker}/cmdline").read_text()
+        os.kill(worker, signal.SIGKILL)
+        os.kill(second, signal.SIGKILL)
+        assert driver.wait(PATIENCE) == 0, log.read_text()[-4000:]
+
+    executors = {executor_of(path) for path in marks()}
+    partitions = [path.name.split(".")[0] for path in marks()]
+    assert len(executors) >= 3, "no executor took the place of the dead"
+    assert len(set(partitions)) == 16
+    assert len(partitions) >= 18, "a kill made nothing run again: it came too late"
+    assert Tally.load(folder / "files.tally") == expected
+    assert Tally.load(folder / "frame.tally") == expected

@@ -28,6 +28,7 @@ def population(domain: tuple[float, float], n: int = N) -> Floats:
     return low + (high - low) * np.random.default_rng(11).beta(2.0, 1.0, n)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("d", "m"), [(4, 4), (10, 2)], ids=["m=d", "m<d"])
 @pytest.mark.parametrize(("name", "exact"), KINDS)
 def test_predicted_distribution(name: str, exact: bool, d: int, m: int, collect: Collect) -> None:
@@ -105,6 +106,7 @@ def test_what_the_lemmas_drop(epsilon: float, ratio: float, collect: Collect) ->
         assert abs(seen - float(paper.variance)) > 10 * standard_error
 
 
+@pytest.mark.no_cover
 def test_mse_and_norm_over_dimensions(collect: Collect) -> None:
     """50 unlike dimensions at once: the MSE's law by Kolmogorov–Smirnov over 1,000 collections, rate 1e-4."""
     d, n = 50, 400

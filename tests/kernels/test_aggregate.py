@@ -22,6 +22,7 @@ def test_laplace_sums_have_the_law_of_a_sum(n: int) -> None:
         assert stats.kstest(quick, stats.laplace(scale=2.0).cdf).pvalue > ALARM
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [1, 2, 12])
 def test_uniform_sums_have_the_irwin_hall_law(n: int) -> None:
     rng = np.random.default_rng(n)

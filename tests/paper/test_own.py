@@ -76,6 +76,7 @@ def test_an_embeddings_file_keeps_its_name_too(tmp_path):
     assert found.title == "ours.csv"
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_users_and_dimensions_are_ours(tmp_path, mine, capsys):
     output = tmp_path / "out"
     assert _reproduce(output, "--data", mine, "--users", 100, "--dims", 2, "--dims", 6, "--epsilon", 50) == 0
@@ -87,6 +88,7 @@ def test_users_and_dimensions_are_ours(tmp_path, mine, capsys):
     assert "Laplace" in shown
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_a_synthetic_data_set_by_name(tmp_path, capsys):
     assert (
         _reproduce(tmp_path, "own", "--data", "gaussian", "--users", 200, "--dims", 4, "--epsilon", 40) == 0

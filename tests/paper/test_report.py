@@ -79,6 +79,7 @@ def test_claims_are_written_with_their_readings(published):
     assert [item["verdict"] for item in document["claims"]] == [v.verdict for v in verdicts]
 
 
+@pytest.mark.no_cover
 def test_the_same_numbers_make_the_same_files(results, about, tmp_path):
     """Without Figure 4, which takes the longest to draw and is drawn by the same code as Figure 5."""
     some = Results(tuple(r for r in results.cells if r.cell.figure == "fig5"), results.clt)

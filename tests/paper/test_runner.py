@@ -30,11 +30,13 @@ def test_any_number_of_workers_gives_the_same_numbers(tmp_path):
     assert _plain(one) == _plain(reversed(two))
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_another_seed_gives_other_numbers(tmp_path):
     one, two = (run_cells(CELLS[:1], Settings(seed=s), tmp_path) for s in (1, 2))
     assert one[0].outcomes[0].mse != two[0].outcomes[0].mse
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
     told: list[int] = []
     assert finished_cells(CELLS[:3], Settings(), tmp_path) == 0
@@ -54,6 +56,7 @@ def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
         run_cells(CELLS[:1], Settings(seed=9), tmp_path)
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_an_interruption_keeps_what_was_finished(tmp_path, monkeypatch):
     real = runner.run_cell  # type: ignore[attr-defined]
     done = []
@@ -73,6 +76,7 @@ def test_an_interruption_keeps_what_was_finished(tmp_path, monkeypatch):
     assert _plain(whole) == _plain(run_cells(CELLS[:3], Settings(), tmp_path / "anew"))
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_normalisation_is_part_of_a_cell_s_identity(tmp_path):
     one, two = (run_cells(CELLS[2:3], Settings(normalise=way), tmp_path)[0] for way in ("min-max", "fixed"))
     assert (one.normalisation, two.normalisation) == ("min-max", "fixed")
@@ -87,6 +91,7 @@ def test_the_embeddings_file_is_used_where_it_is_given(tmp_path):
     assert (found.title, found.stand_in, found.cell.n_users, found.cell.n_dims) == ("e.csv", False, 50, 5)
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_the_naive_mean_is_as_foretold(tmp_path):
     """Six standard errors of the framework's own law of the MSE: a false alarm in about 1e8."""
     cells = [
@@ -98,6 +103,7 @@ def test_the_naive_mean_is_as_foretold(tmp_path):
         assert abs(naive.mse - result.predicted_mse) < 6 * naive.standard_error
 
 
+@pytest.mark.usefixtures("one_rule")
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"cell": {}}', "null"])
 def test_a_damaged_cell_is_run_again(tmp_path, damage):
     first = run_cells(CELLS[:2], Settings(), tmp_path)
@@ -107,6 +113,7 @@ def test_a_damaged_cell_is_run_again(tmp_path, damage):
     assert _plain(run_cells(CELLS[:2], Settings(), tmp_path)) == _plain(first)
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_the_file_of_another_cell_is_not_taken(tmp_path):
     first = run_cells(CELLS[:2], Settings(), tmp_path)
     one, two = (next(tmp_path.glob(f"fig4-gaussian-{name}-*.json")) for name in ("laplace", "square_wave"))
@@ -114,6 +121,7 @@ def test_the_file_of_another_cell_is_not_taken(tmp_path):
     assert _plain(run_cells(CELLS[:2], Settings(), tmp_path)) == _plain(first)
 
 
+@pytest.mark.usefixtures("one_rule")
 def test_orphans_in_the_work_folder_do_no_harm(tmp_path):
     """A data set without its description, a half-written one, and what an interruption leaves behind."""
     for name in ("gaussian-0123.f32", "x.rows", ".a.json.0123.part"):

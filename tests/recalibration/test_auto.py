@@ -17,6 +17,7 @@ def _errors(theta: np.ndarray, sigma: float, method: str, repeats: int, seed: in
     return before, after
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n_dims", [2, 5, 20, 60])
 @pytest.mark.parametrize("signal", [0.0, 1.0, 2.0, 4.0])
 def test_auto_does_no_harm_at_any_number_of_dimensions(n_dims: int, signal: float) -> None:

@@ -133,6 +133,7 @@ def test_the_slab_finds_its_centre() -> None:
     assert centred.log_evidence < family.log_evidence - 100
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("sigma", [0.003, 0.05, 0.3])
 def test_intervals_cover_and_spreads_foretell(sigma: float) -> None:
     """5 seeded repeats of 500 dimensions under a prior that the fit can learn: the posterior's intervals cover."""

@@ -34,6 +34,7 @@ def test_everything_known_exactly(method: str) -> None:
     assert found.expected_error_after == 0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_dimensions_does_not_matter_to_the_last_bit(method: str) -> None:
     rng = np.random.default_rng(3)
@@ -48,6 +49,7 @@ def test_the_order_of_dimensions_does_not_matter_to_the_last_bit(method: str) ->
         np.testing.assert_array_equal(again.enhanced_mean, one.enhanced_mean)
 
 
+@pytest.mark.no_cover
 def test_many_unequal_dimensions_are_order_free_too() -> None:
     rng = np.random.default_rng(4)
     s = 10 ** rng.uniform(-3, 1, 6000)

@@ -25,6 +25,7 @@ def _oue(truth: np.ndarray, n: int, epsilon: float, rng: np.random.Generator) ->
     return found, np.sqrt(share * (1 - share) / n) / (p - q)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("collect", "large", "v", "n", "epsilon"),
     [(_grr, 0.6, 100, 500, 4.0), (_oue, 0.7, 50, 3000, 2.0), (_grr, 1 / 5.19, 100, 500, 4.0)],
@@ -55,6 +56,7 @@ def test_the_order_of_categories_does_not_matter() -> None:
     np.testing.assert_array_equal(recalibrate_frequencies(found[mixed], error[mixed]).frequencies, one[mixed])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", ["auto", "norm_sub", "bayes", "clip"])
 def test_the_error_announced_is_near_the_real_one(method: str) -> None:
     """Zipf, 30 categories, 10 seeded repeats: within 40 % (standard error of the mean about 12 %)."""

@@ -14,6 +14,7 @@ def _scaled(name: str) -> np.ndarray:
     return np.asarray(2 * (values - low) / np.where(high > low, high - low, 1.0) - 1)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "diabetes", "wine"])
 @pytest.mark.parametrize("n_users", [10_000, 1_000_000])
 def test_no_harm_and_honest_coverage(name: str, n_users: int) -> None:

@@ -16,6 +16,7 @@ THETA = np.repeat([0.0, 0.5, -0.9], [30, 20, 10])
 S = np.linspace(0.1, 0.4, 60)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "rule",
     [
@@ -120,6 +121,7 @@ def test_a_rule_that_half_helps_gets_a_share() -> None:
     assert mixed.value <= 0.01 * 0.04  # no worse than the tolerance allows
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"none"}))
 def test_announced_is_the_methods_own_error(method: str) -> None:
     """Five means at ε = 2: James–Stein used to announce the error of a posterior that was not used.
@@ -145,6 +147,7 @@ def test_where_noise_drowns_the_domain_no_gain_is_invented() -> None:
     assert found.expected_error_after > 0.75 * np.mean((found.enhanced_mean - theta) ** 2)
 
 
+@pytest.mark.no_cover
 def test_means_that_follow_their_noise_are_not_harmed() -> None:
     """θ = 2σ where σ is above its median: an exchangeable prior had 1.5 to 1.9 times the error here."""
     rng = np.random.default_rng(7)

@@ -59,6 +59,7 @@ def test_base_cut_shares_out_what_is_left() -> None:
     np.testing.assert_allclose(base_cut(np.array([0.5, 0.3]), np.full(2, 0.01)), [0.6, 0.4])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", ["norm_sub", "base_cut", "bayes"])
 @pytest.mark.parametrize(("error", "most"), [(0.025, 0.8), (0.003, 1.0)])
 def test_zipf_frequencies_come_nearer(method: str, error: float, most: float) -> None:

@@ -19,6 +19,7 @@ def _collected(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nda
     return 2 * rate - 1, answers.mean(axis=0), own, np.full(400, np.sqrt(np.mean(own**2)))
 
 
+@pytest.mark.no_cover
 def test_a_chance_pattern_of_means_and_their_errors_does_no_harm() -> None:
     """With their own errors alone the means are harmed, as MNIST's were (1.2 times); seeded."""
     rng = np.random.default_rng(1)

@@ -27,6 +27,7 @@ def _error(theta: np.ndarray, repeats: int, **options: Any) -> float:
     return total
 
 
+@pytest.mark.no_cover
 def test_a_curve_is_far_better_known_than_its_points() -> None:
     """Seeded. Raw error 0.09, exchangeable about 0.06."""
     assert _error(DAY, 3, order=HOUR) < 0.03
@@ -35,6 +36,7 @@ def test_a_curve_is_far_better_known_than_its_points() -> None:
     assert _error(np.zeros(24), 2, order=HOUR) < 0.005
 
 
+@pytest.mark.no_cover
 def test_groups_are_far_better_known_than_their_members() -> None:
     """10 × 20, between 0.5, within 0.05, σ = 0.3; seeded."""
     rng = np.random.default_rng(3)
@@ -212,6 +214,7 @@ def test_a_night_at_the_edge_is_found_and_sharp_peaks_are_kept() -> None:
     assert error < 0.0094
 
 
+@pytest.mark.no_cover
 def test_credible_intervals_know_the_structure() -> None:
     """Those of the exchangeable posterior were 0.8 of the raw length; seeded, 96 intervals."""
     theta, rng = _daily_steps(24), np.random.default_rng(9)

@@ -29,6 +29,7 @@ def collections(survey: Survey, shares: dict[int, float], seed: int) -> Any:
         yield tally.estimate()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_a_pair_of_numbers(epsilon: float) -> None:
     """Values at both ends, so that their own spread is 1: squared errors are what is stated, within 30 %.
@@ -46,6 +47,7 @@ def test_a_pair_of_numbers(epsilon: float) -> None:
     assert squares / stated == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.no_cover
 def test_an_optional_number() -> None:
     """Half of the users have −1 or 1, half have nothing: mean 0 and share 0.5, within 30 % of what is stated."""
     survey = Survey(Schema([Numeric("a", -1, 1, optional=True)]), epsilon=4.0)

@@ -62,6 +62,7 @@ def correlated(rng, n=N):
     return a, 0.6 * a + 0.4 * rng.uniform(-1, 1, n)
 
 
+@pytest.mark.no_cover
 def test_coverage_and_variance_of_the_covariance():
     """80 seeded draws. The variance is that of the formula for users who all answer both questions, within 40 %: a
     sample variance of 80 draws has a relative error of 16 %; benchmarks/statistics.py shows 5 %."""
@@ -91,6 +92,7 @@ def _noise_of(table, values):
     return rows @ decode**2 - values**2
 
 
+@pytest.mark.no_cover
 def test_correlation_is_scale_free_and_covers():
     rng, survey = np.random.default_rng(2), two_numbers("square_wave", 8.0)
     a, b = correlated(rng)

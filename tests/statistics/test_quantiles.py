@@ -21,6 +21,7 @@ def data(n=20_000):
     }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["beta", "income", "spikes"])
 def test_honest_intervals_cover(survey_of, tally_of, name):
     """25 seeded draws of five quantiles; the campaign in benchmarks/statistics.py has many more."""

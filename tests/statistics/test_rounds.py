@@ -21,6 +21,7 @@ def two_rounds(values, survey, tally_of, seed, pilots=8000):
     return tally_of(users, survey, seed + 3).estimate(), hd.combine([pilot, second]), following
 
 
+@pytest.mark.no_cover
 def test_a_narrow_distribution_gains_and_is_covered(survey_of, tally_of):
     """12 seeded draws; benchmarks/more_statistics.py has the campaign."""
     values = np.random.default_rng(1).normal(0, 0.1, 40_000)
@@ -181,6 +182,7 @@ def test_many_numbers_share_general_tables():
     assert len(hd.refine(pilot, weigh=False).channels) <= 2
 
 
+@pytest.mark.no_cover
 def test_what_is_foretold_is_what_happens(survey_of, tally_of):
     """12 seeded draws: the root of a mean squared error of 12 draws is known to 20 %."""
     from hdr4me.statistics.foretell import foretell_rounds

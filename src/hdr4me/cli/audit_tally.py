@@ -12,6 +12,7 @@ from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.pictures import save_picture
+from hdr4me.pages.counted import counted
 from hdr4me.pages.stamp import on_page, stamp
 
 __all__ = ["audit_tally", "harm_table"]
@@ -82,4 +83,4 @@ def harm_table(limits: Sequence[dict[str, Any]]) -> None:
         [[item["dimension"], item["shift"], item["shift_aimed"]] for item in limits[:_SHOWN]],
     )
     if len(limits) > _SHOWN:
-        typer.echo(f"… and {len(limits) - _SHOWN:,} more dimensions")
+        typer.echo(f"… and {counted(len(limits) - _SHOWN, 'more dimension')}")

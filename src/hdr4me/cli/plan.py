@@ -16,6 +16,7 @@ from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
 from hdr4me.cli.plan_rounds import second_round, show_second
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
+from hdr4me.pages.counted import counted
 from hdr4me.pages.stamp import stamp
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def _show(found: Plan) -> None:
     best = found.best
     typer.echo(found.summary)
     print_table(
-        f"Options for {best.n_users:,} users, {best.n_dims:,} dimensions, ε = {best.epsilon:g}",
+        f"Options for {counted(best.n_users, 'user')}, {counted(best.n_dims, 'dimension')}, ε = {best.epsilon:g}",
         [
             "mechanism",
             "m",

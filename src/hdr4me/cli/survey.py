@@ -21,6 +21,7 @@ from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
+from hdr4me.pages.counted import counted
 
 if TYPE_CHECKING:
     from hdr4me.channels import Channel
@@ -270,7 +271,7 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
             "declare a default, or optional (--default, --optional, or in the schema)"
         )
     if len(silent) > _SHOWN:
-        print_note(f"note: likewise for {len(silent) - _SHOWN:,} more dimensions")
+        print_note(f"note: likewise for {counted(len(silent) - _SHOWN, 'more dimension')}")
 
 
 _SHOWN = 5
@@ -363,8 +364,8 @@ def _show(made: Survey, json: bool) -> None:
         print_json(summary)
         return
     print_table(
-        f"Survey {made.fingerprint[:12]}: {len(made.schema)} dimensions, {made.n_sampled} in each report, "
-        f"epsilon = {made.epsilon:g}, {made.report_size} bytes a report",
+        f"Survey {made.fingerprint[:12]}: {counted(len(made.schema), 'dimension')}, {made.n_sampled} in each report, "
+        f"epsilon = {made.epsilon:g}, {counted(made.report_size, 'byte')} a report",
         ["mechanism", "channel", "dimensions", "inputs", "counters", "bytes", "epsilon of an answer"],
         [list(channel.values())[:-1] for channel in channels],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text
 from hdr4me.paper.cells import title_of
 from hdr4me.paper.claims.measure import enhances, harms
@@ -19,7 +20,7 @@ def own_lead(results: Results) -> str:
     """What was run, in one sentence."""
     cells = [result for result in results.cells if result.cell.figure == "own"]
     names = ", ".join(dict.fromkeys(title_of(result.cell.mechanism) for result in cells))
-    return f"{cells[0].title}: {cells[0].cell.n_users:,} users, {len(cells)} cells, {names}."
+    return f"{cells[0].title}: {cells[0].cell.n_users:,} users, {counted(len(cells), 'cell')}, {names}."
 
 
 def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[object]]]:
@@ -81,6 +82,6 @@ def own_blocks(results: Results, reading: Reading) -> list[Block]:
     ]
     for panel in panels:
         name = title_of(panel[0].cell.mechanism)
-        title = name if axis == "n_dims" else f"{name}, {panel[0].cell.n_dims} dimensions"
+        title = name if axis == "n_dims" else f"{name}, {counted(panel[0].cell.n_dims, 'dimension')}"
         parts += [Heading(title, 3), mse_table(panel, reading, "d" if axis == "n_dims" else "ε")]
     return parts

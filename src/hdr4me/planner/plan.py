@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from hdr4me.errors import NotReachable
+from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.blocks import BLOCKS, possible
 from hdr4me.planner.option import Option, make_option
@@ -155,11 +156,11 @@ class Plan(Sequence[Option]):
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
-        words = f"{setting.n_users:,} users and ε = {setting.epsilon:g}"
+        words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
         users = smallest_users(setting, tolerance, probability)
         budget = smallest_epsilon(setting, tolerance, probability)
-        ways = [f"{users:,} users"] if users is not None else []
+        ways = [counted(users, "user")] if users is not None else []
         ways += [f"ε = {budget:g}"] if budget is not None else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 

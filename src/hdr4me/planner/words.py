@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hdr4me.mechanisms.joint import JOINT_FROM
+from hdr4me.pages.counted import counted
 from hdr4me.planner.blocks import BLOCKS
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ _ERRORS = {
 def _of_statistic(plan: Plan) -> str:
     """One line for a plan that is for another statistic than the mean."""
     option, error = plan.best, plan.statistic_errors[0]
-    told = f"With {option.n_users:,} users and ε = {option.epsilon:g}, "
+    told = f"With {counted(option.n_users, 'user')} and ε = {option.epsilon:g}, "
     told += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
     shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
     told += ", averaged over three shapes of values" if shapes else ""
-    sent = f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+    sent = f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
     return f"{told}; {sent}; its means will be within {_tolerance(option.tolerance_each)} each."
 
 
@@ -113,13 +114,13 @@ def _assumed(option: Option) -> str:
 
 def _opening(plan: Plan) -> str:
     option = plan.best
-    users, budget = f"{option.n_users:,} users", f"ε = {option.epsilon:g}"
+    users, budget = counted(option.n_users, "user"), f"ε = {option.epsilon:g}"
     if plan.solved == "n_users":
         return f"You need {users} at {budget}: then "
     if plan.solved == "epsilon":
         return f"You need {budget} with {users}: then "
     if plan.solved == "n_dims":
-        return f"You can ask {option.n_dims:,} dimensions of {users} at {budget}: then "
+        return f"You can ask {counted(option.n_dims, 'dimension')} of {users} at {budget}: then "
     return f"With {users} and {budget}, "
 
 
@@ -200,7 +201,7 @@ def _own(plan: Plan, name: str, tolerance: float) -> str:
 def _sent(option: Option) -> str:
     questions = option.workload.n_questions(option.base)
     if questions == option.n_dims:
-        return f"each user sends {option.n_sampled:,} of {option.n_dims:,} values by {_by(option)}"
+        return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
     return f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
 
 
@@ -250,8 +251,10 @@ def _zeros(option: Option) -> str:
 def _few(option: Option) -> str:
     if not option.few:
         return ""
+    few = number(option.reports_per_dimension)
+    few += " answer" if few == "1" else " answers"
     return (
-        f"with {number(option.reports_per_dimension)} answers for each dimension the normal law does not carry: the "
+        f"with {few} for each dimension the normal law does not carry: the "
         "number of answers is summed over, and what holds whatever the values are is a bound"
     )
 
@@ -290,5 +293,5 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
     return (
         f"not reachable: {reason} do not keep {best.workload.what} within ±{number(tolerance)} with "
         f"{percent(probability)} probability; the nearest is ±{number(reached)} by {best.mechanism}, "
-        f"{best.n_sampled:,} of {best.n_dims:,} values sent"
+        f"{best.n_sampled:,} of {counted(best.n_dims, 'value')} sent"
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.pages.counted import counted
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.inputs import check_probability
 from hdr4me.recalibration.intervals import (
@@ -103,7 +104,7 @@ class Recalibration:
 
     def __repr__(self) -> str:
         return (
-            f"<Recalibration of {len(self.enhanced_mean)} dimensions by {self.used}: mean squared error "
+            f"<Recalibration of {counted(len(self.enhanced_mean), 'dimension')} by {self.used}: mean squared error "
             f"{self.expected_error_before:.3g} before, {self.expected_error_after:.3g} after>"
         )
 

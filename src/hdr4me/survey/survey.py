@@ -15,6 +15,7 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.channels import Channel
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.pages.counted import counted
 from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
 from hdr4me.survey.canonical import fingerprint
 from hdr4me.survey.category_file import looking_in, remember, write_beside
@@ -189,8 +190,8 @@ class Survey:
     def __repr__(self) -> str:
         mechanisms = ", ".join(dict.fromkeys(channel.mechanism for channel in self.channels))
         return (
-            f"<Survey {self.fingerprint[:12]}: {len(self.schema)} dimensions, epsilon = {self.epsilon}, "
-            f"{self.n_sampled} of {len(self.questions)} questions answered by each user, by {mechanisms}>"
+            f"<Survey {self.fingerprint[:12]}: {counted(len(self.schema), 'dimension')}, epsilon = {self.epsilon}, "
+            f"{self.n_sampled} of {counted(len(self.questions), 'question')} answered by each user, by {mechanisms}>"
         )
 
     def _repr_html_(self) -> str:
@@ -257,7 +258,7 @@ class Survey:
     def _question_of(self) -> dict[int, int]:
         return {j: q for q, question in enumerate(self.questions) for j in question.dimensions}
 
-    @property
+    @cached_property
     def weighted(self) -> bool:
         """Whether questions are drawn with different probabilities."""
         return len({question.weight for question in self.questions}) > 1
