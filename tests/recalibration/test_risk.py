@@ -88,7 +88,9 @@ def test_a_gain_beyond_what_the_move_allows_is_not_believed() -> None:
 
     base = read(np.copy, x, probes(s))
     assert difference(read(jumping, x, probes(s)), base, x, s).value < -0.5 * 0.1**2
-    assert choose({"jumping": jumping}, base, x, s, probes(s), None).used == "base"
+    assert (
+        choose({"jumping": jumping}, base, x, s, lambda rule: read(rule, x, probes(s)), None).used == "base"
+    )
 
 
 def test_clippings_own_error_against_simulation() -> None:
@@ -106,8 +108,13 @@ def test_a_harmful_rule_is_not_chosen_and_a_helpful_one_is() -> None:
     x = theta + s * rng.normal(size=80)
     directions = probes(s)
     base = read(np.copy, x, directions)
-    assert choose({"zeros": np.zeros_like}, base, x, s, directions, None).used == "base"
-    helped = choose({"truth": lambda x: x + 0.8 * (theta - x)}, base, x, s, directions, None)
+    assert (
+        choose({"zeros": np.zeros_like}, base, x, s, lambda rule: read(rule, x, directions), None).used
+        == "base"
+    )
+    helped = choose(
+        {"truth": lambda x: x + 0.8 * (theta - x)}, base, x, s, lambda rule: read(rule, x, directions), None
+    )
     assert (helped.used, helped.share) == ("truth", 1.0)
 
 
@@ -115,7 +122,14 @@ def test_a_rule_that_half_helps_gets_a_share() -> None:
     """The share is the largest whose upper confidence bound is no worse than the base."""
     x, s = np.array([0.35, -0.3, 0.32, -0.38, 0.3]), np.full(5, 0.2)
     directions = probes(s)
-    found = choose({"zeros": np.zeros_like}, read(np.copy, x, directions), x, s, directions, None)
+    found = choose(
+        {"zeros": np.zeros_like},
+        read(np.copy, x, directions),
+        x,
+        s,
+        lambda rule: read(rule, x, directions),
+        None,
+    )
     assert 0 <= found.share < 1
     mixed = difference(found.reading, read(np.copy, x, directions), x, s)
     assert mixed.value <= 0.01 * 0.04  # no worse than the tolerance allows

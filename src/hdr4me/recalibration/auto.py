@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.risk import Measured, Probes, Reading, Rule, difference, read, risk
+from hdr4me.recalibration.risk import Measured, Reading, Rule, difference, risk
 from hdr4me.recalibration.rules import Problem
 
 __all__ = ["Choice", "blend", "choose", "clip_risk"]
@@ -40,7 +40,7 @@ def choose(
     base: Reading,
     x: Floats,
     s: Floats,
-    directions: Probes,
+    measure: Callable[[Rule], Reading],
     problem: Problem | None,
     margins: Mapping[str, float] | None = None,
 ) -> Choice:
@@ -55,8 +55,10 @@ def choose(
         By name; the first one is kept unless another is surely better.
     base
         The safe answer: clipping for means, the projection on the simplex for frequencies.
-    x, s, directions
-        The data, their standard errors, and the probes that measure a rule's response.
+    x, s
+        The data and their standard errors.
+    measure
+        Applies a rule to the data and measures its response.
     problem
         Where the base is clipping to this domain: what can be said of any truth in it.
     margins
@@ -71,14 +73,16 @@ def choose(
     --------
     >>> from hdr4me.recalibration.risk import probes, read
     >>> x, s = np.linspace(-0.35, 0.35, 50), np.full(50, 0.2)
-    >>> found = choose({"zeros": np.zeros_like}, read(np.copy, x, probes(s)), x, s, probes(s), None)
+    >>> def measure(rule):
+    ...     return read(rule, x, probes(s))
+    >>> found = choose({"zeros": np.zeros_like}, measure(np.copy), x, s, measure, None)
     >>> found.used, found.share
     ('zeros', 1.0)
     """
     best = Choice("base", 0.0, base)
     margins = {} if margins is None else margins
     for name, rule in rules.items():
-        found = read(rule, x, directions)
+        found = measure(rule)
         margin = margins.get(name, sure_margin(x.size))
         share = _share(found, base, x, s, problem, margin)
         if share <= 0:

@@ -16,7 +16,7 @@ from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
 from hdr4me.recalibration.methods import OPTIONS, guarantee, localised, rule, weights
 from hdr4me.recalibration.posterior import Belief, Posterior
 from hdr4me.recalibration.result import Recalibration
-from hdr4me.recalibration.risk import Reading, probes, read
+from hdr4me.recalibration.risk import Reading, Rule, probes, read
 from hdr4me.recalibration.rules import Fits, Problem, candidates
 from hdr4me.recalibration.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.trivial import clip
@@ -165,7 +165,11 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     summary = posterior.summary()
     beliefs = structured(parts, posterior, x)
     believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
-    clipped = read(lambda y: clip(y, part.low, part.high), x, directions)
+
+    def measure(rule_: Rule) -> Reading:
+        return read(rule_, x, directions)
+
+    clipped = measure(lambda y: clip(y, part.low, part.high))
 
     def measured(rule_used: str, reading: Reading, luck: float = 0.0, *, safe: bool) -> Announced:
         own = rule_used in ("structure", "bayes")
@@ -192,7 +196,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         rules = candidates(fits, parts)
         if n < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}
-        return choose(rules, clipped, x, s, directions, problem, margins)
+        return choose(rules, clipped, x, s, measure, problem, margins)
 
     before, share, best = error_before(part), 1.0, None
     if method == "none":
@@ -202,7 +206,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         used, share = ("clip", 1.0) if used == "base" else (used, share)
         after = measured(used, reading, luck, safe=True)
     else:
-        reading = read(rule(method, part, fits, parts, options), x, directions)
+        reading = measure(rule(method, part, fits, parts, options))
         after = measured(method, reading, safe=method == "clip")
         other = chosen()
         best = measured(other.used, other.reading, other.luck, safe=True).value
