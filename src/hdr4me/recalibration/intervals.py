@@ -38,14 +38,17 @@ def average_interval(
     """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
 
     Its centres come from the `steady` standard errors, its lengths from s. An interval that misses the estimate is
-    moved to it, not extended: so the length is never above the one before.
+    moved to it, not extended, and cut to the domain after that.
     """
-    lower, upper = (np.clip(end, low, high) for end in robust_interval(x, s, low, high, level, steady))
-    plain = honest_interval(x, s, low, high, level)
-    if float(np.mean(upper - lower)) > float(np.mean(plain[1] - plain[0])):
-        lower, upper = plain
+    reach = float(ndtri(0.5 * (1 + level))) * s
+    plain, robust = (x - reach, x + reach), robust_interval(x, s, low, high, level, steady)
+
+    def cut_length(ends: tuple[Floats, Floats]) -> float:
+        return float(np.mean(np.clip(ends[1], low, high) - np.clip(ends[0], low, high)))
+
+    lower, upper = robust if cut_length(robust) <= cut_length(plain) else plain
     shift = np.minimum(estimate - lower, 0.0) + np.maximum(estimate - upper, 0.0)
-    return lower + shift, upper + shift
+    return np.clip(lower + shift, low, high), np.clip(upper + shift, low, high)
 
 
 def credible_interval(
