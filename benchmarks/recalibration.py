@@ -189,7 +189,7 @@ def announced_summary(rows: list[Row]) -> str:
         f"{len(quiet)} cells of noise below 0.7: mean of both as parts of clipping's error "
         f"{np.mean(told / clip):.3f} / {np.mean(real / clip):.3f} = {np.sum(told / clip) / np.sum(real / clip):.3f}; "
         f"of the totals {told.sum() / real.sum():.3f}; median {np.median(told / np.maximum(real, 1e-300)):.3f}, in the "
-        f"{some.sum()} cells whose real error exceeds 5 % of clipping's {np.median(told[some] / real[some]):.3f}; below "
+        f"{some.sum()} cells with more than 5 % of clipping's error {np.median(told[some] / real[some]):.3f}; below "
         f"0.75 beyond two standard errors: {len(low)}; largest auto / better of naive and clip "
         f"{max(float(r['auto']) / min(float(r['naive']), float(r['clip'])) for r in rows):.3f}.\n"
     )

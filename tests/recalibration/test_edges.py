@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.edges import SPIKE, edged
 
 
