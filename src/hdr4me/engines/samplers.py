@@ -174,8 +174,7 @@ def _agreement(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers
     if family.size > MOST:
         _flip_many(family, blocks, heavy, draws)
         return blocks
-    inside, rest = np.uint64(family.n_heavy), np.uint64(family.n_outputs - family.n_heavy)
-    numbers = draws.below_each(np.where(heavy, inside, rest)) + np.where(heavy, np.uint64(0), inside)
+    numbers = draws.below_either(heavy, family.n_heavy, family.n_outputs - family.n_heavy)
     ends, binomials = _places(family.size)
     differ(numbers, ends, family.size, binomials, blocks[:, 0].view(np.uint64))
     return blocks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.kernels.exact.agreement import number_outputs
 from hdr4me.kernels.exact.keystream import Keystream
 from hdr4me.kernels.exact.sets import SLACK as SETS_SLACK
 from hdr4me.kernels.exact.sets import coins, dense_sets, listed, listed_sets, members_of_bytes
@@ -47,17 +48,17 @@ class SecureDraws:
             found[bad] = self._stream.words32(bad.size)
         return found % bound
 
-    def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """For each bound from 1 to 2^64 − 1 a whole number below it.
+    def below_either(self, heavy: NDArray[np.bool_], inside: int, rest: int) -> NDArray[np.uint64]:
+        """A whole number below `inside` where heavy, and of the `rest` numbers after it elsewhere.
 
         As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
         """
-        mask = bounds.copy()
-        for shift in (1, 2, 4, 8, 16, 32):
-            mask |= mask >> np.uint64(shift)
-        found = self._stream.words32(2 * bounds.size).view(np.uint64) & mask
-        while (bad := np.flatnonzero(found >= bounds)).size:
-            found[bad] = self._stream.words32(2 * bad.size).view(np.uint64) & mask[bad]
+        found, rows = np.empty(heavy.size, np.uint64), np.arange(heavy.size)
+        bounds = [np.uint64(x) for x in (inside, rest)]
+        keep = [np.uint64((1 << x.bit_length()) - 1) for x in (inside, rest)]
+        while rows.size:
+            words = self._stream.words32(2 * rows.size).view(np.uint64)
+            rows = rows[: number_outputs(words, rows, heavy, *bounds, *keep, found)]
         return found
 
     def subsets(self, n: int, d: int, m: int) -> NDArray[np.int64]:
