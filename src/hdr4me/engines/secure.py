@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -84,10 +86,11 @@ class SecureDraws:
             done += made
         return out[: n * m].reshape(n, m)
 
-    def sets(
-        self, v: int, width: int, inputs: NDArray[np.int64], heavy: NDArray[np.bool_]
-    ) -> NDArray[np.unsignedinteger]:
-        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it."""
+    def sets(self, v: int, width: int, inputs: NDArray[np.int64], heavy: NDArray[np.bool_]) -> NDArray[Any]:
+        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it.
+
+        In as few bytes a number as a report has.
+        """
         n, size = len(inputs), 1 if v <= 256 else 2
         out = np.empty(n * width + SETS_SLACK, f"u{size}")
         members, entries, at = members_of_bytes(size), listed(v - 1, width), 0

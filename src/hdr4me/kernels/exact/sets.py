@@ -132,9 +132,9 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
                     for j in range(n_words):
                         mask[j] &= planes[row, k, j]
             mask[last] &= low
-        have = 0
+        have = np.int64(0)
         for j in range(n_words):
-            have += ones(mask[j])
+            have += np.int64(ones(mask[j]))
         while have >= width and taken < end:
             product = np.uint64(halves[taken]) * d
             taken += 1
