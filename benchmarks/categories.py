@@ -141,8 +141,8 @@ def by_counting(epsilon: float, v: int) -> list[str]:
     """Exact coverage of 95 % intervals of randomised response by the number of users who have a category.
 
     Whether an interval covers is a matter of how many reports name the category, so its coverage is a sum of
-    probabilities. Any interval that reaches 95 % for a category that nobody has covers it at least as often as the
-    last column says: the least P(at most x reports) that is 95 % or more.
+    probabilities. An interval whose ends rise with the number of reports covers a category that nobody has if they are
+    at most some x: the last column is the least P(at most x reports) that is 95 % or more.
     """
     survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical="grr")
     channel: Any = survey.channels[0]
@@ -226,7 +226,8 @@ def main(path: Path) -> None:
         ),
         "",
         "Exact coverage of 95 % intervals of randomised response, 4,043 categories, epsilon = 8, 10,000 users: by the",
-        "number of users who have the category; and the least coverage from 95 % on that any interval can have there.",
+        "number of users who have the category; and the least coverage from 95 % on that an interval can have whose ends",
+        "rise with the number of reports.",
         "",
         "| users who have it | reports expected | coverage (%) | least that is possible (%) |",
         "|---|---|---|---|",
