@@ -226,7 +226,7 @@ def main(path: Path) -> None:
         ),
         "",
         "Exact coverage of 95 % intervals of randomised response, 4,043 categories, epsilon = 8, 10,000 users: by the",
-        "number of users who have the category; and the least coverage from 95 % on that an interval can have whose ends",
+        "number of users who have the category; and the least coverage from 95 % on of an interval whose ends",
         "rise with the number of reports.",
         "",
         "| users who have it | reports expected | coverage (%) | least that is possible (%) |",
