@@ -157,6 +157,15 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
         yield f"| {' | '.join(row)} | {'ABOVE' if above else 'no'} |"
 
 
+def by_formula(k: int, epsilon: float) -> str:
+    """A line: our error foretold, and every protocol's over it."""
+    channel: Any = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon).channels[0]
+    absent, present = channel.indicator_variances
+    mine = (k - 1) * absent + present
+    others = (f"{(total(name, epsilon, k) or 0.0) / mine:.3f}" for name in ("GRR", "SS", "OUE", "OLH"))
+    return f"| {k:,} | {epsilon:g} | {channel.mechanism} {mine:.4g} | {' | '.join(others)} |"
+
+
 def total(protocol: str, epsilon: float, k: int) -> float | None:
     """n·Σ(f̂ − f)² of a peer's protocol by its published p and q; None if it has no such pair."""
     e = float(np.exp(epsilon))
@@ -261,7 +270,16 @@ def main(python: Path, path: Path) -> None:
             "| categories | peer | theirs | our oracle | ours | times |",
             "|---|---|---|---|---|---|",
         ]
-        lines += rates
+        lines += [
+            *rates,
+            "",
+            "n·Σ(f̂ − f)² by each protocol's published p and q, theirs over ours. At 4,000 categories our default is a",
+            "report of 2 bytes instead of subset selection's 2,152.",
+            "",
+            "| categories | epsilon | ours | GRR over ours | SS | OUE | OLH |",
+            "|---|---|---|---|---|---|---|",
+            *(by_formula(k, epsilon) for k, *_ in SIZES for epsilon in BUDGETS),
+        ]
         write_text(path, "\n".join([*lines, ""]))
 
 
