@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
 
 from hdr4me.atomic import write_text
 from hdr4me.client import Client
@@ -25,6 +27,7 @@ from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
+from hdr4me.statistics.few import few_categories
 from hdr4me.statistics.supports import hyperplane_sums
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
@@ -47,7 +50,7 @@ def rates(name: str, epsilon: float, v: int) -> str:
     rng = np.random.default_rng(1)
     survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical=name)
     channel = categorical_channel(name, epsilon, v)
-    n = N if channel.per_report == 1 else N // 5
+    n = N if channel.per_report == 1 else N // 5 if v < 1000 else N // 100
     inputs = rng.integers(0, v, n)
     records = inputs[:, None].astype(np.float64)
     engine = Local(threads=1)
@@ -99,16 +102,20 @@ def decoding() -> list[str]:
 
 
 def accuracy(name: str, epsilon: float, v: int) -> str:
-    """One line: the measured squared error over the predicted one, and how often 95 % intervals cover the truth.
+    """One line: squared error over the predicted one with its standard error, and coverage of 95 % intervals.
 
-    The prediction is (v − 1)·V₀ + V₁ of the channel, which no data enter.
+    The prediction is (v − 1)·V₀ + V₁ of the channel, which no data enter. Coverage is also given by the expected number
+    of reports that name a category: below 5, 5 to 20, above 20.
     """
     survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical=name)
     channel: Any = survey.channels[0]
-    n, times = 10_000, max(12, 40_000 // v)  # so that chance moves the ratio by less than 1 %
+    n, times = 10_000, max(120, 400_000 // v)  # so that chance moves the ratio by less than 0.5 %
     records = np.minimum(np.arange(n) // 50, v - 1)[:, None].astype(np.float64)
     truth = np.bincount(records[:, 0].astype(np.int64), minlength=v) / n
-    total, covered = 0.0, 0
+    equal, other = channel.decode
+    expected = n * (truth - other) / (equal - other)
+    classes = (expected < 5, (expected >= 5) & (expected <= 20), expected > 20)
+    totals, covered = [], np.zeros(v, np.int64)
     engine = Local(threads=1)
     for _ in range(times):
         tally = Tally(survey)
@@ -116,11 +123,57 @@ def accuracy(name: str, epsilon: float, v: int) -> str:
             tally.add_block(block)
         answer = tally.estimate()
         low, high = answer.interval(0.95)
-        total += float(((answer.value - truth) ** 2).sum())
-        covered += int(((low <= truth) & (truth <= high)).sum())
+        totals.append(float(((answer.value - truth) ** 2).sum()))
+        covered += (low <= truth) & (truth <= high)
     absent, present = channel.indicator_variances
-    ratio = total / times * n / ((v - 1) * absent + present)
-    return f"| {name} | {v:,} | {epsilon:g} | {ratio:.3f} | {100 * covered / times / v:.2f} |"
+    ratios = np.array(totals) * n / ((v - 1) * absent + present)
+    noise = float(ratios.std(ddof=1)) / times**0.5
+    parts = [f"{100 * covered[own].mean() / times:.2f}" if own.any() else "–" for own in classes]
+    line = (
+        f"| {name} | {v:,} | {epsilon:g} | {times:,} | {ratios.mean():.3f} ± {noise:.3f} | "
+        f"{100 * covered.mean() / times:.2f} | {' | '.join(parts)} |"
+    )
+    print(line, flush=True)
+    return line
+
+
+def by_counting(epsilon: float, v: int) -> list[str]:
+    """Exact coverage of 95 % intervals of randomised response by the number of users who have a category.
+
+    Whether an interval covers is a matter of how many reports name the category, so its coverage is a sum of
+    probabilities. An interval whose ends rise with the number of reports covers a category that nobody has if they are
+    at most some x: the last column is the least P(at most x reports) that is 95 % or more.
+    """
+    survey = Survey(Schema([Categorical("x", range(v))]), epsilon=epsilon, categorical="grr")
+    channel: Any = survey.channels[0]
+    n = 10_000
+    p, q = channel.shares
+    rows = []
+    for having in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500):
+        law = np.convolve(
+            binom.pmf(np.arange(having + 1), having, p), binom.pmf(np.arange(200), n - having, q)
+        )
+        named = np.arange(law.size, dtype=np.int64)
+        errors = np.sqrt(np.maximum(_variances(channel, named, n), 0))
+        few = few_categories(channel, named, n, errors, n)
+        few_rows = few.effective < 0.95 * 1.959964**5
+        equal, other = channel.decode
+        value = other + (equal - other) * named / n
+        low, high = value - 1.959964 * errors, value + 1.959964 * errors
+        low[few_rows], high[few_rows] = few.ends(0.95, np.flatnonzero(few_rows))
+        covers = (low <= having / n + 1e-12) & (having / n - 1e-12 <= high)
+        running = np.cumsum(law)
+        least = f"{100 * running[np.argmax(running >= 0.95)]:.2f}" if having == 0 else ""
+        mean = having * p + (n - having) * q
+        rows.append(f"| {having} | {mean:.1f} | {100 * float(law @ covers):.2f} | {least} |")
+    return rows
+
+
+def _variances(channel: Any, named: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    equal, other = channel.decode
+    absent, present = channel.indicator_variances
+    share = other + (equal - other) * named / n
+    return np.asarray((share * present + (1 - share) * absent) / n)
 
 
 def main(path: Path) -> None:
@@ -143,7 +196,9 @@ def main(path: Path) -> None:
             rates(*case)
             for case in (
                 ("grr", 1.0, 100),
+                ("subset", 1.0, 10),
                 ("subset", 1.0, 100),
+                ("subset", 1.0, 4000),
                 ("projective", 1.0, 100),
                 ("projective", 1.0, 4043),
                 ("projective", 1.0, 10_000),
@@ -155,8 +210,8 @@ def main(path: Path) -> None:
         "",
         "Measured over predicted squared error, and coverage of 95 % intervals, in collections of 10,000:",
         "",
-        "| oracle | categories | epsilon | ratio | coverage (%) |",
-        "|---|---|---|---|---|",
+        "| oracle | categories | epsilon | collections | ratio | coverage (%) | below 5 reports | 5 to 20 | above 20 |",
+        "|---|---|---|---|---|---|---|---|---|",
         *(
             accuracy(*case)
             for case in (
@@ -169,6 +224,14 @@ def main(path: Path) -> None:
                 ("grr", 8.0, 4043),
             )
         ),
+        "",
+        "Exact coverage of 95 % intervals of randomised response, 4,043 categories, epsilon = 8, 10,000 users: by the",
+        "number of users who have the category; and the least coverage from 95 % on of an interval whose ends",
+        "rise with the number of reports.",
+        "",
+        "| users who have it | reports expected | coverage (%) | least that is possible (%) |",
+        "|---|---|---|---|",
+        *by_counting(8.0, 4043),
         "",
         "Decoding, in seconds:",
         "",

@@ -17,11 +17,13 @@ from hdr4me.auditing import audit
 from hdr4me.channels.agreement import Agreement
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
+from hdr4me.engines.plan import placing
 from hdr4me.engines.samplers import by_channel, sample_many
 from hdr4me.engines.secure import SecureDraws
-from hdr4me.engines.wide import wide_inputs
+from hdr4me.engines.wide import _side_by_side, wide_inputs
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.exact.agreement import count_signs, differ, ways
+from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
+from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.mechanisms.agreement import agreement_channel, contrast
 from hdr4me.records.columns import from_matrix
 from hdr4me.survey.layout import Layout
@@ -100,18 +102,74 @@ def test_distances_of_long_blocks(b: int) -> None:
 
 
 def test_numbers_below_bounds_of_64_bits() -> None:
-    """Each residue of a bound equally often: chi-squared, false alarm 1e-9; and no number reaches its bound."""
+    """Each number equally often: chi-squared, false alarm 1e-9; and no number reaches its bound."""
     draws = SecureDraws()
-    found = draws.below_each(np.full(70_000, 7, np.uint64))
+    found = draws.below_either(np.arange(100_000) < 70_000, 7, 3)
     counts = np.bincount(found.astype(np.int64))
-    assert len(counts) == 7
-    assert ((counts - 10_000) ** 2 / 10_000).sum() < stats.chi2.isf(1e-9, 6)
-    bounds = np.array([1, 2**63, 2**63 + 1, 2**64 - 1] * 500, np.uint64)
-    found = draws.below_each(bounds)
-    assert (found < bounds).all()
-    assert not found[::4].any()
-    high = int((found[3::4] >= 2**63).sum())
+    assert len(counts) == 10
+    assert counts[:7].sum() == 70_000
+    assert ((counts - 10_000) ** 2 / 10_000).sum() < stats.chi2.isf(1e-9, 8)
+    heavy = np.arange(1000) % 2 == 0
+    inside, rest = 2**63 + 1, 2**63 - 1
+    found = draws.below_either(heavy, inside, rest)
+    assert ((found < np.uint64(inside)) == heavy).all()
+    assert not draws.below_either(np.full(100, True), 1, 5).any()
+    high = int((found[::2] >= 2**62).sum())
     assert 130 < high < 370  # Bin(500, 1/2): outside with probability below 1e-25
+
+
+@pytest.mark.parametrize(("inside", "rest"), [(3, 5), (4, 4), (1, 7)])
+def test_every_word_that_is_kept_numbers_an_output_by_enumeration(inside: int, rest: int) -> None:
+    """All words of eight: each number as often, and the rows of the others are drawn anew."""
+    words = np.arange(8, dtype=np.uint64)
+    for own, bound, shift in ((True, inside, 0), (False, rest, inside)):
+        keep = [np.uint64((1 << x.bit_length()) - 1) for x in (inside, rest)]
+        numbers, rows = np.empty(8, np.uint64), np.arange(8)
+        bounds = np.uint64(inside), np.uint64(rest)
+        again = number_outputs(words, rows, np.full(8, own), *bounds, *keep, numbers)
+        kept = sorted(set(range(8)) - set(rows[:again].tolist()))
+        found = Counter(numbers[kept].tolist())
+        assert set(found) == set(range(shift, shift + bound))
+        assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("b", [2, 7, 64, 100])
+def test_rows_of_a_matrix_have_the_signs_of_columns(b: int, dtype: type) -> None:
+    """The same halves by both kernels, bit for bit; missing, out of range and at the ends too."""
+    names = [f"x{i}" for i in range(b)]
+    schema = hd.Schema([hd.Numeric("left", 0, 1), *(hd.Numeric(x, -i - 1, 2) for i, x in enumerate(names))])
+    survey = hd.Survey(schema, epsilon=8.0, blocks=[names])
+    rng = np.random.default_rng(b)
+    n = 700
+    values = rng.uniform(-3, 3, (n, b + 1)).astype(dtype)
+    values[::9, 1] = np.nan
+    values[::7, 2] = 2
+    source = from_matrix(values, survey)
+    users = rng.permutation(n)[:600]
+    dims = np.arange(1, 1 + min(b, 64))
+    ranges = placing(survey, np.zeros(b + 1, np.int64))
+    halves = rng.integers(0, 2**16, (users.size, dims.size), dtype=np.uint16)
+    by_column, by_row = np.empty((2, users.size), np.uint64)
+    signs(source.columns, ranges, dims, users, np.ascontiguousarray(halves.T), by_column)
+    lines = np.ascontiguousarray(ranges[dims][:, [LOW, SCALE, BOTTOM, TOP, DEFAULT]].T)
+    found = _side_by_side(source.columns, dims, users)
+    assert found is not None
+    row_signs(*found, lines, users, halves, by_row)
+    assert (by_column == by_row).all()
+
+
+def test_values_that_do_not_stand_side_by_side_are_read_by_columns() -> None:
+    survey = survey_of(4, 6.0)
+    users, dims = np.arange(50), np.arange(4)
+    matrix = np.random.default_rng(1).uniform(-1, 1, (50, 4))
+    assert _side_by_side(from_matrix(matrix, survey).columns, dims, users) is not None
+    assert _side_by_side(from_matrix(np.asfortranarray(matrix), survey).columns, dims, users) is None
+    assert _side_by_side(from_matrix(matrix.round().astype(np.int64), survey).columns, dims, users) is None
+    assert _side_by_side(from_matrix(matrix, survey).columns, dims[::-1].copy(), users) is None
+    backwards = from_matrix(matrix[::-1], survey)
+    assert _side_by_side(backwards.columns, dims, users) is None
+    assert [len(block) for block in Local(threads=1).reports(matrix[::-1], survey)] == [50]
 
 
 def test_signs_are_rounded_at_random() -> None:

@@ -7,14 +7,17 @@ import io
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.reports import Report
 from hdr4me.statistics import Answer, ask, estimate, quantile
+from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -270,6 +273,31 @@ def test_subset_selection_by_hand() -> None:
     assert found.value == pytest.approx(f, rel=1e-12)
     assert found.value.sum() == pytest.approx(1, rel=1e-9)
     assert found.n_answers.tolist() == [1000] * 10
-    inside = np.clip(f, 0, 1)  # all were asked: the error is the channel's alone
-    variance = (inside * p * (1 - p) + (1 - inside) * q * (1 - q)) / (p - q) ** 2 / 1000
+    variance = (
+        (f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2 / 1000
+    )  # all were asked: the channel's alone
     assert found.standard_error**2 == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("oracle", ["grr", "subset", "projective"])
+@pytest.mark.parametrize("having", [0, 1, 4])
+def test_the_error_stated_for_a_category_is_right_on_average(oracle: str, having: int) -> None:
+    """By enumeration: 9 users, of whom `having` have the category; each number of reports that name it."""
+    survey = Survey(Schema([Categorical("x", range(6))]), epsilon=1.0, categorical=oracle)
+    channel: Any = survey.channels[0]
+    n = 9
+    p, q = channel.shares
+    law = np.convolve(binom.pmf(range(n + 1), having, p), binom.pmf(range(n + 1), n - having, q))[: n + 1]
+    named = [
+        next(y for y in channel.outputs() if (channel.family.is_heavy(0, y)) == own) for own in (True, False)
+    ]
+    stated = 0.0
+    for number, chance in enumerate(law):
+        counts = np.zeros(channel.n_counters, np.int64)
+        for output, times in zip(named, (number, n - number), strict=True):
+            np.add.at(counts, list(channel.counters(output)), times)
+        _, variance = frequency_moments(counts, n, n, channel)
+        assert variance[0] > 0
+        stated += chance * variance[0]
+    true = (having * p * (1 - p) + (n - having) * q * (1 - q)) / (n * (p - q)) ** 2
+    assert stated == pytest.approx(true, rel=1e-9)

@@ -59,6 +59,14 @@ def perturb_with(
     m, size = survey.n_sampled, survey.slot_size
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
+    if len(survey.questions) == 1:
+        channel = survey.questions[0].channel
+        if is_wide(channel):
+            given = wide_inputs(columns, vectors, survey, 0, np.arange(n), draws)
+        else:
+            given = _inputs(columns, survey, asked, draws)[:, 0]
+        reports[:, 0, 2 : 2 + channel.wire_size] = bytes_of(sample_many(channel, given, draws), channel)
+        return reports.reshape(n, survey.report_size)
     reports[:, :, 0], reports[:, :, 1] = asked & 0xFF, asked >> 8
     order = np.argsort(asked.astype(np.uint16), axis=None, kind="stable")
     bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))

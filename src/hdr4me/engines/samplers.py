@@ -22,8 +22,9 @@ from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
 from hdr4me.kernels.exact.agreement import MOST, differ, flip, ways
 from hdr4me.kernels.exact.codebook import choose
-from hdr4me.kernels.exact.member import SMALL, with_member
+from hdr4me.kernels.exact.member import with_member
 from hdr4me.kernels.exact.projective import points
+from hdr4me.kernels.exact.sets import MOST as MOST_SETS
 from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
@@ -34,7 +35,10 @@ Sampler = Callable[[Channel, NDArray[Any], SecureDraws], Numbers]
 """(channel, inputs [n], draws) → outputs [n, fields]; blocks and vectors have inputs [n, …] (`engines/wide.py`)."""
 
 _FAST_SUBSETS = 65537
-"""Categories for which the compiled kernel draws subsets of the others."""
+"""Categories for which a compiled kernel draws subsets of the others."""
+
+_BYTE_SETS, _SPARSE = 256, 40
+"""Sets of one in more than so many of more categories than that are quicker drawn one by one."""
 
 
 def sample_many(channel: Channel, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
@@ -77,7 +81,7 @@ def _entries(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
 
 
 def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
-    """As `Subset.draw`: a set of the others, one of which gives its place to the input if the output is heavy."""
+    """The law of `Subset.draw`: a set of the others, one of which gives its place to the input if heavy."""
     assert isinstance(channel, HeavySet)
     family = channel.family
     assert isinstance(family, Subset)
@@ -85,11 +89,11 @@ def _subset(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers:
         return by_channel(channel, inputs, draws)
     n = len(inputs)
     heavy = draws.words(n) < channel.weight
+    most = min(MOST_SETS, max(_BYTE_SETS, _SPARSE * family.chosen))
+    if 2 < 2 * family.chosen < family.size <= most:
+        return draws.sets(family.size, family.chosen, inputs, heavy)
     places = draws.below(family.chosen, n)
     output = np.empty((n, family.chosen), f"u{family.fields[0].size}")
-    if family.size <= SMALL and 2 < 2 * family.chosen < family.size:
-        draws.small_sets(family.size - 1, inputs, heavy, places, output)
-        return output
     short = 1 < family.chosen < family.size - 1
     others = (draws.short_subsets if short else draws.subsets)(n, family.size - 1, family.chosen)
     with_member(np.ascontiguousarray(others), inputs, heavy, places, output)
@@ -170,8 +174,7 @@ def _agreement(channel: Channel, inputs: Numbers, draws: SecureDraws) -> Numbers
     if family.size > MOST:
         _flip_many(family, blocks, heavy, draws)
         return blocks
-    inside, rest = np.uint64(family.n_heavy), np.uint64(family.n_outputs - family.n_heavy)
-    numbers = draws.below_each(np.where(heavy, inside, rest)) + np.where(heavy, np.uint64(0), inside)
+    numbers = draws.below_either(heavy, family.n_heavy, family.n_outputs - family.n_heavy)
     ends, binomials = _places(family.size)
     differ(numbers, ends, family.size, binomials, blocks[:, 0].view(np.uint64))
     return blocks

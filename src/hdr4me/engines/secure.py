@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.kernels.exact.agreement import number_outputs
 from hdr4me.kernels.exact.keystream import Keystream
-from hdr4me.kernels.exact.member import small_sets
+from hdr4me.kernels.exact.sets import SLACK as SETS_SLACK
+from hdr4me.kernels.exact.sets import coins, dense_sets, listed, listed_sets, members_of_bytes
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
 
 __all__ = ["SecureDraws"]
 
 _CHUNK = 1 << 16
+_BYTES = 1 << 18
 
 
 class SecureDraws:
@@ -45,17 +50,17 @@ class SecureDraws:
             found[bad] = self._stream.words32(bad.size)
         return found % bound
 
-    def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """For each bound from 1 to 2^64 − 1 a whole number below it.
+    def below_either(self, heavy: NDArray[np.bool_], inside: int, rest: int) -> NDArray[np.uint64]:
+        """A whole number below `inside` where heavy, and of the `rest` numbers after it elsewhere.
 
         As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
         """
-        mask = bounds.copy()
-        for shift in (1, 2, 4, 8, 16, 32):
-            mask |= mask >> np.uint64(shift)
-        found = self._stream.words32(2 * bounds.size).view(np.uint64) & mask
-        while (bad := np.flatnonzero(found >= bounds)).size:
-            found[bad] = self._stream.words32(2 * bad.size).view(np.uint64) & mask[bad]
+        found, rows = np.empty(heavy.size, np.uint64), np.arange(heavy.size)
+        bounds = [np.uint64(x) for x in (inside, rest)]
+        keep = [np.uint64((1 << x.bit_length()) - 1) for x in (inside, rest)]
+        while rows.size:
+            words = self._stream.words32(2 * rows.size).view(np.uint64)
+            rows = rows[: number_outputs(words, rows, heavy, *bounds, *keep, found)]
         return found
 
     def subsets(self, n: int, d: int, m: int) -> NDArray[np.int64]:
@@ -81,21 +86,28 @@ class SecureDraws:
             done += made
         return out[: n * m].reshape(n, m)
 
-    def small_sets(
-        self,
-        d: int,
-        inputs: NDArray[np.int64],
-        heavy: NDArray[np.bool_],
-        places: NDArray[np.int64],
-        out: NDArray[np.unsignedinteger],
-    ) -> None:
-        """Sets of the d other categories for each input, with the input where `heavy` (see the kernel)."""
-        n, m = out.shape
-        rows, at = max(1, _CHUNK // m), 0
+    def sets(self, v: int, width: int, inputs: NDArray[np.int64], heavy: NDArray[np.bool_]) -> NDArray[Any]:
+        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it.
+
+        In as few bytes a number as a report has.
+        """
+        n, size = len(inputs), 1 if v <= 256 else 2
+        out = np.empty(n * width + SETS_SLACK, f"u{size}")
+        members, entries, at = members_of_bytes(size), listed(v - 1, width), 0
+        if entries is not None:
+            while at < n:
+                drawn = self._stream.words32(min(_CHUNK, n - at))
+                at = listed_sets(drawn, entries, width, v, inputs, heavy, members, out, at)
+            return out[: n * width].reshape(n, width)
+        c, b, mean, variance = coins(v - 1, width)
+        words = (v + 63) // 64
+        rows = max(1, int(_BYTES / (8 * b * words + 2 * mean)))
         while at < n:
-            words = self._stream.words32(words_needed(d, m, min(rows, n - at)))
-            drawn = np.empty(words.size, np.uint16)
-            at = small_sets(drawn[: below(words, d, drawn)], m, inputs, heavy, places, out, at)
+            count = min(rows, n - at)
+            planes = self._stream.words32(2 * count * b * words).view(np.uint64).reshape(count, b, words)
+            halves = self._stream.words16(int(count * mean + 4 * (count * variance) ** 0.5) + 64)
+            at = dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at)
+        return out[: n * width].reshape(n, width)
 
 
 class OneByOne:

@@ -54,12 +54,13 @@ def category_interval(
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.59], [0.02, 0.71])
     """
+    named, again = np.unique(named, return_inverse=True)  # thousands of categories have few different numbers
     share_low, share_high = share_interval(named, reports, level)
     low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
     spread = np.sqrt(reports * np.maximum(share_high * (1 - share_low), 1.0 / reports))
     points = int(16 * spread.max()) + 64
     if not everybody or points > _MOST_POINTS:
-        return low, high
+        return low[again], high[again]
     α = (1 - level) / 2
     first = np.clip(np.floor(low * reports), 0, reports)
     last = np.clip(np.ceil(high * reports), 0, reports)
@@ -68,7 +69,7 @@ def category_interval(
     most = _least(first, last, lambda k: 1 - _tail(k, named + 1, reports, p, q, points) <= α)
     lower_tail = 1 - _tail(most, named + 1, reports, p, q, points)
     most = np.where(lower_tail <= α, np.maximum(most - 1, 0), most)
-    return least / reports, np.maximum(most, least) / reports
+    return (least / reports)[again], (np.maximum(most, least) / reports)[again]
 
 
 def _least(first: Floats, last: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:

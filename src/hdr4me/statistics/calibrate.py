@@ -55,20 +55,24 @@ def frequency_moments(
     """Frequencies and their variances, from the counters of a channel for categories.
 
     A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
-    the variances of one report about a category, f being the estimate kept in [0, 1] for this purpose alone.
+    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is not: V̄ then lies
+    between pq/(p−q)² and (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below 0, frequent
+    among many categories, were raised to 0. Unary encoding keeps f in [0, 1] here too: its answers stay to the last bit
+    what they were in version 0.1.
     """
     r = float(answers)
     if isinstance(channel, Entries):
         weights = counts.reshape(channel.size, channel.n_cells).astype(np.float64)
         frequency = weights @ np.array(channel.decode) / r
         absent, present = row_variances(channel.weights, np.array(channel.decode))
+        share = inside = np.clip(frequency, 0.0, 1.0)
     else:
         equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
         supports = support_counts(channel, counts) if isinstance(channel, HeavySet) else counts
         frequency = other + (equal - other) * supports / r
         absent, present = channel.indicator_variances  # type: ignore[attr-defined]
-    inside = np.clip(frequency, 0.0, 1.0)
-    noise = inside * present + (1 - inside) * absent
+        share, inside = frequency, np.clip(frequency, 0.0, 1.0)
+    noise = share * present + (1 - share) * absent
     variance = noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
     return frequency, variance
 

@@ -9,23 +9,32 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.kernels.machine.intrinsics import load
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["MOST", "count_signs", "differ", "flip", "signs", "ways"]
+__all__ = ["MOST", "count_signs", "differ", "flip", "number_outputs", "row_signs", "signs", "ways"]
 
 MOST = 64
 """Signs in one word."""
 _TOGETHER = 256
+_ROW = np.uint64(MOST + 1)
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
 def ways() -> NDArray[np.uint64]:
     """C(place, t) for places below 64 and t up to 64, row by row."""
     return np.array([comb(place, t) for place in range(MOST) for t in range(MOST + 1)], np.uint64)
+
+
+@njit(inline="always")
+def _place(number, t, bits, below):  # type: ignore[no-untyped-def]
+    """Whether a place is among the t that the number stands for: the number, t and the bits after it."""
+    taken = np.uint64(number >= below)
+    return number - (below & (_0 - taken)), t - taken, bits << _1 | taken
 
 
 @kernel()
@@ -48,16 +57,42 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
             rest[i] = number - (ends[t - _1] if t else _0)
             left[i] = t
             found[i] = _0
-        for place in range(size - 1, -1, -1):
-            first = np.uint64(place * (MOST + 1))
+        place = size - 1
+        while place >= 3:  # four places in a pass, so that the numbers in between stay in registers
+            a = np.uint64(place * (MOST + 1))
+            b, c, d = a - _ROW, a - _ROW - _ROW, a - _ROW - _ROW - _ROW
             for i in range(n):
-                below = binomials[first + left[i]]
-                taken = np.uint64(rest[i] >= below)
-                rest[i] -= below & (_0 - taken)
-                left[i] -= taken
-                found[i] = found[i] << _1 | taken
+                number, t, bits = rest[i], left[i], found[i]
+                number, t, bits = _place(number, t, bits, binomials[a + t])
+                number, t, bits = _place(number, t, bits, binomials[b + t])
+                number, t, bits = _place(number, t, bits, binomials[c + t])
+                rest[i], left[i], found[i] = _place(number, t, bits, binomials[d + t])
+            place -= 4
+        while place >= 0:
+            a = np.uint64(place * (MOST + 1))
+            for i in range(n):
+                rest[i], left[i], found[i] = _place(rest[i], left[i], found[i], binomials[a + left[i]])
+            place -= 1
         for i in range(n):
             blocks[start + i] ^= found[i]
+
+
+@kernel()
+def number_outputs(words, rows, heavy, inside, rest, keep_inside, keep_rest, numbers):  # type: ignore[no-untyped-def]
+    """Number an output of each row by a word of 64 bits: below `inside` where heavy, else one of the `rest` after it.
+
+    As many low bits of a word are kept as the bound has. Rows whose bits reach the bound are moved to the front of
+    `rows`, to be drawn anew; returns how many they are.
+    """
+    again = 0
+    for k in range(words.size):
+        i = rows[k]
+        own = heavy[i]
+        bits = words[k] & (keep_inside if own else keep_rest)
+        numbers[i] = bits + (_0 if own else inside)
+        rows[again] = i
+        again += bits >= (inside if own else rest)
+    return again
 
 
 @kernel()
@@ -89,6 +124,33 @@ def signs(columns, ranges, dims, users, halves, out):  # type: ignore[no-untyped
             if valid[j]:
                 _nulls(valid[j], valid_offset[j], users[start : start + n], values)
             _append(ranges[j], values[:n], halves[k, start : start + n], out[start : start + n])
+
+
+@kernel()
+def row_signs(matrix, stride, lines, users, halves, out):  # type: ignore[no-untyped-def]
+    """The same of values that stand side by side in each row of a matrix, read once and row by row.
+
+    `matrix` is the memory as one row of elements, from the block's first value of row 0 on, and `stride` the distance
+    of rows in elements. `lines` [5, size] are the ranges of the block's dimensions in the order of LOW, SCALE, BOTTOM,
+    TOP, DEFAULT; halves are [users, size].
+    """
+    size = lines.shape[1]
+    low, scale, bottom, top, default = lines[0], lines[1], lines[2], lines[3], lines[4]
+    bits = np.empty(size, np.uint64)
+    for k in range(size):
+        bits[k] = _1 << np.uint64(size - 1 - k)
+    for i in range(users.size):
+        row = matrix[users[i] * stride : users[i] * stride + size]
+        half = halves[i]
+        block = _0
+        for k in range(size):
+            value = np.float64(row[k])
+            x = (value - low[k]) * scale[k] + bottom[k]
+            x = x if x > bottom[k] else bottom[k]
+            x = x if x < top[k] else top[k]
+            x = x if value == value else default[k]
+            block |= bits[k] if half[k] + 0.5 <= x else _0
+        out[i] = block
 
 
 @kernel()

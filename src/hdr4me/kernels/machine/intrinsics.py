@@ -22,6 +22,7 @@ __all__ = [
     "ones",
     "prefetch",
     "put_byte",
+    "put_eight",
     "same_32",
     "trailing_zeros",
 ]
@@ -113,15 +114,19 @@ def _integer(bits: int) -> Any:
     return intrinsic(read)
 
 
-def _put_byte(typingctx: Any, address: Any, value: Any) -> Any:
-    """Write the lowest byte of a uint64 to an address."""
+def _put(bits: int) -> Any:
+    """An intrinsic that writes so many low bits of a uint64 to an address of any alignment."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.IntType(8)
-        builder.store(builder.trunc(args[1], kind), builder.inttoptr(args[0], kind.as_pointer()), align=1)
-        return context.get_dummy_value()
+    def write(typingctx: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.IntType(bits)
+            value = builder.trunc(args[1], kind) if bits < 64 else args[1]
+            builder.store(value, builder.inttoptr(args[0], kind.as_pointer()), align=1)
+            return context.get_dummy_value()
 
-    return types.void(types.uint64, types.uint64), codegen
+        return types.void(types.uint64, types.uint64), codegen
+
+    return intrinsic(write)
 
 
 def _same_32(typingctx: Any, one: Any, other: Any) -> Any:
@@ -136,7 +141,7 @@ def _same_32(typingctx: Any, one: Any, other: Any) -> Any:
 
 
 eight_bytes, one_byte = _integer(64), _integer(8)
-put_byte: Any = intrinsic(_put_byte)
+put_byte, put_eight = _put(8), _put(64)
 same_32: Any = intrinsic(_same_32)
 trailing_zeros: Any = intrinsic(_trailing_zeros)
 ones: Any = intrinsic(_ones)
