@@ -12,7 +12,7 @@ import pytest
 
 from hdr4me.engines import Local, Spark, spark
 from hdr4me.reports import write_reports
-from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, category_file
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, Vector, category_file
 
 pytestmark = pytest.mark.spark
 
@@ -29,8 +29,11 @@ RECORDS = pa.table(
         "age": pa.array([float(a) if i % 4 else None for i, a in enumerate(_RNG.integers(0, 100, N))]),
         "a": _RNG.random(N),
         "b": _RNG.random(N),
+        **{f"s{j}": _RNG.choice([-1.0, 1.0], N, p=[0.2, 0.8]) for j in range(70)},
+        "direction": [[0.6, -0.3, 0.0] if i % 2 else [3.0, 4.0, 0.0] for i in range(N)],
     }
 )
+BLOCK = [f"s{j}" for j in range(70)]
 X = Categorical("x", [f"c{i}" for i in range(40)])
 LARGE = Categorical("large", range(300))
 SURVEYS = {
@@ -42,6 +45,8 @@ SURVEYS = {
     "PrivSet": Survey(Schema([Selection("spoken", ["de", "en", "fr", "it"], 2)]), epsilon=2.0),
     "optional": Survey(Schema([Numeric("age", 0, 100, optional=True)]), epsilon=1.0),
     "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
+    "block": Survey(Schema([Numeric(x, -1, 1) for x in BLOCK]), epsilon=8.0, blocks=[BLOCK]),
+    "vector": Survey(Schema([Vector("direction", 3)]), epsilon=4.0),
     "list kept by hash": Survey(Schema([Categorical("word", LONG, file="words.txt")]), epsilon=4.0),
 }
 
@@ -108,4 +113,7 @@ def _truth(kind: str) -> dict[tuple[str, str, str | None], float]:
     if kind == "optional":
         ages = [a for a in columns["age"] if a is not None]
         return {("mean", "age", None): sum(ages) / len(ages)}
-    return {("mean", name, None): sum(columns[name]) / N for name in ("a", "b")}
+    if kind == "vector":  # half of the vectors are too long, and count as (0.6, 0.8, 0)
+        return {("mean", "direction", str(j)): value for j, value in enumerate((0.6, 0.25, 0.0))}
+    names = BLOCK if kind == "block" else ["a", "b"]
+    return {("mean", name, None): sum(columns[name]) / N for name in names}
