@@ -32,7 +32,7 @@ from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey, Vector
 from hdr4me.tally.counting import fields_of
 
-__all__ = ["ALARM", "COLUMNS", "Audit", "Finding", "attack", "audit", "draws_made"]
+__all__ = ["ALARM", "COLUMNS", "Audit", "Finding", "attack", "audit", "bound", "draws_made"]
 
 ALARM = 1e-6
 """The probability that an honest table is accused, for each table."""
@@ -252,6 +252,16 @@ def attack(
             reached = wanted * (start + n) // n_draws
             progress(reached - told)
             told = reached
+    return bound(hits[0], hits[1], n_draws)
+
+
+def bound(first: int, second: int, n_draws: int) -> float:
+    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the telling set.
+
+    >>> bound(731_000, 269_000, 1_000_000) < 1.0
+    True
+    """
+    hits = (first, second)
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
