@@ -2,8 +2,8 @@
 
     python benchmarks/vectors.py benchmarks/results/vectors.md [share of the repeats] [only sections with this title]
 
-A run of one section renews it and keeps the others. Reports are made with the system's randomness, except where a line says simulated. Rates are the best of three runs, in
-processor time, because the machine may be shared.
+A run of one section renews it and keeps the others. Reports are made with the system's randomness, except where a line
+says simulated. Rates are the best of three runs, in processor time, because the machine may be shared.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
                 "",
                 *VECTOR_HEAD,
             ],
-            lambda: (
-                on_real_vectors(*case, scale) for case in (("diabetes", 4.0, 40), ("digits", 4.0, 20))
-            ),
+            lambda: (on_real_vectors(*case, scale) for case in (("diabetes", 4.0, 40), ("digits", 4.0, 20))),
         ),
         "Published rivals": (
             [
@@ -212,7 +210,10 @@ def main(path: Path, scale: float, only: str) -> None:
             print(row, flush=True)
             kept[title].append(row)
             shown = [
-                line for name in sections(scale) if name in kept for line in ("", f"## {name}", "", *kept[name])
+                line
+                for name in sections(scale)
+                if name in kept
+                for line in ("", f"## {name}", "", *kept[name])
             ]
             write_text(path, "\n".join(["# Blocks and vectors", *shown, ""]))
 

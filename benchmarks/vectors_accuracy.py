@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits  # type: ignore[import-untyped]
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import hdr4me as hd
 from hdr4me.channels.codebook import values
@@ -223,7 +223,9 @@ def coordinates(d: int, epsilon: float) -> tuple[str, float]:
         names = ["optimal_mean", "piecewise"]
         best = hd.plan(n_users=n, n_dims=d, epsilon=epsilon, prior=law, mechanisms=names).best
         beyond = integrate.quad(lambda x, law=law: (x - 1) ** 2 * law.pdf(x), 1.0, 1 / reach)[0]
-        words = f"{best.mechanism}, {best.n_sampled} sent, range ±{reach:.2g}, clips {2 * reach**2 * beyond:.1e}"
+        words = (
+            f"{best.mechanism}, {best.n_sampled} sent, range ±{reach:.2g}, clips {2 * reach**2 * beyond:.1e}"
+        )
         found.append((best.mse * n * reach**2, words))
     least, words = min(found)
     return words, least

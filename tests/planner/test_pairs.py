@@ -48,7 +48,9 @@ def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> No
     schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
     plan = hd.plan(schema=schema, n_users=100_000, epsilon=epsilon)
     assert plan.best.mechanism == PAIR
-    assert f"pairs, because two numbers asked together under the whole budget have {gain} times" in plan.summary
+    assert (
+        f"pairs, because two numbers asked together under the whole budget have {gain} times" in plan.summary
+    )
     assert "numbers in pairs" in plan.summary
     survey = plan.best.survey()
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4, 5)]

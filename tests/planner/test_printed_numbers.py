@@ -49,7 +49,14 @@ def textbook(epsilon: float, v: int, w: int) -> float:
 
 @pytest.mark.parametrize(
     ("epsilon", "v", "printed"),
-    [(1.0, 10, "29.104"), (2.0, 24, "15.013"), (1.0, 100, "359.95"), (0.5, 10, ""), (4.0, 300, ""), (3.0, 64, "")],
+    [
+        (1.0, 10, "29.104"),
+        (2.0, 24, "15.013"),
+        (1.0, 100, "359.95"),
+        (0.5, 10, ""),
+        (4.0, 300, ""),
+        (3.0, 64, ""),
+    ],
 )
 def test_subset_selection_by_fractions(epsilon: float, v: int, printed: str) -> None:
     """To the digits printed; at settings of our own the least of the textbook formula over all sizes of a set."""
@@ -91,7 +98,12 @@ def test_sets_of_five_against_one_item_drawn_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "size", "tau", "printed"),
-    [(2.0, 2, 2, "0.614979459"), (4.0, 4, 4, "0.770108832"), (8.0, 8, 8, "0.920888960"), (8.0, 100, 64, "0.273179039")],
+    [
+        (2.0, 2, 2, "0.614979459"),
+        (4.0, 4, 4, "0.770108832"),
+        (8.0, 8, 8, "0.920888960"),
+        (8.0, 100, 64, "0.273179039"),
+    ],
 )
 def test_contrasts_of_blocks(epsilon: float, size: int, tau: int, printed: str) -> None:
     """c = E[agree − disagree]/b of the best block, by a fraction."""
@@ -153,9 +165,7 @@ def test_pairs_of_a_hundred_numbers(epsilon: float, paired: float, single: float
     assert found == {"pair": paired, "optimal_mean": single}
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "codebook", "coordinates"), [(4.0, 0.437, 2.5), (8.0, 0.134, 1.09)]
-)
+@pytest.mark.parametrize(("epsilon", "codebook", "coordinates"), [(4.0, 0.437, 2.5), (8.0, 0.134, 1.09)])
 def test_vectors_against_coordinates(epsilon: float, codebook: float, coordinates: float) -> None:
     """n·MSE of a coordinate of vectors on the sphere in 100 dimensions: codebook, and single coordinates asked."""
     assert round(total_error(codebook_channel(epsilon, 100)) / 100, 3) == codebook

@@ -76,7 +76,8 @@ def plan(
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
         Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
-        (blocks); unless given pairs and blocks are tried from ε = 1.5 on. For categories "auto", "grr", "subset", "projective", "oue", "histogram".
+        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram". Unless given, all of them;
+        pairs and blocks from ε = 1.5 on.
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of

@@ -286,7 +286,8 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
 
 _SHAPE = "none of these mechanisms tells more than the mean: add square_wave, piecewise or optimal"
 _TOGETHER = (
-    "needs users who answer two questions: plan at least two dimensions, by other mechanisms than pair and agreement"
+    "needs users who answer two questions: plan at least two dimensions, by other mechanisms than pair and "
+    "agreement"
 )
 _WHY = {
     "distribution": _SHAPE,
