@@ -177,7 +177,7 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
 VECTORS = [
     "n·MSE of a coordinate about the population's mean, predicted; through the engine, in some collections of 10,000:",
     "the mean square of decoded reports over the predicted one, the error over the predicted one, coverage of 95 %",
-    "intervals; simulated, in so many that chance moves a ratio by 0.008: the error and the coverage again.",
+    "intervals; simulated, in many more collections: the error and the coverage again. ± is one standard error.",
 ]
 VECTOR_HEAD = [
     "| vectors | length | epsilon | n·MSE | collections | mean square | ratio | coverage (%) | ratio, simulated "
