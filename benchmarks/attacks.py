@@ -31,7 +31,7 @@ from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.codebook import codebook_channel
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
-IN_FULL = {"vector of 10, in full": 10, "vector of 100, in full": 100}
+IN_FULL = {"vector of 10, in full": 100, "vector of 100, in full": 100}
 """Channels that are attacked with so many times fewer draws."""
 _AT_ONCE = 1 << 20
 
