@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+import hdr4me as hd
 
 from .conftest import Run
 
@@ -74,3 +77,35 @@ def test_wrong_blocks(plain, tmp_path: Path) -> None:
     assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "z*")
     assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a")
     assert "--block" in plain("survey", tmp_path / "schema.json", "--block", "a,b", "--block", "b,a")
+
+
+def test_an_audit_says_how_many_draws_of_a_vector_it_made(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hdr4me.auditing import auditor
+
+    monkeypatch.setattr(auditor, "_LEAST_DRAWS", 500)
+    monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 0)
+    survey = hd.Survey(hd.Schema([hd.Vector("g", 8), hd.Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi")
+    survey.save(tmp_path / "s.json")
+    told = run("audit", tmp_path / "s.json", "--draws", 2000, "--html", tmp_path / "audit.html")
+    assert told.code == 0, told.err
+    assert "codebook: 500 draws of each value instead of 2,000, because" in told.err.replace("\n", " ")
+    assert "500 draws of each value instead of 2,000" in (tmp_path / "audit.html").read_text()
+    tables = run("audit", tmp_path / "s.json", "--draws", 2000, "--json").json["tables"]
+    assert [(table["draws"], table["draws_asked"]) for table in tables] == [(500, 2000), (2000, 2000)]
+
+
+def test_a_plan_pairs_numbers_and_writes_the_survey(run: Run, tmp_path: Path) -> None:
+    schema = hd.Schema([hd.Numeric(x, 0, 10) for x in "abcd"])
+    (tmp_path / "schema.json").write_text(json.dumps(schema.to_dict()))
+    asked = ("plan", "--schema", tmp_path / "schema.json", "--users", 100_000, "--epsilon")
+    made = run(*asked, 4, "-o", tmp_path / "s.json")
+    assert made.code == 0, made.err
+    text = " ".join(made.out.split())
+    assert "numbers in pairs" in text
+    assert "pairs, because two numbers asked together under the whole budget have" in text
+    survey = hd.Survey.load(tmp_path / "s.json")
+    assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3)]
+    small = run(*asked, 1, "--json").json
+    assert "pair" not in {option["mechanism"] for option in small["options"]}

@@ -11,26 +11,37 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local, Spark, spark
+from hdr4me.records import Account
 from hdr4me.reports import write_reports
-from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, category_file
+from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, Vector, category_file
 
 pytestmark = pytest.mark.spark
 
 N = 3000
 LONG = [f"w{i}" for i in range(5000)]
 _RNG = np.random.default_rng(5)
+SELECTED: list[list[str]] = [["de", "en"] if i % 3 else [] for i in range(N)]
+SELECTED[1::30] = [["de", "en", "fr"]] * len(SELECTED[1::30])  # one choice too many
+SELECTED[2::30] = [["xx", "de", "en"]] * len(SELECTED[2::30])  # one that is no category
+VECTORS: list[list[float] | None] = [[0.6, -0.3, 0.0] if i % 2 else [3.0, 4.0, 0.0] for i in range(N)]
+VECTORS[0::30] = [[0.6, float("nan"), 0.0]] * len(VECTORS[0::30])
+VECTORS[10::30] = [[1.0]] * len(VECTORS[10::30])  # of a wrong length
+VECTORS[20::60] = [None] * len(VECTORS[20::60])
 RECORDS = pa.table(
     {
-        "x": [f"c{i}" for i in _RNG.integers(0, 40, N)],
+        "x": ["nowhere" if i % 50 == 9 else f"c{c}" for i, c in enumerate(_RNG.integers(0, 40, N))],
         "large": _RNG.integers(0, 300, N).astype(str),
         "larger": _RNG.integers(0, 300, N).astype(str),
         "word": [LONG[i] for i in _RNG.integers(0, 20, N)],
-        "spoken": [["de", "en"] if i % 3 else [] for i in range(N)],
+        "spoken": SELECTED,
         "age": pa.array([float(a) if i % 4 else None for i, a in enumerate(_RNG.integers(0, 100, N))]),
         "a": _RNG.random(N),
         "b": _RNG.random(N),
+        **{f"s{j}": _RNG.choice([-1.0, 1.0], N, p=[0.2, 0.8]) for j in range(70)},
+        "direction": VECTORS,
     }
 )
+BLOCK = [f"s{j}" for j in range(70)]
 X = Categorical("x", [f"c{i}" for i in range(40)])
 LARGE = Categorical("large", range(300))
 SURVEYS = {
@@ -42,6 +53,8 @@ SURVEYS = {
     "PrivSet": Survey(Schema([Selection("spoken", ["de", "en", "fr", "it"], 2)]), epsilon=2.0),
     "optional": Survey(Schema([Numeric("age", 0, 100, optional=True)]), epsilon=1.0),
     "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
+    "block": Survey(Schema([Numeric(x, -1, 1) for x in BLOCK]), epsilon=8.0, blocks=[BLOCK]),
+    "vector": Survey(Schema([Vector("direction", 3)]), epsilon=4.0),
     "list kept by hash": Survey(Schema([Categorical("word", LONG, file="words.txt")]), epsilon=4.0),
 }
 
@@ -80,12 +93,32 @@ def test_the_same_counts_from_the_same_reports(engine: Spark, tmp_path: Path) ->
 def test_reports_made_on_spark_answer_the_survey(
     engine: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records become reports in workers, which have no file of categories; estimates within 7 sigma of the truth."""
+    """Records become reports in workers, which have no file of categories; estimates within 7 sigma of the truth.
+
+    Values that are wrong are cleaned as on a device and counted as on one machine: an unknown category, an empty
+    selection, too many choices, a choice that is none, vectors with NaN, of a wrong length, too long or missing.
+    """
     monkeypatch.setattr(category_file, "_known", {})
     survey = together()
     source = tmp_path / "records.parquet"
     pq.write_table(RECORDS, source)
-    frame = engine.perturb(engine.session.read.parquet(str(source)), survey, on_account=lambda account: None)
+    accounts: list[Account] = []
+    frame = engine.perturb(engine.session.read.parquet(str(source)), survey, on_account=accounts.append)
+    assert accounts[0].rows() == Local(threads=1).account(RECORDS, survey).rows()
+    counted = {row["column"]: row for row in accounts[0].rows()}
+    assert counted["x"]["unknown"] == 60
+    assert counted["spoken"] == {
+        "column": "spoken",
+        "read": N,
+        "missing": 0,
+        "unknown": 0,
+        "low": 100,
+        "high": 100,
+    }
+    assert counted["direction"]["missing"] == 50
+    assert counted["direction"]["unknown"] == 200  # NaN, and a wrong length
+    assert counted["direction"]["high"] == 1250  # a norm above the limit
+    assert counted["age"]["missing"] == 750
     tally = engine.tally(frame, survey)
     assert tally.n_reports == N
     answer = tally.estimate()
@@ -108,4 +141,8 @@ def _truth(kind: str) -> dict[tuple[str, str, str | None], float]:
     if kind == "optional":
         ages = [a for a in columns["age"] if a is not None]
         return {("mean", "age", None): sum(ages) / len(ages)}
-    return {("mean", name, None): sum(columns[name]) / N for name in ("a", "b")}
+    if kind == "vector":  # as a device cleans them
+        cleaned = np.array([Vector("direction", 3).clean(value) for value in VECTORS])
+        return {("mean", "direction", str(j)): value for j, value in enumerate(cleaned.mean(axis=0).tolist())}
+    names = BLOCK if kind == "block" else ["a", "b"]
+    return {("mean", name, None): sum(columns[name]) / N for name in names}

@@ -57,6 +57,8 @@ def test_a_pair_is_proven_and_precise(epsilon: float, bar: float) -> None:
     shares = np.outer(one, one).ravel()
     for name in ("first", "second"):
         assert float(shares @ design.second_moments(name)) <= bar
+    assert len(design.weights) == len(design.levels) ** 2 <= 81
+    assert len(design.weights[0]) <= 256
 
 
 def test_a_pair_serves_unequal_priors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scipy import stats
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
@@ -41,8 +42,55 @@ def test_small_and_large_budgets() -> None:
     assert pair_noise(20.0, UNIFORM) == pair_noise(10.0, UNIFORM)
 
 
-def test_the_default_plan_says_when_pairs_pay() -> None:
-    """They are no candidate unless asked for; the summary says what they would gain."""
+@pytest.mark.parametrize(("epsilon", "gain"), [(2.0, "1.1"), (4.0, "1.6")])
+def test_a_plan_pairs_numbers_of_its_own_accord(epsilon: float, gain: str) -> None:
+    """Without a list of mechanisms neighbours are paired where that lowers the error, and the summary says why."""
+    schema = hd.Schema([hd.Numeric(f"x{i}", 0, 10) for i in range(6)])
+    plan = hd.plan(schema=schema, n_users=100_000, epsilon=epsilon)
+    assert plan.best.mechanism == PAIR
+    assert (
+        f"pairs, because two numbers asked together under the whole budget have {gain} times" in plan.summary
+    )
+    assert "numbers in pairs" in plan.summary
+    survey = plan.best.survey()
+    assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4, 5)]
+    assert hd.Survey.from_json(survey.to_json()) == survey
+
+
+def test_a_plan_does_not_pair_where_nothing_is_gained() -> None:
+    """Little budget, one number, optional numbers, categories, values near the middle: no pair is first."""
+    optional = hd.Schema([hd.Numeric(x, 0, 1, optional=True) for x in "ab"])
+    near = stats.norm(0, 0.05)
+    few = {"n_users": 100_000}
+    for plan in (
+        hd.plan(n_dims=10, epsilon=1.0, **few),
+        hd.plan(n_dims=1, epsilon=4.0, **few),
+        hd.plan(schema=optional, epsilon=4.0, **few),
+        hd.plan(n_dims=10, n_categories=5, epsilon=4.0, **few),
+        hd.plan(n_dims=10, epsilon=2.0, prior=near, mechanisms=["optimal_mean", "pair"], **few),
+    ):
+        assert plan.best.mechanism != PAIR
+
+
+def test_pairs_and_blocks_do_not_keep_other_statistics_from_being_planned() -> None:
+    """Of blocks and pairs only means are foretold: they are left out, and the others are ranked."""
+    for statistic in ("variance", "covariance"):
+        plan = hd.plan(n_users=100_000, n_dims=4, epsilon=4.0, statistic=statistic)
+        assert not {option.mechanism for option in plan.options} & {"pair", "agreement"}
+    with pytest.raises(InvalidInput, match="by other mechanisms than pair and agreement"):
+        hd.plan(n_users=100_000, n_dims=4, epsilon=4.0, statistic="covariance", mechanisms=["pair"])
+
+
+def test_no_option_asks_for_a_pair_under_less_than_a_pair_needs() -> None:
+    """Every option's survey can be made: a pair needs ε/m of at least 0.05."""
+    schema = hd.Schema([hd.Numeric(f"x{i}", 0, 1) for i in range(80)])
+    plan = hd.plan(schema=schema, n_users=10**6, epsilon=1.6, mechanisms=["pair"])
+    assert {option.n_sampled for option in plan.options} >= {1, 2}
+    assert all(option.epsilon_per_value >= 0.05 for option in plan.options)
+
+
+def test_a_list_of_mechanisms_says_when_pairs_would_pay() -> None:
+    """Pairs are no candidate of a list without them; the summary says what they would gain."""
     plan = hd.plan(n_users=100_000, n_dims=40, epsilon=4.0, mechanisms=["optimal_mean"])
     assert "asking numbers in pairs (mechanism pair) would lower the error 1.5 times" in plan.summary
     few = hd.plan(n_users=100_000, n_dims=1, epsilon=4.0, mechanisms=["optimal_mean"])
@@ -62,7 +110,7 @@ def test_the_survey_asks_neighbours_together() -> None:
 
 def test_what_cannot_be_paired() -> None:
     optional = hd.Schema([hd.Numeric("a", 0, 1, optional=True), hd.Numeric("b", 0, 1)])
-    with pytest.raises(InvalidInput, match="not optional"):
+    with pytest.raises(InvalidInput, match=r"not optional.*take away optional and give a default"):
         hd.plan(schema=optional, n_users=100, epsilon=1.0, mechanisms=["pair"])
     with pytest.raises(InvalidInput, match=r"at least 0\.05"):
         hd.plan(n_users=100, n_dims=4, epsilon=0.01, mechanisms=["pair"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
+from hdr4me.channels.codebook import thresholds
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.readings import Reading
 
@@ -197,3 +198,76 @@ def test_what_is_foretold_is_what_happens(survey_of, tally_of):
     with pytest.raises(InvalidInput, match="n = 3 is not allowed"):
         foretell_rounds("uniform", 3, 1.0)
     assert foretell_rounds("uniform", 1000, 1.0, mechanism="duchi").gain == 1.0
+
+
+def _seeded(survey, seed, n=4000):
+    """Counts of n answers to each question: x about 0.1, two categories chosen, signs mostly +, vectors at 0."""
+    tally, rng = hd.Tally(survey), np.random.default_rng(seed)
+    for q, question in enumerate(survey.questions):
+        channel, own = question.channel, tally.layout.of_question(tally.counts, q)
+        dimension = survey.schema.dimensions[question.dimensions[0]]
+        if dimension.reads == "selection":
+            outputs = list(channel.outputs())
+            x = dimension.place(["de", "en"], channel.n_inputs) >> 16
+            law = np.array([float(channel.probability(x, z)) for z in outputs])
+            for z, count in zip(outputs, rng.multinomial(n, law / law.sum()), strict=True):
+                own[list(z)] += count
+        elif dimension.reads == "vector":
+            shares = np.diff(thresholds()) / 65536
+            own[:] = rng.multinomial(n, shares, dimension.length).ravel()
+        elif len(question.dimensions) > 1:
+            plus = rng.binomial(n, 0.7, len(question.dimensions))
+            own[:] = np.stack([n - plus, plus], axis=1).ravel()
+        else:
+            low, high = dimension.bounds
+            reading = Reading(channel)
+            place = (rng.normal(0.1, 0.03, n) - low) / (high - low) * (reading.n_levels - 1)
+            level = place.astype(int) + (rng.random(n) < place - place.astype(int))
+            users = np.bincount(np.clip(level, 0, reading.n_levels - 1), minlength=reading.n_levels)
+            law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+            own[:] = rng.multinomial(users, law).sum(axis=0)
+    tally.n_reports = n * len(survey.questions)
+    return tally
+
+
+def test_a_second_round_of_every_kind_of_question():
+    """Seeded: a selection, a block, a vector and a number; the number's range is narrowed, the others asked again."""
+    numbers = [hd.Numeric(name, -1, 1) for name in ("x", "a", "b", "c")]
+    spoken = hd.Selection("spoken", ["de", "en", "fr", "it"], 2)
+    schema = hd.Schema([*numbers, spoken, hd.Vector("v", 3)])
+    survey = hd.Survey(schema, epsilon=4.0, mechanism="piecewise", blocks=[["a", "b", "c"]])
+    pilot = _seeded(survey, 1)
+    following = hd.refine(pilot)
+    assert [q.dimensions for q in following.questions] == [q.dimensions for q in survey.questions]
+    kinds = ["agreement", "privset", "codebook"]
+    assert [q.channel.mechanism for q in following.questions if q.dimensions != (0,)] == kinds
+    low, high = following.schema["x"].bounds
+    assert high - low < 1.0
+    assert following.schema["spoken"] == spoken
+    weights = {q.channel.mechanism: q.weight for q in following.questions}
+    assert min(weights[kind] for kind in kinds) > 10  # none of them is starved
+    assert hd.Survey.from_json(following.to_json()) == following
+    both = hd.combine([pilot, _seeded(following, 2)])
+    found = dict(
+        zip(zip(both.statistics, both.dimensions, both.categories, strict=True), both.value, strict=True)
+    )
+    errors = dict(zip(found, both.standard_error, strict=True))
+    for key, truth in (
+        (("chosen", "spoken", "de"), 1.0),
+        (("chosen", "spoken", "fr"), 0.0),
+        (("number chosen", "spoken", None), 2.0),
+        (("mean", "x", None), 0.1),
+        (("mean", "v", "0"), 0.0),
+    ):
+        assert abs(found[key] - truth) < 5 * errors[key] + 0.002
+    first = pilot.estimate()
+    assert (both.standard_error <= first.standard_error * (1 + 1e-9)).all()
+
+
+def test_a_selection_alone_is_asked_again_by_the_same_survey():
+    survey = hd.Survey(hd.Schema([hd.Selection("spoken", ["de", "en", "fr"], 2)]), epsilon=2.0)
+    with pytest.raises(InvalidInput, match="selections, vectors and blocks have no range to narrow"):
+        hd.refine(_seeded(survey, 1))
+    rounds = [_seeded(survey, seed) for seed in (1, 2)]
+    combined, summed = hd.combine(rounds), (rounds[0] + rounds[1]).estimate()
+    np.testing.assert_allclose(combined.value, summed.value, atol=0.02)

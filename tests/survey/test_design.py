@@ -202,7 +202,7 @@ def test_joint_answers_are_the_truth(joint: Survey) -> None:
         (["ab"], "two names of numeric dimensions"),
         ([("age", "age")], "dimensions that are in no other pair"),
         ([("age", "height"), ("height", "weight")], "dimensions that are in no other pair"),
-        ([("age", "debt")], "numbers that are not optional"),
+        ([("age", "debt")], "numbers that are not optional: leave an optional one out"),
         ([("age", "nobody")], "no dimension is called 'nobody'"),
     ],
 )

@@ -32,7 +32,7 @@ from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.survey import Categorical, Dimension, Numeric, Question, Schema, Selection, Survey, Vector
 from hdr4me.tally.counting import fields_of
 
-__all__ = ["ALARM", "COLUMNS", "Audit", "Finding", "attack", "audit"]
+__all__ = ["ALARM", "COLUMNS", "Audit", "Finding", "attack", "audit", "bound", "draws_made"]
 
 ALARM = 1e-6
 """The probability that an honest table is accused, for each table."""
@@ -44,6 +44,7 @@ COLUMNS = (
     "ε proven",
     "declared",
     "attack finds ≥",
+    "draws",
     "verdict",
 )
 """What `Audit.rows` has for each channel."""
@@ -63,6 +64,19 @@ class Finding:
     epsilon_declared: float
     loss: Fraction
     epsilon_attacked: float
+    n_draws: int = 0
+    n_asked: int = 0
+
+    @property
+    def fewer(self) -> str:
+        """Why the attack made fewer draws than it was asked for; empty if it made them all."""
+        if self.n_draws >= self.n_asked:
+            return ""
+        return (
+            f"{self.mechanism}: {self.n_draws:,} draws of each value instead of {self.n_asked:,}, because each draw "
+            "compares a long vector with every codeword. The bound holds at any number of draws; more draws bring it "
+            "nearer to the truth"
+        )
 
     @property
     def epsilon_proven(self) -> float:
@@ -109,10 +123,16 @@ class Audit:
                 f"{f.epsilon_proven:.9g}",
                 f"{f.epsilon_declared:.9g}",
                 f"{f.epsilon_attacked:.4f}",
+                f"{f.n_draws:,}",
                 "passes" if f.passed else "FAILS",
             ]
             for f in self.findings
         ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the attack made fewer draws than it was asked for, and why."""
+        return tuple(f.fewer for f in self.findings if f.fewer)
 
     @property
     def epsilon_proven(self) -> float:
@@ -162,6 +182,8 @@ def audit(
             epsilon_declared=channel.epsilon,
             loss=channel.loss,
             epsilon_attacked=attack(channel, n_draws, progress),
+            n_draws=draws_made(channel, n_draws),
+            n_asked=n_draws,
         )
         for channel in survey.channels
     )
@@ -171,19 +193,55 @@ def audit(
     )
 
 
-def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | None = None) -> float:
+def draws_made(channel: Channel, n_draws: int) -> int:
+    """How many draws of each value the attack makes when it is asked for `n_draws`.
+
+    A codebook takes K·d products a draw, so that long vectors are drawn fewer times, at least 10,000 times each.
+
+    >>> from hdr4me.mechanisms.codebook import codebook_channel
+    >>> draws_made(codebook_channel(4.0, 100), 1_000_000)
+    10000
+    """
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
+        products = channel.family.codewords * (channel.family.length + 1)
+        return min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // products))
+    return n_draws
+
+
+def attack(
+    channel: Channel, n_draws: int, progress: Callable[[int], None] | None = None, *, whole: bool = False
+) -> float:
     """A lower bound of a channel's ε, from outputs alone, wrong with probability at most `ALARM`.
 
-    The channel answers its two worst inputs `n_draws` times each through the sampler that batches use. Outputs are put
+    The channel answers its two worst inputs many times each through the sampler that batches use. Outputs are put
     into classes by their likelihood ratio, and the set of classes is fixed beforehand (the one whose bound should come
-    out highest), so the two Clopper–Pearson bounds are honest. A codebook takes K·d products a draw, so that long
-    vectors are drawn fewer times, at least 10,000 times each; the bound holds at any number.
+    out highest), so the two Clopper–Pearson bounds are honest.
+
+    Parameters
+    ----------
+    channel
+        The channel.
+    n_draws
+        How many answers of each input; long vectors are drawn fewer times (`draws_made`).
+    progress
+        Called with a number of draws whenever so many more have been made; of `n_draws` in all.
+    whole
+        Make all `n_draws`, however long they take.
+
+    Returns
+    -------
+    float
+        The bound, which holds at any number of draws.
+
+    Examples
+    --------
+    >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
+    >>> 0 < attack(channel, 10_000) <= 1.0
+    True
     """
     first, second = channel.worst_pair()
     wanted, told = n_draws, 0
-    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
-        products = channel.family.codewords * (channel.family.length + 1)
-        n_draws = min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // products))
+    n_draws = n_draws if whole else draws_made(channel, n_draws)
     hits = [0, 0]
     for start in range(0, n_draws, _AT_ONCE):
         n = min(_AT_ONCE, n_draws - start)
@@ -194,6 +252,16 @@ def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | Non
             reached = wanted * (start + n) // n_draws
             progress(reached - told)
             told = reached
+    return bound(hits[0], hits[1], n_draws)
+
+
+def bound(first: int, second: int, n_draws: int) -> float:
+    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the telling set.
+
+    >>> bound(731_000, 269_000, 1_000_000) < 1.0
+    True
+    """
+    hits = (first, second)
     low = float(stats.beta.ppf(ALARM / 2, hits[0], n_draws - hits[0] + 1)) if hits[0] else 0.0
     high = float(stats.beta.isf(ALARM / 2, hits[1] + 1, n_draws - hits[1])) if hits[1] < n_draws else 1.0
     return max(0.0, math.log(low / high)) if low > 0 else 0.0

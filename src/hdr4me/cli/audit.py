@@ -91,6 +91,8 @@ def audit(
                         "epsilon_proven": f.epsilon_proven,
                         "epsilon_declared": f.epsilon_declared,
                         "epsilon_attacked": f.epsilon_attacked,
+                        "draws": f.n_draws,
+                        "draws_asked": f.n_asked,
                         "passed": f.passed,
                     }
                     for f in found.findings
@@ -103,6 +105,8 @@ def audit(
             [column.replace("ε", "epsilon") for column in COLUMNS],
             found.rows(),
         )
+        for note in found.notes:
+            print_note(f"note: {note}")
         typer.echo(
             f"A whole report ({found.n_sampled} answers): ratio at most {_short(found.loss)}, "
             f"epsilon {found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "

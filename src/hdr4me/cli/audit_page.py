@@ -33,7 +33,11 @@ def audit_page(found: Audit) -> str:
         html.figure(
             draw_audit(found), "What is proven (bar), what the attack found (point), the limit (line)."
         ),
-        html.section("Every channel", html.table(COLUMNS, found.rows())),
+        html.section(
+            "Every channel",
+            html.table(COLUMNS, found.rows()),
+            *(html.paragraph(f"{note}.") for note in found.notes),
+        ),
         html.section(
             "How to read this page",
             html.paragraph(

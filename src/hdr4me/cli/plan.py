@@ -63,7 +63,11 @@ def plan(
     ] = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(metavar="<str>", help=f"Only these mechanisms (repeat): {', '.join(built_in())}."),
+        typer.Option(
+            metavar="<str>",
+            help=f"Only these mechanisms (repeat): {', '.join(built_in())}, pair (neighbours asked together), "
+            "agreement (blocks). Left out: all of them, pairs and blocks from epsilon 1.5 on.",
+        ),
     ] = None,
     categorical: Annotated[
         list[str] | None,

@@ -28,7 +28,7 @@ from hdr4me.kernels.exact.sets import MOST as MOST_SETS
 from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
-__all__ = ["SAMPLERS", "Sampler", "sample_many"]
+__all__ = ["SAMPLERS", "Sampler", "codebook_ranks", "sample_many"]
 
 Numbers = NDArray[np.int64]
 Sampler = Callable[[Channel, NDArray[Any], SecureDraws], Numbers]
@@ -199,6 +199,15 @@ def _numbers() -> NDArray[np.float32]:
     return np.array(values(), np.float32)[np.frombuffer(word_levels(), np.uint8)]
 
 
+def codebook_ranks(channel: HeavySet, n: int, draws: SecureDraws) -> Numbers:
+    """The places that n users draw in the order of codewords: below k with probability W/2^32, else from k on."""
+    family = channel.family
+    assert isinstance(family, Codebook)
+    heavy = draws.words(n) < channel.weight
+    light = draws.below(family.codewords - family.heavy, n) + family.heavy
+    return np.asarray(np.where(heavy, draws.below(family.heavy, n), light))
+
+
 def _codebook(channel: Channel, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
     """As `Codebook.draw`; inputs are vectors [n, length] of the ball of norm 1."""
     assert isinstance(channel, HeavySet)
@@ -208,12 +217,10 @@ def _codebook(channel: Channel, inputs: NDArray[Any], draws: SecureDraws) -> Num
     targets = np.zeros((n, 4 * (d // 4 + 1)), np.float32)
     targets[:, :d] = inputs
     targets[:, d] = np.sqrt(np.maximum(0.0, 1.0 - np.square(inputs).sum(axis=1)))
-    heavy = draws.words(n) < channel.weight
     seeds = draws.words(n) >> np.uint32(32 - family.seed_bits)
-    light = draws.below(family.codewords - family.heavy, n) + family.heavy
-    ranks = np.where(heavy, draws.below(family.heavy, n), light)
     found = np.empty((n, 2), np.int64)
     found[:, 0] = seeds
+    ranks = codebook_ranks(channel, n, draws)
     choose(targets, seeds, ranks, family.codewords, _numbers(), found[:, 1])
     return found
 

@@ -13,7 +13,7 @@ from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.blocks import BLOCKS, blocks_fit
-from hdr4me.planner.pairs import PAIR
+from hdr4me.planner.pairs import PAIR, PAIRS_FROM, pairs_fit
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
     MAX_DIMS,
@@ -76,7 +76,8 @@ def plan(
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
         Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
-        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
+        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram". Unless given, all of them;
+        pairs and blocks from ε = 1.5 on.
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
@@ -133,19 +134,22 @@ def plan(
             "a plan is for numbers and categories: the error of a vector is hdr4me.mechanisms.codebook.total_error"
         )
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
+    kinds = (schema, 2 if n_dims is None else n_dims, n_categories)
     setting = Setting(
         workload_of(
             schema, 1 if n_dims is None else n_dims, n_categories, None if worst else prior, values, scales
         ),
         MAX_USERS if n_users is None else int(n_users),
         MAX_EPSILON if epsilon is None else float(epsilon),
-        _mechanisms(mechanisms, blocks_fit(schema, 2 if n_dims is None else n_dims, n_categories)),
+        _mechanisms(mechanisms, blocks_fit(*kinds), pairs_fit(*kinds)),
         _methods(categorical),
         worst,
         jointly,
         scales,
+        pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,
     )
-    _check_pairs(setting, schema)
+    if mechanisms is not None:
+        _check_pairs(setting, schema)
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:
@@ -201,9 +205,9 @@ def _a_little_more(setting: Setting, solved: str) -> Setting:
     return setting.of_dims(max(1, setting.workload.n_dims - max(1, setting.workload.n_dims // 500)))
 
 
-def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
+def _mechanisms(given: Sequence[str] | None, blocks: bool, pairs: bool) -> tuple[str, ...]:
     if given is None:
-        return (*names(planned=True), *((BLOCKS,) if blocks else ()))
+        return (*names(planned=True), *((PAIR,) if pairs else ()), *((BLOCKS,) if blocks else ()))
     listed = [given] if isinstance(given, str) else list(given)
     if BLOCKS in listed and not blocks:
         raise InvalidInput.of(
@@ -215,9 +219,9 @@ def _mechanisms(given: Sequence[str] | None, blocks: bool) -> tuple[str, ...]:
         try:
             registered(name)
         except InvalidInput as refusal:
-            raise InvalidInput.of("mechanisms", name, f"{refusal.allowed}, {BLOCKS}") from None
+            raise InvalidInput.of("mechanisms", name, f"{refusal.allowed}, {PAIR}, {BLOCKS}") from None
     if not listed:
-        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join((*names(), BLOCKS))}")
+        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join((*names(), PAIR, BLOCKS))}")
     return tuple(listed)
 
 
@@ -234,12 +238,17 @@ def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_pairs(setting: Setting, schema: Any) -> None:
-    """Pairs need two numbers that are not optional."""
+    """Pairs that are asked for by name need two numbers that are not optional."""
     if PAIR not in setting.mechanisms:
         return
     optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
     if optional or (schema is not None and setting.workload.numeric < 2):
-        raise InvalidInput.of("mechanisms", PAIR, "pairs are of numbers that are not optional, at least two")
+        raise InvalidInput.of(
+            "mechanisms",
+            PAIR,
+            "pairs are of numbers that are not optional, at least two; an optional number is asked by itself, value "
+            "and presence in one report: leave out mechanisms, or take away optional and give a default",
+        )
     if setting.epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", setting.epsilon, f"pairs need at least {JOINT_FROM}")
 

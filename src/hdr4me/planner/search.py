@@ -11,8 +11,10 @@ import numpy as np
 from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
 from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, sampled_grid
+from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.reports import Effort, largest_error
 from hdr4me.planner.workload import Workload
 
@@ -49,6 +51,7 @@ class Setting:
     jointly: bool = True
     scales: Mapping[str, float] = field(default_factory=dict)
     effort: Effort = "table"
+    pairs_from: float = JOINT_FROM
 
     @property
     def prior_name(self) -> str:
@@ -65,8 +68,8 @@ class Setting:
 
     def candidates(self) -> list[tuple[str, str]]:
         """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
+        tried = [name for name in self.mechanisms if self._is_tried(name)]
         if not self.workload.categorical:
-            tried = [name for name in self.mechanisms if name != BLOCKS or self._blocks]
             return [(name, "") for name in tried] if self.workload.numeric else [("privset", "")]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
@@ -79,13 +82,18 @@ class Setting:
             methods = [x for x in methods if x != "auto"]
         if not self.workload.numeric:
             return [(method, method) for method in methods]
-        return [(name, method) for name in self.mechanisms for method in methods]
+        return [(name, method) for name in tried for method in methods]
 
-    @property
-    def _blocks(self) -> bool:
-        """Whether blocks are tried: there are several numbers, and the budget is large or nothing else is asked for."""
-        several = self.workload.n_dims > 1
-        return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
+    def _is_tried(self, name: str) -> bool:
+        """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
+        if name == PAIR:
+            return self.mechanisms == (PAIR,) or (
+                self.workload.numeric > 1 and self.epsilon >= self.pairs_from
+            )
+        if name == BLOCKS:
+            several = self.workload.n_dims > 1
+            return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
+        return True
 
     def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
         """The candidate's variances over m."""

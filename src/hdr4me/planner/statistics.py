@@ -24,7 +24,9 @@ from hdr4me.mechanisms.prior import optimal_mean
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.mechanisms.table import Table
+from hdr4me.planner.blocks import BLOCKS
 from hdr4me.planner.option import Option
+from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.plan import Plan
 from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
@@ -242,6 +244,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
         raise InvalidInput.of("statistic", statistic, f"one of mean, {', '.join(STATISTICS)}")
     if not groups:
         raise InvalidInput.of("statistic", statistic, "a plan with numbers: categories have frequencies only")
+    if option.base in (BLOCKS, PAIR):  # signs tell a mean and no more; of pairs only means are foretold
+        return math.inf
     counts = np.array([group.count for group in groups], float)
     errors = np.array([STATISTICS[statistic](option, group, p) for group in groups])
     return float(counts @ errors / counts.sum())
@@ -281,7 +285,10 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
 
 
 _SHAPE = "none of these mechanisms tells more than the mean: add square_wave, piecewise or optimal"
-_TOGETHER = "needs users who answer two questions: plan at least two dimensions"
+_TOGETHER = (
+    "needs users who answer two questions: plan at least two dimensions, by other mechanisms than pair and "
+    "agreement"
+)
 _WHY = {
     "distribution": _SHAPE,
     "quantile": _SHAPE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted
 from hdr4me.planner.blocks import BLOCKS
+from hdr4me.planner.pairs import PAIR
 
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
@@ -65,6 +66,7 @@ def summary(plan: Plan) -> str:
         _few(option),
         _uneven(option),
         _in_pairs(plan),
+        _why_pairs(plan),
         f"re-calibration is {option.recalibration.verdict}",
         _why_not_optimal(plan),
     ]
@@ -209,14 +211,25 @@ def _in_pairs(plan: Plan) -> str:
     """Whether asking numbers two by two would pay, where pairs were no candidate."""
     setting, best = plan.setting, plan.best
     plain = best.workload.prior is not None and best.workload.prior.uniform and not setting.worst
-    if "pair" in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
+    if PAIR in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
         return ""
     method = best.categorical
-    m = setting.best_sampled(("pair", method))
-    gain = best.mse / float(setting.classes(("pair", method), (m,)).mse[0])
+    m = setting.best_sampled((PAIR, method))
+    gain = best.mse / float(setting.classes((PAIR, method), (m,)).mse[0])
     if gain < _WORTH_WEIGHING:
         return ""
     return f"asking numbers in pairs (mechanism pair) would lower the error {number(gain)} times"
+
+
+def _why_pairs(plan: Plan) -> str:
+    """Why numbers are asked in pairs: the error of the best that asks for one at a time."""
+    alone = next((x for x in plan.options if x.mechanism not in (PAIR, BLOCKS)), None)
+    if plan.best.mechanism != PAIR or alone is None:
+        return ""
+    return (
+        f"pairs, because two numbers asked together under the whole budget have {number(alone.mse / plan.best.mse)} "
+        f"times less error than one at a time by {alone.mechanism}"
+    )
 
 
 def _may_pair(option: Option) -> bool:
@@ -275,7 +288,7 @@ def _why_not_optimal(plan: Plan) -> str:
     first = best.mechanism in ("optimal", "optimal_mean") and not plan.setting.worst
     if not best.workload.numeric or best.mechanism == "optimal" or first:
         return ""
-    if "optimal" not in plan.setting.mechanisms:
+    if "optimal" not in plan.setting.mechanisms or best.mechanism == PAIR:
         return ""
     words = "optimal, which makes the largest variance of a report smallest, is not first here: "
     if not plan.setting.worst:

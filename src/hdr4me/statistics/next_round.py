@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism as named
+from hdr4me.mechanisms.agreement import contrast
+from hdr4me.mechanisms.codebook import total_error
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
+from hdr4me.statistics.blocks import is_block
 from hdr4me.statistics.foretell import GENERAL, NEXT
 from hdr4me.statistics.ranges import Range, narrowed, unseen_share
 from hdr4me.statistics.readings import shows_shape
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
+from hdr4me.statistics.vectors import is_codebook
 from hdr4me.survey import Numeric, Schema, Survey
 
 __all__ = ["DESIGNS", "noise_of", "refine", "served"]
@@ -89,16 +93,17 @@ def refine(
     if not shown:
         raise InvalidInput(
             "no number of this survey shows its distribution, so no range can be narrowed: "
-            "make the pilot with mechanism = 'square_wave', 'piecewise' or 'optimal' at epsilon above 0.05"
+            "make the pilot with mechanism = 'square_wave', 'piecewise' or 'optimal' at epsilon above 0.05; "
+            "categories, selections, vectors and blocks have no range to narrow, and are asked again by the same survey"
         )
     if users is not None and (type(users) is not int or users < 1):
         raise InvalidInput.of("users", users, "a whole number from 1")
     ranges = _ranges(pilot, shown, users or 4 * max(pilot.n_reports, 1), mechanism)
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
-    pairs = [
-        tuple(survey.schema.names[j] for j in question.dimensions)
+    together = [
+        (isinstance(question.channel, Table), tuple(survey.schema.names[j] for j in question.dimensions))
         for question in survey.questions
-        if len(question.dimensions) == 2
+        if len(question.dimensions) > 1
     ]
     designed = mechanism == "designed"
     weights = (
@@ -110,7 +115,8 @@ def refine(
         NEXT if designed else mechanism,
         survey.n_sampled,
         name=name or (f"{survey.name}, second round" if survey.name else "second round"),
-        pairs=pairs,  # type: ignore[arg-type]
+        pairs=[names for pair, names in together if pair],  # type: ignore[misc]
+        blocks=[names for pair, names in together if not pair],
         weights=weights,
     )
     return _designed(following, pilot, shown) if designed else following
@@ -199,6 +205,10 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
         if isinstance(channel, Table):
             widths = [(r.high - r.low) / 2 if (r := ranges.get(j)) else 1.0 for j in question.dimensions]
             need.append(sum(width**2 for width in widths) * _noise(channel))
+        elif is_block(channel):
+            need.append(len(question.dimensions) / contrast(channel) ** 2)  # type: ignore[arg-type]
+        elif is_codebook(channel):
+            need.append(total_error(channel))  # type: ignore[arg-type]
         else:  # a share's range has half a number's width
             absent = float(channel.indicator_variances[0])  # type: ignore[attr-defined]
             need.append(4.0 * absent * len(survey.schema.dimensions[question.dimensions[0]].categories))

@@ -146,7 +146,11 @@ def _together(
         if len(set(own)) < len(own) or used & set(own):
             raise InvalidInput.of(what, names, f"dimensions that are in no other {what[:-1]}")
         if any(schema.dimensions[j].reads != "number" for j in own):
-            raise InvalidInput.of(what, names, "numbers that are not optional")
+            raise InvalidInput.of(
+                what,
+                names,
+                "numbers that are not optional: leave an optional one out, or take away optional and give a default",
+            )
         used |= set(own)
         found.append(own)
     return found
