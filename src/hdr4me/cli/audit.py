@@ -13,6 +13,7 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.pictures import check_picture, save_picture
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.counted import counted
 from hdr4me.pages.stamp import on_page, stamp
 
 
@@ -108,7 +109,7 @@ def audit(
         for note in found.notes:
             print_note(f"note: {note}")
         typer.echo(
-            f"A whole report ({found.n_sampled} answers): ratio at most {_short(found.loss)}, "
+            f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {_short(found.loss)}, "
             f"epsilon {found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
             + ("passes" if found.passed else "FAILS")
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdr4me.auditing.auditor import COLUMNS
 from hdr4me.pages import html
+from hdr4me.pages.counted import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,8 +25,8 @@ def audit_page(found: Audit) -> str:
     """What is declared, proven and attacked, on one page that needs no network."""
     verdict = "passes" if found.passed else "FAILS"
     lead = (
-        f"The survey {verdict}. A whole report ({found.n_sampled} answers) has ε = {found.epsilon_proven:.9g} proven, "
-        f"of {found.epsilon_declared:g} declared."
+        f"The survey {verdict}. A whole report ({counted(found.n_sampled, 'answer')}) has "
+        f"ε = {found.epsilon_proven:.9g} proven, of {found.epsilon_declared:g} declared."
     )
     return html.page(
         "Audit of a survey",

@@ -8,6 +8,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.pages.counted import counted
 
 __all__ = ["UNIFORM", "Group", "Workload"]
 
@@ -124,9 +125,14 @@ class Workload:
         frequencies = sum(size * count for size, count in self.categorical)
         shares = sum(size * count for (size, choices), count in self.shape if choices)
         numbers = (
-            (self.numeric, "means"),
-            (frequencies, "frequencies"),
-            (shares, "shares"),
-            (self.selections, "numbers of choices"),
+            counted(self.numeric, "mean") if self.numeric else "",
+            f"{frequencies:,} frequencies" if frequencies else "",
+            counted(shares, "share") if shares else "",
+            _choices(self.selections),
         )
-        return " and ".join(f"{n:,} {name}" for n, name in numbers if n)
+        return " and ".join(n for n in numbers if n)
+
+
+def _choices(n: int) -> str:
+    """Words for the mean number of choices of each of n selections."""
+    return "" if n == 0 else "the number of choices" if n == 1 else f"{n:,} numbers of choices"
