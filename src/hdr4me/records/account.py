@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.records.columns import MISSING, UNKNOWN, Source
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Schema, Selection, Survey, Vector
+from hdr4me.survey.selection import SEPARATOR
 
 __all__ = ["Account", "OnAccount", "RecordsWarning", "account_of", "judge"]
 
@@ -113,7 +114,10 @@ class Account:
                     "high": f"have more than {dimension.at_most} choices, of which the first ones in the schema's "
                     "order count",
                     "low": "name something that is not in the list beside a category that is: the known ones count",
-                }.get(FIELDS[k], "name none of the categories and count as nothing chosen")
+                }.get(
+                    FIELDS[k],
+                    f"name none of the categories and count as nothing chosen (in text, '{SEPARATOR}' is between choices)",
+                )
             )
         if isinstance(dimension, Vector):
             return (
