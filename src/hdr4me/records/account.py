@@ -116,7 +116,8 @@ class Account:
                     "low": "name something that is not in the list beside a category that is: the known ones count",
                 }.get(
                     FIELDS[k],
-                    f"name none of the categories and count as nothing chosen (in text, '{SEPARATOR}' is between choices)",
+                    "name none of the categories and count as nothing chosen "
+                    f"(in text, '{SEPARATOR}' is between choices)",
                 )
             )
         if isinstance(dimension, Vector):
