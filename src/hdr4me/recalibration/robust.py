@@ -19,11 +19,15 @@ from hdr4me.recalibration.rules import noise_levels
 
 __all__ = ["critical_values", "robust_interval", "shortest"]
 
-_FEWEST = 24
-# Standard errors that are added to the estimated second moment, so that its own error does not cost coverage.
-_CAUTION = 0.7
+_FEWEST = 16
+
 _SECOND_MOMENTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120)])
 _SHARES = np.linspace(0.005, 1.0, 200)
+
+
+def _caution(n_dims: int) -> float:
+    """Standard errors that are added to the estimated second moment, so that its own error does not cost coverage."""
+    return 0.7 * (1 + 10 / n_dims)
 
 
 def _largest_miss(second_moment: Floats, χ: Floats) -> Floats:
@@ -78,7 +82,7 @@ def robust_interval(
         y, e = x[part], steady[part]
         centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
         signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
-        signal = max(signal, 0.0) + _CAUTION * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
+        signal = max(signal, 0.0) + _caution(y.size) * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
         farthest = max(high - centre, centre - low)
         w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
         if y.size < _FEWEST:
