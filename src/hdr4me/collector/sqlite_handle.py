@@ -48,7 +48,7 @@ class SqliteHandle:
         None when the store is closed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], steps: Sequence[Sequence[str]]) -> None:
+    def __init__(self, path: str | os.PathLike[str], steps: Sequence[tuple[str, ...]]) -> None:
         self.path = Path(path)
         self.lock = threading.RLock()
         self.damage = DamageLog(str(self.path))
@@ -162,7 +162,7 @@ class SqliteHandle:
             self._closing.close()
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[Sequence[str]]) -> int:
+def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[tuple[str, ...]]) -> int:
     """Settings and migrations; the version of the schema."""
     version: int = connection.execute("pragma user_version").fetchone()[0]
     application = connection.execute("pragma application_id").fetchone()[0]
