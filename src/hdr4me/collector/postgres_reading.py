@@ -55,18 +55,9 @@ def tally(
     without: Sequence[Quarantine],
     quarantines: Callable[[int], Sequence[Quarantine]],
 ) -> Tally:
-    """The library's own tally of a round: the stored one, and what waits.
+    """The stored tally of a round and what waits (see `Store.tally`).
 
-    Parameters
-    ----------
-    handle
-        The store.
-    round
-        The number of the round.
-    without
-        What is left out.
-    quarantines
-        Reads what is in quarantine of a round; called for a sealed round only.
+    `quarantines` is called for a sealed round only.
     """
     with handle.link.reading() as connection:
         found = one_round(handle, connection, round)

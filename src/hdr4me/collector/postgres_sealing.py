@@ -18,19 +18,7 @@ __all__ = ["seal"]
 
 
 def seal(handle: PostgresHandle, round: int, despite_damage: bool, quarantines: Sequence[Quarantine]) -> None:
-    """Keep only the tally of a closed round.
-
-    Parameters
-    ----------
-    handle
-        The store.
-    round
-        The number of the round.
-    despite_damage
-        Seal without the reports in damaged blocks instead of raising Damaged.
-    quarantines
-        What is in quarantine.
-    """
+    """Keep only the tally of a closed round (see `Store.seal`); `quarantines` is what is in quarantine."""
 
     def work(connection: Connection) -> None:
         connection.execute("set local lock_timeout = '10s'")

@@ -29,16 +29,7 @@ class Change:
 def settled(handle: SqliteHandle, connection: sqlite3.Connection, block: Block, change: Change) -> Block:
     """A small block joined with all other small ones of its hour and source if they are many, else the block itself.
 
-    Parameters
-    ----------
-    handle
-        The store.
-    connection
-        In a transaction.
-    block
-        A new block, not yet in the file.
-    change
-        What the transaction did so far; the blocks that are taken out are appended.
+    `block` is not yet in the file; blocks that are taken out of the file are appended to `change`.
     """
     if level_of(len(block)) == 0:
         small = handle.memory.rounds[block.round].level(block.hour, block.source, len(block))

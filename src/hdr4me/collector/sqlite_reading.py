@@ -75,19 +75,7 @@ def tally(
     without: Sequence[Quarantine],
     quarantines: Callable[[int], Sequence[Quarantine]],
 ) -> Tally:
-    """The library's own tally of a round.
-
-    Parameters
-    ----------
-    handle
-        The store.
-    round
-        The number of the round.
-    without
-        What is left out.
-    quarantines
-        Reads what is in quarantine of a round; called for a sealed round only.
-    """
+    """The library's own tally of a round (see `Store.tally`); `quarantines` is called for a sealed round only."""
     with ExitStack() as stack:
         with handle.lock:
             live = handle.live(round)

@@ -25,19 +25,7 @@ def seal(
     despite_damage: bool,
     quarantines: Callable[[int], Sequence[Quarantine]],
 ) -> Round:
-    """Keep only the tally of a closed round.
-
-    Parameters
-    ----------
-    handle
-        The store.
-    round
-        The number of the round.
-    despite_damage
-        Seal without the reports in damaged blocks instead of raising Damaged.
-    quarantines
-        Reads what is in quarantine of a round.
-    """
+    """Keep only the tally of a closed round (see `Store.seal`); `quarantines` reads what is in quarantine."""
     with handle.lock:
         live = handle.live(round)
         if not check_seal(live.public()):
