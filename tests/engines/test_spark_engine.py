@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.channels import Table
-from hdr4me.engines import Local, Spark, spark, spark_engine
+from hdr4me.engines import Local, Spark, spark, spark_tally
 from hdr4me.engines.spark_engine import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
 from hdr4me.records import Account
@@ -87,7 +87,7 @@ def test_the_tree_adds_as_the_driver_does(
 ) -> None:
     with write_reports(tmp_path / "r.parquet", mixed) as writer:
         writer.write(some_reports)
-    monkeypatch.setattr(spark_engine, "_DIRECT_BYTES", 0)
+    monkeypatch.setattr(spark_tally, "_DIRECT_BYTES", 0)
     monkeypatch.setattr("hdr4me.engines.spark_files._SMALLEST", 1)
     monkeypatch.setattr("hdr4me.engines.spark_files._LARGEST", 500)
     assert engine.tally(tmp_path, mixed) == Tally(mixed).add_block(some_reports)

@@ -125,15 +125,16 @@ def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
 
 
 def _copy_postgres(url: str, body: Path, despite_damage: bool) -> None:
-    from hdr4me.collector.portable import blocks_in_postgres, from_postgres, into_sqlite
+    from hdr4me.collector.portable import from_postgres, into_sqlite
     from hdr4me.collector.postgres_link import Link
+    from hdr4me.collector.postgres_rows import read_blocks
 
     link = Link(url)
     damage: list[Damage] = []
     with closing(link):
         link.prepare()
         with link.reading() as connection:
-            into_sqlite(body, from_postgres(connection), blocks_in_postgres(connection, damage.append))
+            into_sqlite(body, from_postgres(connection), read_blocks(connection, damage.append))
     if damage and not despite_damage:
         raise Damaged(link.name, damage)
 

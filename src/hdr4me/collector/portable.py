@@ -9,13 +9,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from hdr4me.collector.blocks import COLUMNS, Block, read_block
+from hdr4me.collector import postgres_rows
+from hdr4me.collector.blocks import Block
 from hdr4me.collector.ids import IdSet
 from hdr4me.collector.migrations import SQLITE, migrate
 from hdr4me.collector.postgres_link import Connection, Ids
 from hdr4me.collector.sqlite_file import APPLICATION, connect, insert_block, shape
-from hdr4me.collector.store import Damage, OnDamage
-from hdr4me.errors import FormatError
 
 __all__ = ["TABLES", "digest", "from_postgres", "into_postgres", "into_sqlite", "rows_in"]
 
@@ -137,22 +136,8 @@ def _deleted(connection: Connection, round: int) -> Iterator[bytes]:
             yield from (id for id, old in zip(some, known.tolist(), strict=True) if not old)
 
 
-def blocks_in_postgres(connection: Connection, on_damage: OnDamage) -> Iterator[Block]:
-    """Every whole block of every round."""
-    with connection.cursor(name="all_blocks", binary=True) as cursor:
-        cursor.itersize = 256
-        cursor.execute(f"select {', '.join(COLUMNS)} from blocks")
-        for row in cursor:
-            try:
-                yield read_block(row)
-            except FormatError as error:
-                on_damage(Damage(row[0], row[1], str(error)))
-
-
 def into_postgres(connection: Connection, tables: Tables, blocks: Iterable[Block]) -> None:
     """Fill an empty PostgreSQL store, in the caller's transaction."""
-    from hdr4me.collector import postgres
-
     for name, columns in TABLES.items():
         if name == "deleted":
             continue
@@ -163,14 +148,14 @@ def into_postgres(connection: Connection, tables: Tables, blocks: Iterable[Block
             if name == "rounds":
                 values = (*row[:3], *(day and date.fromordinal(day) for day in row[3:]))
                 if row[2] != "sealed":
-                    postgres.make_partitions(connection, row[0])
+                    postgres_rows.make_partitions(connection, row[0])
             connection.execute(f"insert into {name} ({columns}){over} values ({marks})", values)
     for (last,) in tables[_LAST_TOKEN]:
         connection.execute("select setval('tokens_number_seq', %s)", (last,))
     for round_, id in tables["deleted"]:
         _insert_ids(connection, round_, [id])
     for block in blocks:
-        postgres.insert_block(connection, block)
+        postgres_rows.insert_block(connection, block)
         _insert_ids(connection, block.round, block.ids)
 
 

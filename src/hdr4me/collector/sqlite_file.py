@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hdr4me.collector.blocks import COLUMNS, Block, read_block
+from hdr4me.collector.blocks import Block, read_block
+from hdr4me.collector.statements import BLOCK_COLUMNS
 from hdr4me.collector.store import (
     Damage,
     OnDamage,
@@ -84,7 +85,7 @@ def told(path: os.PathLike[str] | str) -> Iterator[None]:
 def insert_block(connection: sqlite3.Connection, block: Block) -> None:
     """One block as one row."""
     row = block.row()
-    connection.execute(f"insert into blocks ({', '.join(COLUMNS)}) values ({', '.join('?' * len(row))})", row)
+    connection.execute(f"insert into blocks ({BLOCK_COLUMNS}) values ({', '.join('?' * len(row))})", row)
 
 
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
@@ -140,7 +141,7 @@ class _Scan:
             last = max(last + 1, row[0]) if type(row[0]) is int else last + 1
 
     def _after(self, number: int) -> tuple[Any, ...] | None:
-        sql = f"select {', '.join(COLUMNS)} from blocks where number > ? order by number limit 1"
+        sql = f"select {BLOCK_COLUMNS} from blocks where number > ? order by number limit 1"
         row: tuple[Any, ...] | None = self._connection.execute(sql, (number,)).fetchone()
         return row
 
@@ -167,22 +168,9 @@ class _Scan:
 
     def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
         """Blocks that were not seen before; whether SQLite could read all of this part."""
-        sql = f"select {', '.join(COLUMNS)} from blocks {condition}"
+        sql = f"select {BLOCK_COLUMNS} from blocks {condition}"
         try:
-            for row in self._connection.execute(sql, values):
-                try:
-                    block = read_block(row)
-                except FormatError as error:
-                    number, round_ = (value if type(value) is int else None for value in row[:2])
-                    self._fault(
-                        Damage(
-                            number, round_, f"a block is damaged: {error}" if number is None else str(error)
-                        )
-                    )
-                    continue
-                if block.number not in self._seen and self._round in (None, block.round):
-                    self._seen.add(block.number)
-                    yield block
+            yield from self._read(self._connection.execute(sql, values))
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise

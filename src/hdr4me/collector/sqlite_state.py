@@ -12,7 +12,7 @@ from hdr4me.collector.ids import IdSet
 from hdr4me.collector.store import Round, State
 from hdr4me.survey import Survey
 
-__all__ = ["FRESH", "MERGED", "Live", "level_of"]
+__all__ = ["FRESH", "MERGED", "Live", "Memory", "level_of"]
 
 FRESH = 1 << 61
 """From here on blocks are numbered as they come, until they are merged; below it numbers are random."""
@@ -78,3 +78,21 @@ class Live:
     def level(self, hour: int, source: int, n: int) -> set[int]:
         """The numbers of the blocks of a level."""
         return self.levels.setdefault((hour, source, level_of(n)), set())
+
+
+@dataclass
+class Memory:
+    """Every round of a store, and the number that the next fresh block gets."""
+
+    rounds: dict[int, Live] = field(default_factory=dict)
+    next_fresh: int = FRESH
+
+    def place(self, block: Block) -> None:
+        """Know a block of a known round."""
+        self.rounds[block.round].place(block)
+        if block.number >= FRESH:
+            self.next_fresh = max(self.next_fresh, block.number + 1)
+
+    def displace(self, block: Block) -> None:
+        """Forget a block of a known round."""
+        self.rounds[block.round].displace(block)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from hdr4me.engines.spark_files import record_format, record_tasks
-from hdr4me.engines.spark_records import part_batches
+from hdr4me.engines.spark_tasks import Work, read_records
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.records.columns import from_batch
 from hdr4me.records.frames import is_frame
 from hdr4me.records.origin import STANDARD_INPUT, is_remote
-from hdr4me.records.reading import Part, as_files, record_batches
+from hdr4me.records.reading import as_files, record_batches
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["record_source"]
 
-_Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-
-def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, _Work]:
+def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, Work]:
     """Rows for the tasks, and what makes of them the survey's dimensions of the records, in its order.
 
     Files that every executor can open are read by the executors, by the rules of one machine; the rows are then the
@@ -38,7 +35,7 @@ def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[
     files = as_files(records)
     if files is not None and all(_is_here(path) for path in files.paths):
         tasks = record_tasks(files, session.sparkContext.defaultParallelism)
-        return session.range(0, len(tasks), 1, len(tasks)), _reader(survey, tasks)
+        return session.range(0, len(tasks), 1, len(tasks)), read_records(survey, tasks)
     frame = _frame(session, records if files is None else files.paths, survey)
     return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.columns]), _same
 
@@ -88,17 +85,5 @@ def _read(session: SparkSession, path: str) -> DataFrame:
         raise
 
 
-# -- what is sent to the executors ---------------------------------------------------------------------------------
-
-
 def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
-
-
-def _reader(survey: Survey, tasks: Sequence[Sequence[Part]]) -> _Work:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in np.asarray(batch.column(0)).tolist():
-                yield from part_batches(tasks[index], survey)
-
-    return read

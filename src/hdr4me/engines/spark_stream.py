@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from hdr4me.engines.spark_engine import Spark
+from hdr4me.engines.spark_tally import count_reports
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -91,11 +92,10 @@ def _fold(root: Path, survey: Survey, keep_rejected: bool) -> Callable[[DataFram
                 f"{root}: batch {batch} follows batch {last}: a tally is missing from the folder"
             )
         rejected = root / "rejected" / f"batch-{batch:012d}" if keep_rejected else None
-        engine = Spark(frame.sparkSession)
         # A batch that is replayed may find the bad reports of its first run: it writes the same ones again.
-        found = engine._tally(
-            frame, survey, None if rejected is None else rejected.as_uri(), mode="overwrite"
-        )
+        where = None if rejected is None else rejected.as_uri()
+        session = Spark(frame.sparkSession).session
+        found = count_reports(session, frame, survey, where, mode="overwrite")
         total = found if state is None else Tally.load(state.path, survey) + found
         total.save(root / f"tally-{_query(root)}-{batch:012d}.tally")
         if state is not None:
