@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hdr4me.framework.noise_tails import noise_reach, skew_size
 from hdr4me.framework.small_samples import share_interval
 from hdr4me.framework.two_groups import category_interval
 from hdr4me.framework.weighted_means import above_zero, ratio_interval, weighted_interval
+from hdr4me.statistics.answer import UNSURE
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL
 from hdr4me.statistics.intervals import quantile
@@ -207,3 +208,17 @@ def test_optional_numbers_have_an_interval_with_few_answers() -> None:
         assert answer.of("mean").laws() == (EXACT,)
         kept.append(bool(low[0] <= 10 * 2 / 30 <= high[0]))
     assert np.mean(kept) >= 0.93
+
+
+def test_a_row_of_doubtful_value_counts_among_those_that_hold_at_once() -> None:
+    """It has an interval too, so simultaneous intervals are as wide as if its status were ok."""
+    survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(3)]), epsilon=3.0)
+    tally = hd.Tally(survey)
+    for block in hd.engines.Local().reports(np.zeros((5_000, 3)), survey):
+        tally = tally.add_block(block)
+    answer = tally.estimate()
+    doubtful = replace(answer, status=("ok", "ok", UNSURE))
+    for one, other in zip(
+        doubtful.interval(simultaneous=True), answer.interval(simultaneous=True), strict=True
+    ):
+        np.testing.assert_array_equal(one[:2], other[:2])

@@ -23,6 +23,7 @@ __all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
+_KNOWN = (OK, UNSURE)
 
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
 """Statistics that are measured in their dimension's own units."""
@@ -300,13 +301,13 @@ class Answer:
             return self.intervals(joint, kind or "honest")
         if kind not in (None, "raw"):
             raise InvalidInput.of("kind", kind, "None, for this answer is not re-calibrated")
-        n_joint = sum(status == OK for status in self.status) if simultaneous else 1
+        n_joint = self._n_joint(simultaneous)
         reach = quantile(level, self.n_answers, n_joint) * self.standard_error
         low, high = self.value - reach, self.value + reach
         rows = self._few_rows(level, simultaneous)
         if rows.size:
             assert self.few is not None
-            ends = self.few.ends(1.0 - (1.0 - level) / max(n_joint, 1), rows)  # Bonferroni
+            ends = self.few.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
             low[rows], high[rows] = (
                 np.minimum(ends[0], self.value[rows]),
                 np.maximum(ends[1], self.value[rows]),
@@ -347,9 +348,12 @@ class Answer:
         """The rows whose interval comes from a law for few answers."""
         if self.few is None or self.intervals is not None:
             return np.zeros(0, np.int64)
-        known = np.array([status in (OK, UNSURE) for status in self.status], bool)
-        n_joint = max(int(np.count_nonzero(known)), 1) if simultaneous else 1
-        return np.flatnonzero(known & self.few.rows(1.0 - (1.0 - level) / n_joint))
+        known = np.array([status in _KNOWN for status in self.status], bool)
+        return np.flatnonzero(known & self.few.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous)))
+
+    def _n_joint(self, simultaneous: bool) -> int:
+        """How many intervals have to hold at once: those of the rows that have one."""
+        return max(sum(status in _KNOWN for status in self.status), 1) if simultaneous else 1
 
     def table(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
