@@ -217,7 +217,8 @@ def test_a_row_of_doubtful_value_counts_among_those_that_hold_at_once() -> None:
     for block in hd.engines.Local().reports(np.zeros((5_000, 3)), survey):
         tally = tally.add_block(block)
     answer = tally.estimate()
-    doubtful = replace(answer, status=("ok", "ok", UNSURE))
+    doubtful = replace(answer, unsure=np.array([False, False, True]))
+    assert doubtful.status[2] == UNSURE
     for one, other in zip(
         doubtful.interval(simultaneous=True), answer.interval(simultaneous=True), strict=True
     ):
