@@ -48,6 +48,17 @@ def unequal() -> Iterator[Hard]:
             yield Hard("unequal", f"{name}, means follow noise, d={d}", follow, s)
 
 
+def tied() -> Iterator[Hard]:
+    """Two, three and five levels of standard error, of unequal sizes, as pooled ones have."""
+    rng = np.random.default_rng(13)
+    for sizes, errors in (((50, 70), (0.1, 0.3)), ((30, 70), (0.05, 0.2)), ((60, 60, 60), (0.1, 0.3, 0.9))):
+        s, name = np.repeat(errors, sizes), " + ".join(map(str, sizes))
+        yield Hard("tied", f"{name}, normal means", np.clip(rng.normal(0.3, 0.25, s.size), -1, 1), s)
+        yield Hard("tied", f"{name}, uniform means", rng.uniform(-1, 1, s.size), s)
+    level = np.arange(150) % 5
+    yield Hard("tied", "five levels, means follow noise", level / 2.5 - 0.8, 0.05 * (1.0 + level))
+
+
 def equal() -> Iterator[Hard]:
     """Few dimensions, edges, and clusters among spread-out means."""
     rng = np.random.default_rng(12)
@@ -142,5 +153,5 @@ def real() -> Iterator[Hard]:
 
 def hard_cells() -> Iterator[Hard]:
     """All of them."""
-    for make in (unequal, equal, shapes, structured, real):
+    for make in (unequal, tied, equal, shapes, structured, real):
         yield from make()

@@ -82,8 +82,12 @@ def candidates(fits: Fits, blocks: Sequence[Block]) -> dict[str, Rule]:
 def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
     """Dimensions in levels of standard error, at least 40 in each; one level if they hardly differ.
 
+    Equal standard errors stay together: a cut between them would sort by the observed means.
+
     >>> [level.size for level in noise_levels(np.geomspace(0.01, 1, 100))]
     [50, 50]
+    >>> [level.size for level in noise_levels(np.repeat([0.1, 0.3], [50, 70]))]
+    [50, 70]
     >>> len(noise_levels(np.full(1000, 0.1)))
     1
     """
@@ -91,4 +95,10 @@ def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
     order = np.argsort(s, kind="stable")
     if number < 2 or np.quantile(s, 0.9) < _UNEQUAL * np.quantile(s, 0.1):
         return [order]
-    return list(np.array_split(order, number))
+    rising = s[order]
+    cuts: list[int] = []
+    for level in np.array_split(rising, number)[:-1]:
+        cut = int(np.searchsorted(rising, level[-1], "right"))
+        if cut - (cuts[-1] if cuts else 0) >= _FEWEST_PER_LEVEL and s.size - cut >= _FEWEST_PER_LEVEL:
+            cuts.append(cut)
+    return np.split(order, cuts)
