@@ -34,7 +34,9 @@ class Shape:
     def truth(self) -> Floats:
         """The distribution that users are drawn from."""
         v = self.n_categories
-        f = 1 / np.arange(1, v + 1) if self.shape == "zipf" else np.r_[0.6, np.full(v - 1, 0.4 / (v - 1))]
+        large = 0.8 if self.shape == "one larger" else 0.6
+        rare = np.full(v - 1, (1 - large) / (v - 1))
+        f = 1 / np.arange(1, v + 1) if self.shape == "zipf" else np.r_[large, rare]
         return np.asarray(f / f.sum())
 
 
@@ -45,6 +47,9 @@ def frequency_cells() -> Iterator[Shape]:
             for n in (500, 10_000, 1_000_000):
                 for oracle, epsilon in (("grr", 4.0), ("oue", 2.0), ("subset", 1.0)):
                     yield Shape(shape, v, n, oracle, epsilon)
+    for v in (20, 40, 100):
+        for n in (2_000, 20_000):
+            yield Shape("one larger", v, n, "grr", 3.0)
 
 
 def collected(cell: Shape, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:

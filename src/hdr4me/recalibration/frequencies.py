@@ -202,10 +202,21 @@ def _directions(f: Floats, s: Floats) -> Probes:
         w = s**2 / (1 - np.minimum(w / w.sum(), 0.9))
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
-    number = 4 if f.size <= 300 else 2
-    signs = np.random.default_rng(_SEED).integers(0, 2, (number, f.size)) * 2.0 - 1.0
-    z = np.sqrt(w) * signs
-    return Probes(z - z.sum(axis=1, keepdims=True) * w / w.sum(), 1.0)
+    # Half of all noise may be that of one large category, which the others share: its direction is kept apart, with
+    # both signs for every row of signs of the others, so that it is measured without luck.
+    large = int(np.argmax(w))
+    rest = np.delete(np.arange(f.size), large)
+    number = 2 if f.size <= 300 else 1
+    signs = np.random.default_rng(_SEED).integers(0, 2, (number, rest.size)) * 2.0 - 1.0
+    others = np.sqrt(w[rest]) * signs
+    total = w[rest].sum()
+    z = np.zeros((number, 2, f.size))
+    z[:, :, rest] = (others - others.sum(axis=1, keepdims=True) * w[rest] / total)[:, None, :]
+    alone = np.zeros(f.size)
+    alone[large], alone[rest] = 1.0, -w[rest] / total
+    alone *= np.sqrt(w[large] * total / w.sum())
+    z += np.array([[1.0], [-1.0]]) * alone
+    return Probes(z.reshape(-1, f.size), 1.0)
 
 
 def _candidates(s: Floats, noisy: Any) -> dict[str, Rule]:
