@@ -33,7 +33,7 @@ def test_frequencies_and_methods_are_named() -> None:
     assert "each of 12 frequencies" in plan(n_users=9000, n_dims=4, n_categories=3, epsilon=1.0).summary
     schema = Schema([Numeric("a", 0, 1), Categorical("b", ["x", "y"])])
     mixed = plan(n_users=9000, schema=schema, epsilon=1.0, mechanisms=["duchi"], categorical=["oue"]).summary
-    assert "each of 1 means and 2 frequencies" in mixed
+    assert "each of 1 mean and 2 frequencies" in mixed
     assert "by duchi and oue" in mixed
 
 
