@@ -99,7 +99,7 @@ def test_what_is_left_out_is_told() -> None:
             "day": pa.array([1] * 30, pa.date32()),
         }
     )
-    kept, schema, notes = public_table(table)
+    kept, schema, notes, _ = public_table(table)
     assert schema.names == ("x", "who", "ok") or list(schema.names) == ["x", "who", "ok"]
     assert kept.num_rows == 20
     assert notes == [

@@ -11,6 +11,7 @@ from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.perturb import show_account
 from hdr4me.cli.pictures import check_picture, save_picture
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.stamp import on_page, stamp
@@ -86,8 +87,9 @@ def compare(
             seed=seed,
             progress=done,
         )
+    cleaned = found.account.notes()
     for note in found.notes:
-        print_note(f"note: {note}")
+        print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
     made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
     if html is not None:
         write_text(html, on_page(found.html(), made))
@@ -96,9 +98,12 @@ def compare(
         save_picture(found.plot(), png, made)
         print_note(f"wrote {png}")
     if json:
-        shown = {key: value for key, value in vars(found).items() if key != "rows"}
-        print_json({"data": data.name, **made, **shown, "rows": found.table()})
+        shown = {key: value for key, value in vars(found).items() if key not in ("rows", "account")}
+        account = found.account.rows()
+        print_json({"data": data.name, **made, **shown, "account": account, "rows": found.table()})
         return
+    if found.account.counts[:, 1:].any():
+        show_account(found.account)
     from hdr4me.comparison.page import COLUMNS, cells
 
     for kind in dict.fromkeys(row.kind for row in found.rows):

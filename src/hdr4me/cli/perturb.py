@@ -106,14 +106,19 @@ def _refuse(account: Account, allow_unusable: bool) -> None:
 
 
 def _show(account: Account, json: bool) -> None:
-    rows = account.rows()
     if json:
-        print_json({"records": account.n_records, "account": rows, "warnings": account.notes()})
+        print_json({"records": account.n_records, "account": account.rows(), "warnings": account.notes()})
         return
+    show_account(account)
+    for sentence in account.notes():
+        print_note(f"warning: {sentence}")
+
+
+def show_account(account: Account) -> None:
+    """The table of what was read, missing, unknown and out of range."""
+    rows = account.rows()
     print_table(
         f"{account.n_records:,} records; the account is counted from true values: it is not private",
         list(rows[0]),
         [list(row.values()) for row in rows],
     )
-    for sentence in account.notes():
-        print_note(f"warning: {sentence}")

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.comparison.data import public_table, read_public
+from hdr4me.comparison.cleaned import named
+from hdr4me.comparison.data import public_table
 from hdr4me.comparison.measure import Row, measured, served, truth_of
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
+from hdr4me.records import Account
 from hdr4me.survey import Dimension, Schema, Survey
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class Comparison:
     repeats, seed
         How many collections were simulated for each row, and their seed.
     notes
-        What was left out, in sentences.
+        What was left out or cleaned, in sentences.
+    account
+        How many values of each column were read, missing, unknown or out of range. It is counted from true values.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class Comparison:
     repeats: int
     seed: int
     notes: tuple[str, ...]
+    account: Account
 
     def table(self) -> list[dict[str, Any]]:
         """The rows as plain values.
@@ -221,14 +226,20 @@ def compare(
         raise InvalidInput.of("statistic", statistic, f"one of {', '.join(STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
         raise InvalidInput.of("repeats", repeats, "a whole number from 1 to 10000")
-    table, known, notes = public_table(read_public(data), list(columns) if columns else None, schema)
+    table, known, notes, account = public_table(data, list(columns) if columns else None, schema)
     rng = np.random.default_rng(seed)
     if n_users is not None:
         if type(n_users) is not int or not 10 <= n_users <= 10_000_000:
             raise InvalidInput.of("n_users", n_users, "a whole number from 10 to 10000000")
         table = table.take(rng.integers(0, table.num_rows, n_users))
     rows: list[Row] = []
-    for kind, dimensions, names in _kinds(known, mechanisms):
+    kinds, unserved = _kinds(known, mechanisms)
+    if not kinds:
+        raise InvalidInput(
+            f"none of the mechanisms serves a column of these data: {'; '.join([*unserved, *notes])}"
+        )
+    notes += unserved
+    for kind, dimensions, names in kinds:
         part = Schema(dimensions)
         asked = statistic if kind == "numbers" else "frequency"
         truth = truth_of(part, table, asked)
@@ -247,7 +258,9 @@ def compare(
                 )
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
-    return Comparison(tuple(rows), table.num_rows, n_sampled, repeats, seed, tuple(dict.fromkeys(notes)))
+    return Comparison(
+        tuple(rows), table.num_rows, n_sampled, repeats, seed, tuple(dict.fromkeys(notes)), account
+    )
 
 
 def _budgets(epsilon: float | Sequence[float]) -> list[float]:
@@ -260,8 +273,10 @@ def _budgets(epsilon: float | Sequence[float]) -> list[float]:
     return [float(value) for value in given]
 
 
-def _kinds(schema: Schema, mechanisms: Sequence[str] | None) -> list[tuple[str, list[Dimension], list[str]]]:
-    """Numbers and categories with the mechanisms to compare for each."""
+def _kinds(
+    schema: Schema, mechanisms: Sequence[str] | None
+) -> tuple[list[tuple[str, list[Dimension], list[str]]], list[str]]:
+    """Numbers and categories with the mechanisms to compare for each, and a sentence where there are none for them."""
     known = (*built_in(), *_CHOICES)
     for name in mechanisms or ():
         if name not in known:
@@ -273,6 +288,9 @@ def _kinds(schema: Schema, mechanisms: Sequence[str] | None) -> list[tuple[str, 
         ("categories", categories, [x for x in mechanisms or CATEGORICAL if x in _CHOICES]),
     ]
     usable = [(kind, list(dimensions), names) for kind, dimensions, names in found if dimensions and names]
-    if not usable:
-        raise InvalidInput("none of the mechanisms serves a column of these data")
-    return usable
+    unserved = [
+        f"{named(x.name for x in dimensions)} left out: no mechanism for {kind} is among {', '.join(mechanisms or ())}"
+        for kind, dimensions, names in found
+        if dimensions and not names
+    ]
+    return usable, unserved

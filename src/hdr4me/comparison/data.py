@@ -1,4 +1,4 @@
-"""Public data as a table with a schema: ranges and categories are read off the data."""
+"""Public data as a table with a schema; unless it is given, ranges and categories are read off the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pyarrow.csv as csv
 import pyarrow.json as lines
 import pyarrow.parquet as parquet
 
+from hdr4me.comparison.cleaned import cleaned, comparable
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.records import Account
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 
 __all__ = ["MOST_CATEGORIES", "public_table", "read_public"]
@@ -27,9 +29,7 @@ def read_public(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, str | os.PathLike):
-        path = Path(data)
-        if not path.is_file():
-            raise InvalidInput.of("data", str(data), "a CSV, Parquet or JSON lines file that exists")
+        path = check_file(data)
         try:
             return _read(path)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -37,6 +37,14 @@ def read_public(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     raise InvalidInput.of("data", type(data).__name__, "a file, an Arrow table, or a pandas or polars frame")
+
+
+def check_file(data: str | os.PathLike[str]) -> Path:
+    """The path of a file that exists."""
+    path = Path(data)
+    if not path.is_file():
+        raise InvalidInput.of("data", str(data), "a CSV, Parquet or JSON lines file that exists")
+    return path
 
 
 def _read(path: Path) -> pa.Table:
@@ -50,40 +58,64 @@ def _read(path: Path) -> pa.Table:
 
 
 def public_table(
-    table: pa.Table, columns: list[str] | None = None, schema: Schema | None = None
-) -> tuple[pa.Table, Schema, list[str]]:
-    """The rows without gaps, a schema, and what was left out, in sentences.
+    data: Any, columns: list[str] | None = None, schema: Schema | None = None
+) -> tuple[pa.Table, Schema, list[str], Account]:
+    """The values as a collection would take them, a schema, what was left out in sentences, and the account.
 
     Parameters
     ----------
-    table
-        The data.
+    data
+        A file, an Arrow table or a frame.
     columns
         Only these; all that are usable unless given.
     schema
-        The dimensions, if they are known; else each number's range and each text's categories are the data's own.
+        The dimensions, if they are known; else each number's range and each text's categories are the data's own, and
+        rows with gaps are left out. With a schema a gap counts as the default, as in a collection.
     """
-    notes: list[str] = []
     if schema is None:
-        missing = [name for name in columns or [] if name not in table.column_names]
-        if missing:
-            raise InvalidInput.of("columns", missing[0], f"one of {', '.join(table.column_names)}")
-        dimensions: list[Dimension] = []
-        for name in columns or table.column_names:
-            made = _dimension(name, table.column(name))
-            if isinstance(made, str):
-                notes.append(f"{name!r} is left out: {made}")
-            else:
-                dimensions.append(made)
-        if not dimensions:
-            raise InvalidInput(
-                "no column is left to compare: there must be a number that varies, or a category with 2 to "
-                f"{MOST_CATEGORIES} values" + "".join(f"; {note}" for note in notes)
-            )
-        schema = Schema(dimensions)
+        records, known, notes = _own_schema(read_public(data), columns)
+    else:
+        kept, notes = comparable(schema)
+        if not kept:
+            raise InvalidInput(f"no column is left to compare: {'; '.join(notes)}")
+        known = Schema(kept)
+        records = _with_columns(data, known)
+    table, account = cleaned(records, known)
+    if table.num_rows < 10:
+        raise InvalidInput(f"{table.num_rows} rows: at least 10 are needed")
+    return table, known, [*notes, *account.notes()], account
+
+
+def _with_columns(data: Any, schema: Schema) -> Any:
+    """What the records' own readers read: a file by its path, and anything else as a table."""
+    if isinstance(data, str | os.PathLike):
+        return check_file(data)
+    table = read_public(data)
     absent = [name for name in schema.names if name not in table.column_names]
     if absent:
         raise InvalidInput(f"the data have no column {absent[0]!r}, which the schema asks for")
+    return table
+
+
+def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, Schema, list[str]]:
+    """The rows without gaps, the schema that the columns tell, and what was left out."""
+    notes: list[str] = []
+    missing = [name for name in columns or [] if name not in table.column_names]
+    if missing:
+        raise InvalidInput.of("columns", missing[0], f"one of {', '.join(table.column_names)}")
+    dimensions: list[Dimension] = []
+    for name in columns or table.column_names:
+        made = _dimension(name, table.column(name))
+        if isinstance(made, str):
+            notes.append(f"{name!r} is left out: {made}")
+        else:
+            dimensions.append(made)
+    if not dimensions:
+        raise InvalidInput(
+            "no column is left to compare: there must be a number that varies, or a category with 2 to "
+            f"{MOST_CATEGORIES} values" + "".join(f"; {note}" for note in notes)
+        )
+    schema = Schema(dimensions)
     chosen = table.select(list(schema.names))
     whole = chosen.drop_null()
     if whole.num_rows < chosen.num_rows:
