@@ -15,6 +15,7 @@ from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.records.account import RecordsWarning
 from hdr4me.records.vectors import vectors_of
+from hdr4me.simulation.collection import simulate_tally
 
 NAN, INF = math.nan, math.inf
 
@@ -126,8 +127,27 @@ def test_what_cannot_hold_vectors() -> None:
     both = hd.Survey(hd.Schema([hd.Vector("v", 3), hd.Numeric("x", 0, 1)]), epsilon=4.0, mechanism="duchi")
     with pytest.raises(InvalidInput, match="not both"):
         next(Local().reports(np.zeros((4, 4)), both))
-    with pytest.raises(InvalidInput, match="a plan is for numbers"):
-        hd.plan(schema=both.schema, n_users=10, epsilon=1.0)
+
+
+def test_a_plan_refuses_vectors_and_says_their_error() -> None:
+    """The error told is that of simulated collections within 15 %: seeds 0 to 39, a mean of 2,000 squares."""
+    vector = hd.Vector("move", 50, 2.0)
+    both = hd.Schema([vector, hd.Numeric("x", 0, 1)])
+    with pytest.raises(InvalidInput, match="the vector 'move', and a plan is for numbers") as refused:
+        hd.plan(schema=both, n_users=400, epsilon=4.0)
+    words = str(refused.value)
+    assert "hdr4me.mechanisms" not in words
+    assert "`hdr4me survey`" in words
+    assert "plan the other dimensions with a schema without vectors" in words
+    told = float(words.partition("50 coordinates is ")[2].split()[0])
+    truth = np.zeros(50)
+    truth[:4] = 1.0  # of norm 2
+    table = pa.table({"move": pa.array([truth.tolist()] * 400)})
+    survey = hd.Survey(hd.Schema([vector]), epsilon=4.0)
+    errors = [simulate_tally(table, survey, seed=s).estimate().value - truth for s in range(40)]
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(told, rel=0.15)
+    with pytest.raises(InvalidInput, match=r"without a plan\. docs"):
+        hd.plan(schema=hd.Schema([vector]), epsilon=4.0, tolerance=0.1)
 
 
 def test_wrong_declarations() -> None:

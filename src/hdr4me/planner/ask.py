@@ -25,6 +25,7 @@ from hdr4me.planner.search import (
     smallest_epsilon,
     smallest_users,
 )
+from hdr4me.planner.vectors import refuse_vectors
 from hdr4me.planner.words import not_reachable
 
 __all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
@@ -129,10 +130,8 @@ def plan(
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
-    if schema is not None and any(dimension.reads == "vector" for dimension in schema.dimensions):
-        raise InvalidInput(
-            "a plan is for numbers and categories: the error of a vector is hdr4me.mechanisms.codebook.total_error"
-        )
+    if schema is not None:
+        refuse_vectors(schema, n_users, epsilon)
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
     kinds = (schema, 2 if n_dims is None else n_dims, n_categories)
     setting = Setting(

@@ -1,0 +1,115 @@
+"""Comparisons of data that are not clean: values are cleaned and counted as `perturb` does; all draws are seeded."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import hdr4me as hd
+from hdr4me.cli.app import app
+from hdr4me.comparison import compare
+from hdr4me.comparison.cleaned import cleaned
+from hdr4me.comparison.measure import truth_of
+from hdr4me.engines import Local
+from hdr4me.errors import InvalidInput
+
+AGE = hd.Numeric("age", 0, 100, default=40)
+PLANET = hd.Categorical("planet", ["earth", "mars"])
+QUICK = {"epsilon": 1.0, "repeats": 1, "mechanisms": ["duchi", "grr"], "recalibrate": False}
+
+
+def _files(folder: Path, dimensions: list, rows: list[str]) -> list[str]:
+    (folder / "schema.json").write_text(json.dumps(hd.Schema(dimensions).to_dict()))
+    (folder / "d.csv").write_text("\n".join(rows) + "\n")
+    options = "--epsilon 1 --repeats 1 --raw --mechanism duchi --mechanism grr"
+    return ["compare", str(folder / "d.csv"), "--schema", str(folder / "schema.json"), *options.split()]
+
+
+def test_texts_and_unknown_categories_are_cleaned_and_counted(tmp_path: Path) -> None:
+    rows = ["age,planet", "abc,earth", "30,alien", "-5,mars", "200,mars", ",", *["50,earth"] * 15]
+    command = _files(tmp_path, [AGE, PLANET], rows)
+    told = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert told.exit_code == 0
+    shown = " ".join(told.output.split())
+    for sentence in (
+        "warning: column 'age': 1 of 20 values (5 %) are no number and count as 40",
+        "warning: column 'planet': 1 of 20 values (5 %) are none of the categories and count as 'earth'",
+        "the account is counted from true values: it is not private",
+    ):
+        assert sentence in shown
+    document = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    schema = hd.Schema([AGE, PLANET])
+    survey = hd.Survey(schema, epsilon=1.0, mechanism="duchi")
+    assert document["account"] == Local().account(tmp_path / "d.csv", survey).rows()
+    assert document["account"] == [
+        {"column": "age", "read": 20, "missing": 1, "unknown": 1, "low": 1, "high": 1},
+        {"column": "planet", "read": 20, "missing": 1, "unknown": 1, "low": 0, "high": 0},
+    ]
+    assert document["n_users"] == 20
+
+
+def test_cleaned_values_are_those_that_a_client_sends() -> None:
+    ages = ["abc", "30", "-5", "1e9", None, " 7 ", "nan", "inf"]
+    planets = ["earth", "alien", "mars", None, "", "mars", "mars", "earth"]
+    schema = hd.Schema([AGE, PLANET])
+    table, _ = cleaned(pa.table({"age": ages, "planet": planets}), schema)
+    assert table.column("age").to_pylist() == [AGE.clean(x) for x in ages]
+    assert table.column("planet").to_pylist() == [PLANET.categories[PLANET.clean(x)] for x in planets]
+    assert truth_of(hd.Schema([PLANET]), table, "frequency").tolist() == [5 / 8, 3 / 8]
+    optional = hd.Categorical("planet", ["earth", "mars"], optional=True)
+    table, _ = cleaned(pa.table({"planet": planets}), hd.Schema([optional]))
+    assert table.column("planet").to_pylist().count("missing") == 3
+    indices = pa.table({"planet": pa.array(planets).dictionary_encode()})
+    assert cleaned(indices, hd.Schema([optional]))[0].equals(table)
+
+
+def test_a_text_far_down_a_file_is_no_damage(tmp_path: Path) -> None:
+    """Arrow takes a column's type from its first megabyte."""
+    rows = ["age,planet", *["50,earth"] * 150_000, "abc,mars"]
+    _files(tmp_path, [AGE, PLANET], rows)
+    table, account = cleaned(tmp_path / "d.csv", hd.Schema([AGE, PLANET]))
+    assert table.num_rows == 150_001
+    assert account.rows()[0]["unknown"] == 1
+    assert table.column("age")[-1].as_py() == 40
+
+
+def test_a_column_without_a_usable_value_is_refused() -> None:
+    table = pa.table({"age": ["x"] * 20})
+    with pytest.raises(InvalidInput, match="column 'age' has no usable value among 20"):
+        compare(table, schema=hd.Schema([AGE]), **QUICK)
+
+
+OTHERS = [
+    hd.Selection("langs", ["a", "b", "c"], at_most=2),
+    hd.Vector("where", 2),
+    hd.Numeric("pay", 0, 9, optional=True),
+]
+
+
+def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
+    command = _files(tmp_path, [AGE, *OTHERS], ["age,langs,where,pay", *["50,a|b,0.1|0.2,3"] * 20])
+    told = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert told.exit_code == 0
+    shown = " ".join(told.output.split())
+    assert "note: 'langs' is left out: selections of several categories are not compared" in shown
+    assert "note: 'where' is left out: vectors are not compared" in shown
+    assert "note: 'pay' is left out: optional numbers are not compared" in shown
+    assert "The mean of numbers: 20 users" in shown
+    assert "the account" not in shown
+
+
+def test_if_nothing_is_left_the_columns_are_named(tmp_path: Path) -> None:
+    command = _files(tmp_path, OTHERS, ["langs,where,pay", *["a|b,0.1|0.2,3"] * 20])
+    with pytest.raises(InvalidInput, match=r"no column is left.*'langs' is.*'where' is.*'pay' is left out"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_columns_that_no_chosen_mechanism_serves_are_named() -> None:
+    table = pa.table({"x": np.linspace(0, 1, 20), "c": ["a", "b"] * 10})
+    found = compare(table, **{**QUICK, "mechanisms": ["grr"]})
+    assert found.notes == ("'x' is left out: no mechanism for numbers is among grr",)
+    with pytest.raises(InvalidInput, match="serves a column of these data: 'x' is left out"):
+        compare(table.select(["x"]), **{**QUICK, "mechanisms": ["grr"]})
