@@ -28,7 +28,8 @@ def _answers(dimension: Dimension) -> str:
         missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
         return f"{text}, or {missing}"
     if isinstance(dimension, Selection):
-        return f"at most {dimension.at_most} of: {_listed(dimension.categories)}"
+        own = dimension.categories[: len(dimension.categories) - dimension.optional]
+        return f"at most {dimension.at_most} of: {_listed(own)}" + (", or missing" if dimension.optional else "")
     if isinstance(dimension, Categorical):
         return f"one of: {_listed(dimension.categories)}"
     return f"a {dimension.kind}"

@@ -116,7 +116,7 @@ class Account:
                     "low": "name something that is not in the list beside a category that is: the known ones count",
                 }.get(
                     FIELDS[k],
-                    "name none of the categories and count as nothing chosen "
+                    f"name none of the categories and count as {'missing' if dimension.optional else 'nothing chosen'} "
                     f"(in text, '{SEPARATOR}' is between choices)",
                 )
             )
@@ -244,7 +244,8 @@ def _matrix_counts(values: NDArray[Any], schema: Schema) -> NDArray[np.int64]:
 
 
 def _missing_is_asked(dimension: Dimension) -> bool:
-    return bool(getattr(dimension, "optional", False))
+    """Whether a missing value is an answer; of several choices, choosing nothing is one."""
+    return isinstance(dimension, Selection) or bool(getattr(dimension, "optional", False))
 
 
 def _what_unknown(dimension: Dimension) -> str:
