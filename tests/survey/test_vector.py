@@ -146,3 +146,12 @@ def test_wrong_declarations() -> None:
     ].bounds == (-1.0, 1.0)
     with pytest.raises(FormatError, match="fields"):
         hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector"}]})
+
+
+def test_an_optional_vector_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"'g': optional = True is not allowed.*as a category beside it"):
+        hd.Vector("g", length=2, norm=1, optional=True)
+    item = {"name": "g", "type": "vector", "length": 2, "optional": True}
+    with pytest.raises(InvalidInput, match="a missing one counts as 0"):
+        hd.Schema.from_dict({"dimensions": [item]})
+    assert "optional" not in hd.Vector("g", 2, optional=False).to_dict()
