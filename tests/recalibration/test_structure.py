@@ -113,6 +113,8 @@ def test_curves_within_groups_and_dimensions_outside() -> None:
         ({"order": [1, 2]}, "order has 2 elements but means has 3"),
         ({"order": ["a", "b", "c"]}, "order = "),
         ({"order": [1, 2, np.inf]}, r"order\[2\] = "),
+        ({"order": [1, np.nan, 2]}, r"order\[1\] = nan is not allowed: .*None where there is none"),
+        ({"order": [[1, 2], [3, 4], [5, 6]]}, "order = "),
         ({"groups": ["a", "b"]}, "groups has 2 elements but means has 3"),
         ({"groups": "abc"}, "groups = 'abc'"),
         ({"method": "l1", "order": [1, 2, 3]}, "option 'order' is not allowed for method 'l1'"),
