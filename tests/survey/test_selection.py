@@ -250,7 +250,10 @@ def test_optional_in_batches_and_files(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text("".join(json.dumps({"spoken": row}) + "\n" for row in rows))
     texts = ["" if row is None else "|".join(row) or "|" for row in rows]
     (tmp_path / "r.csv").write_text("spoken,other\n" + "".join(f"{text},1\n" for text in texts))
-    for records in (pa.table({"spoken": rows}), *(tmp_path / f"r.{end}" for end in ("parquet", "jsonl", "csv"))):
+    for records in (
+        pa.table({"spoken": rows}),
+        *(tmp_path / f"r.{end}" for end in ("parquet", "jsonl", "csv")),
+    ):
         account = Local().account(records, OPTIONAL_SURVEY)
         counts = {"read": 5000, "missing": 1000, "unknown": 1000, "low": 0, "high": 0}
         assert account.rows() == [{"column": "spoken", **counts}]
@@ -260,3 +263,28 @@ def test_optional_in_batches_and_files(tmp_path: Path) -> None:
         for block in Local().reports(records, OPTIONAL_SURVEY):
             tally.add_block(block)
         check_optional(tally)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([{"de": 1}]),
+        pa.array([[{"de": 1}]]),
+        pa.array([True]),
+        pa.array([[True]]),
+        pa.array([1.5]),
+        pa.array([7]),
+        pa.array([7], pa.timestamp("s")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_columns_that_can_hold_no_choices_are_refused_by_their_type(column: Any) -> None:
+    with pytest.raises(InvalidInput) as error:
+        Local().account(pa.table({"spoken": column}), SURVEY)
+    assert f"column 'spoken' is of type {column.type}: lists of categories" in str(error.value)
+
+
+def test_numbers_and_truth_values_may_be_categories() -> None:
+    for categories, values in (([1, 2], [1, 2]), (["true", "x"], [True, None]), ([1, 2], [[1], [2, 1]])):
+        survey = Survey(Schema([Selection("s", categories, 2)]), epsilon=4.0)
+        assert Local().account(pa.table({"s": values}), survey).rows()[0]["unknown"] == 0
