@@ -107,6 +107,7 @@ def test_the_account_is_told() -> None:
     notes = account.notes()
     assert len(notes) == 3
     assert "20 of 100 vectors (20 %) are longer than 1" in " ".join(notes)
+    assert "are not 2 numbers: a vector of another length counts as 0 altogether" in " ".join(notes)
     with pytest.warns(RecordsWarning, match="column 'v'"):
         Local().table(table, survey)
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
