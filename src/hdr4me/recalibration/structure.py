@@ -45,7 +45,7 @@ def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dim
     position = np.full(n_dims, np.nan)
     if order is not None:
         try:
-            given = list(np.atleast_1d(np.asarray(order, dtype=object)))
+            given = list(np.asarray(order, dtype=object))
             position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput.of(
@@ -65,7 +65,12 @@ def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dim
             raise InvalidInput.of("groups", groups, "one label for each mean, None where there is none")
         labels = list(groups)
         _check_length("groups", len(labels), n_dims)
-        number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+        try:
+            number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+        except TypeError as error:  # a list, say, which is no label
+            raise InvalidInput.of(
+                "groups", groups, "one label for each mean, None where there is none"
+            ) from error
         group = np.array([-1 if x is None else number[x] for x in labels], dtype=np.int64)
     return Structure(position, group)
 
