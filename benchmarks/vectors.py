@@ -94,6 +94,10 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
             [
                 "n·MSE about the mean of the population, predicted and measured over predicted through the engine;",
                 "coverage of 95 % intervals of that mean; collections of 10,000 users drawn anew.",
+                "Values ±1: the means go evenly from −0.9 to 0.9. Values spread: evenly over an interval of",
+                "width 1, whose middle, the mean θ of the population, goes evenly from −0.45 to 0.45;",
+                "n·MSE = (d/b)(1/c² − θ²), on average.",
+                "This is not the error about the mean of the users themselves, which a plan foretells.",
                 "",
                 "| numbers | block | epsilon | values | collections | n·MSE | ratio | coverage (%) |",
                 "|---|---|---|---|---|---|---|---|",

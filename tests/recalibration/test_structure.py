@@ -113,8 +113,12 @@ def test_curves_within_groups_and_dimensions_outside() -> None:
         ({"order": [1, 2]}, "order has 2 elements but means has 3"),
         ({"order": ["a", "b", "c"]}, "order = "),
         ({"order": [1, 2, np.inf]}, r"order\[2\] = "),
+        ({"order": [1, np.nan, 2]}, r"order\[1\] = nan is not allowed: .*None where there is none"),
+        ({"order": [[1, 2], [3, 4], [5, 6]]}, "order = "),
         ({"groups": ["a", "b"]}, "groups has 2 elements but means has 3"),
+        ({"order": 5}, "order = 5 is not allowed: one position"),
         ({"groups": "abc"}, "groups = 'abc'"),
+        ({"groups": ["a", ["b"], "c"]}, "one label for each mean"),
         ({"method": "l1", "order": [1, 2, 3]}, "option 'order' is not allowed for method 'l1'"),
     ],
 )

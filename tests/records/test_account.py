@@ -152,3 +152,13 @@ def test_an_error_names_three_columns_and_counts_the_rest() -> None:
     schema = Schema(Numeric(f"x{j}", 0, 1) for j in range(6))
     with pytest.raises(InvalidInput, match=r"'x0'.*'x1'.*'x2'.*and 3 columns more"):
         judge(Account(schema, np.tile([9, 9, 0, 0, 0], (6, 1))))
+
+
+def test_an_optional_category_without_a_known_value_is_called_missing() -> None:
+    """The word that the answer and the explanation have for it."""
+    survey = Survey(Schema([Categorical("pet", ["cat", "dog"], optional=True)]), epsilon=1.0)
+    notes = Local().account(pa.table({"pet": ["cat", "cow", None]}), survey).notes()
+    assert notes == ["column 'pet': 1 of 3 values (33.3 %) are none of the categories and count as 'missing'"]
+    survey = Survey(Schema([Numeric("age", 0, 9, optional=True)]), epsilon=1.0)
+    notes = Local().account(pa.table({"age": ["1", "old", None]}), survey).notes()
+    assert notes == ["column 'age': 1 of 3 values (33.3 %) are no number and count as 'no value'"]

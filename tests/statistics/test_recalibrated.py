@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,3 +141,20 @@ def test_an_unknown_method_is_told_every_name(answer: Answer) -> None:
     assert sorted(told) == sorted({*METHODS, *FREQUENCY_METHODS})
     with pytest.raises(InvalidInput, match="option 'z' is not allowed for method 'norm_sub'"):
         answer.recalibrate("norm_sub", z=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": 5}, "order = 5 is not allowed: a list of names along a curve"),
+        ({"order": [1, 2]}, r"order = \[1, 2\] is not allowed: a list of names"),
+        ({"order": [["age"], "height"]}, "several such lists"),
+        ({"order": ["age", 2]}, "order = 2 is not allowed: names of numeric dimensions"),
+        ({"groups": "h00"}, "groups = 'h00' is not allowed: lists of names"),
+        ({"groups": 7}, "groups = 7 is not allowed: lists of names"),
+        ({"groups": ["age", "height"]}, "lists of names that belong together"),
+    ],
+)
+def test_what_is_no_list_of_names_is_told(answer: Answer, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        answer.recalibrate(**options)

@@ -211,6 +211,19 @@ def test_pairs_that_are_not_allowed(pairs: Any, message: str) -> None:
         Survey(JOINT, epsilon=1.0, pairs=pairs)
 
 
+@pytest.mark.parametrize("what", ["pairs", "blocks"])
+def test_a_category_in_a_pair_or_block_is_told_as_such(what: str) -> None:
+    schema = Schema([Numeric("age", 0, 120), Categorical("l", ["a", "b"])])
+    together: Any = {what: [("age", "l")]}
+    with pytest.raises(InvalidInput, match="numbers only; 'l' is a category, leave it out"):
+        Survey(schema, epsilon=4.0, **together)
+
+
+def test_one_category_is_told_in_the_singular() -> None:
+    with pytest.raises(InvalidInput, match="dimension 'l' has 1 category: 2 to"):
+        Categorical("l", ["a"])
+
+
 def test_a_weight_is_given_to_the_first_of_a_pair() -> None:
     with pytest.raises(
         InvalidInput, match="weights = 'height' is not allowed: the name of a question's first"

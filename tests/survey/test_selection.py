@@ -186,3 +186,105 @@ def test_the_audit_attacks_sets() -> None:
     found = audit(SURVEY, n_draws=100_000)
     assert found.passed
     assert found.findings[0].epsilon_attacked > 2.0
+
+
+OPTIONAL = Selection("spoken", ["de", "en"], at_most=2, optional=True)
+OPTIONAL_SURVEY = Survey(Schema([OPTIONAL]), epsilon=4.0)
+ASKED: list[Any] = [["de"], ["en", "de"], None, [], ["xx"]]
+"""Of these, "de" is chosen by 0.4, "en" by 0.2, and 0.4 have no known value."""
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (None, (2,)),
+        ("", (2,)),
+        (" ", (2,)),
+        (float("nan"), (2,)),
+        (["xx"], (2,)),
+        ({"de": 1}, (2,)),
+        ("missing", (2,)),
+        ([], ()),
+        ("|", ()),
+        ([None], ()),
+        (["de", "xx"], (0,)),
+        ("en|de", (0, 1)),
+    ],
+)
+def test_a_missing_selection_is_a_category_of_its_own(value: Any, found: tuple[int, ...]) -> None:
+    assert OPTIONAL.clean(value) == found
+
+
+def test_documents_of_an_optional_selection() -> None:
+    assert OPTIONAL.to_dict() == {
+        "name": "spoken",
+        "type": "selection",
+        "categories": ["de", "en"],
+        "at_most": 2,
+        "optional": True,
+    }
+    assert dimension_from_dict(OPTIONAL.to_dict()) == OPTIONAL
+    assert Survey.from_json(OPTIONAL_SURVEY.to_json()).fingerprint == OPTIONAL_SURVEY.fingerprint
+    assert "optional" not in SPOKEN.to_dict()
+    for wrong in ({"at_most": 3}, {"optional": 1}, {"categories": ["de", "missing"]}):
+        with pytest.raises(InvalidInput, match="dimension 'spoken'"):
+            dimension_from_dict({**OPTIONAL.to_dict(), **wrong})
+
+
+def check_optional(tally: Tally) -> None:
+    """All within 7 standard errors (false alarm 3e-12 for each number)."""
+    found = tally.estimate()
+    assert found.of("chosen").categories == ("de", "en", "missing")
+    truth = np.array([0.4, 0.2, 0.4, 0.6])  # the number chosen does not count "missing"
+    assert (np.abs(found.value - truth) < 7 * found.standard_error).all()
+
+
+def test_optional_on_the_device() -> None:
+    client = Client(OPTIONAL_SURVEY)
+    check_optional(Tally(OPTIONAL_SURVEY).add(client.report({"spoken": value}) for value in ASKED * 400))
+
+
+def test_optional_in_batches_and_files(tmp_path: Path) -> None:
+    rows = ASKED * 1000
+    pq.write_table(pa.table({"spoken": rows}), tmp_path / "r.parquet")
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"spoken": row}) + "\n" for row in rows))
+    texts = ["" if row is None else "|".join(row) or "|" for row in rows]
+    (tmp_path / "r.csv").write_text("spoken,other\n" + "".join(f"{text},1\n" for text in texts))
+    for records in (
+        pa.table({"spoken": rows}),
+        *(tmp_path / f"r.{end}" for end in ("parquet", "jsonl", "csv")),
+    ):
+        account = Local().account(records, OPTIONAL_SURVEY)
+        counts = {"read": 5000, "missing": 1000, "unknown": 1000, "low": 0, "high": 0}
+        assert account.rows() == [{"column": "spoken", **counts}]
+        assert len(account.notes()) == 1
+        assert "count as missing" in account.notes()[0]
+        tally = Tally(OPTIONAL_SURVEY)
+        for block in Local().reports(records, OPTIONAL_SURVEY):
+            tally.add_block(block)
+        check_optional(tally)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([{"de": 1}]),
+        pa.array([[{"de": 1}]]),
+        pa.array([True]),
+        pa.array([[True]]),
+        pa.array([1.5]),
+        pa.array([7]),
+        pa.array([7], pa.timestamp("s")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_columns_that_can_hold_no_choices_are_refused_by_their_type(column: Any) -> None:
+    with pytest.raises(InvalidInput) as error:
+        Local().account(pa.table({"spoken": column}), SURVEY)
+    assert f"column 'spoken' is of type {column.type}: lists of categories" in str(error.value)
+
+
+def test_numbers_and_truth_values_may_be_categories() -> None:
+    for categories, values in (([1, 2], [1, 2]), (["true", "x"], [True, None]), ([1, 2], [[1], [2, 1]])):
+        survey = Survey(Schema([Selection("s", categories, 2)]), epsilon=4.0)
+        assert Local().account(pa.table({"s": values}), survey).rows()[0]["unknown"] == 0

@@ -108,6 +108,7 @@ def test_the_account_is_told() -> None:
     notes = account.notes()
     assert len(notes) == 3
     assert "20 of 100 vectors (20 %) are longer than 1" in " ".join(notes)
+    assert "are not 2 numbers: a vector of another length counts as 0 altogether" in " ".join(notes)
     with pytest.warns(RecordsWarning, match="column 'v'"):
         Local().table(table, survey)
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})
@@ -166,3 +167,12 @@ def test_wrong_declarations() -> None:
     ].bounds == (-1.0, 1.0)
     with pytest.raises(FormatError, match="fields"):
         hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector"}]})
+
+
+def test_an_optional_vector_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"'g': optional = True is not allowed.*as a category beside it"):
+        hd.Vector("g", length=2, norm=1, optional=True)
+    item = {"name": "g", "type": "vector", "length": 2, "optional": True}
+    with pytest.raises(InvalidInput, match="a missing one counts as 0"):
+        hd.Schema.from_dict({"dimensions": [item]})
+    assert "optional" not in hd.Vector("g", 2, optional=False).to_dict()

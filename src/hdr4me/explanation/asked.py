@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Table
-from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey
+from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey, Vector
 
 __all__ = ["example_record", "questions_table"]
 
@@ -28,9 +29,15 @@ def _answers(dimension: Dimension) -> str:
         missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
         return f"{text}, or {missing}"
     if isinstance(dimension, Selection):
-        return f"at most {dimension.at_most} of: {_listed(dimension.categories)}"
+        own = dimension.categories[: len(dimension.categories) - dimension.optional]
+        return f"at most {dimension.at_most} of: {_listed(own)}" + (
+            ", or missing" if dimension.optional else ""
+        )
     if isinstance(dimension, Categorical):
         return f"one of: {_listed(dimension.categories)}"
+    if isinstance(dimension, Vector):
+        numbers = counted(dimension.length, "number")
+        return f"a vector of {numbers}, of norm {dimension.norm:g} at most, or 0 if there is none"
     return f"a {dimension.kind}"
 
 
@@ -40,13 +47,18 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def example_record(survey: Survey) -> dict[str, Any]:
-    """Somebody's values, made up: a third of the way through each range, the first of the categories."""
+    """Somebody's values, made up: a third of the way through each range, the first of the categories, and a vector
+    along its first coordinate.
+    """
     record: dict[str, Any] = {}
     for dimension in survey.schema:
         if isinstance(dimension, Numeric):
             record[dimension.name] = float(f"{dimension.low + (dimension.high - dimension.low) / 3:.3g}")
         elif isinstance(dimension, Selection):
             record[dimension.name] = list(dimension.categories[:1])
+        elif isinstance(dimension, Vector):
+            first = float(f"{dimension.norm / 3:.3g}")
+            record[dimension.name] = [first, *[0.0] * (dimension.length - 1)]
         elif dimension.categories:
             record[dimension.name] = dimension.categories[0]
     return record

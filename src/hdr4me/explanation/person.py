@@ -55,7 +55,9 @@ def _leaves(survey: Survey) -> list[Block]:
             "your value by a random one, drawn from a table that is part of the survey. Often it is far from "
             "the truth, on purpose."
         ),
-        Text(f"For somebody with these made-up values{more}: `{json.dumps(shown, ensure_ascii=False)}`"),
+        Text(
+            f"For somebody with these made-up values{more}: `{_cut(json.dumps(shown, ensure_ascii=False))}`"
+        ),
         Text(f"this is one report that might be sent, and all of it: `{_cut(report)}`"),
         Text(
             "The long number names the survey. In each answer the first number names the question, the others "

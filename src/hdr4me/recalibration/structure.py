@@ -45,15 +45,19 @@ def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dim
     position = np.full(n_dims, np.nan)
     if order is not None:
         try:
-            position = np.array([np.nan if p is None else p for p in np.atleast_1d(order)], dtype=np.float64)
+            given = list(np.asarray(order, dtype=object))
+            position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput.of(
                 "order", order, "one position (a number) for each mean, None where there is none"
             ) from error
         _check_length("order", position.size, n_dims)
-        if np.isinf(position).any():
+        wrong = [j for j, p in enumerate(given) if p is not None and not np.isfinite(position[j])]
+        if wrong:
             raise InvalidInput.of(
-                f"order[{int(np.flatnonzero(np.isinf(position))[0])}]", "inf", "a position is a finite number"
+                f"order[{wrong[0]}]",
+                float(position[wrong[0]]),
+                "a position is a finite number, None where there is none",
             )
     group = np.full(n_dims, -1, dtype=np.int64)
     if groups is not None:
@@ -61,7 +65,12 @@ def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dim
             raise InvalidInput.of("groups", groups, "one label for each mean, None where there is none")
         labels = list(groups)
         _check_length("groups", len(labels), n_dims)
-        number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+        try:
+            number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+        except TypeError as error:  # a list, say, which is no label
+            raise InvalidInput.of(
+                "groups", groups, "one label for each mean, None where there is none"
+            ) from error
         group = np.array([-1 if x is None else number[x] for x in labels], dtype=np.int64)
     return Structure(position, group)
 

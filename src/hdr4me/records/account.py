@@ -98,9 +98,9 @@ class Account:
     def _note(self, j: int, k: int) -> str:
         read, count = int(self.counts[j, 0]), int(self.counts[j, k])
         dimension = self.schema.dimensions[j]
-        default = (
-            "no value" if _missing_is_asked(dimension) else getattr(dimension, "default", "its own default")
-        )
+        default = getattr(dimension, "default", "its own default")
+        if isinstance(dimension, Numeric) and dimension.optional:
+            default = "no value"
         what, becomes = {
             "missing": ("missing", default),
             "unknown": (_what_unknown(dimension), default),
@@ -116,7 +116,7 @@ class Account:
                     "low": "name something that is not in the list beside a category that is: the known ones count",
                 }.get(
                     FIELDS[k],
-                    "name none of the categories and count as nothing chosen "
+                    f"name none of the categories and count as {'missing' if dimension.optional else 'nothing chosen'} "
                     f"(in text, '{SEPARATOR}' is between choices)",
                 )
             )
@@ -125,7 +125,8 @@ class Account:
                 f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) "
                 + {
                     "missing": "are missing and count as 0",
-                    "unknown": f"have not {dimension.length} numbers: what is no number counts as 0",
+                    "unknown": f"are not {dimension.length} numbers: a vector of another length counts as 0 "
+                    "altogether, and of the right length what is no number counts as 0",
                     "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
                 }[FIELDS[k]]
             )
@@ -244,7 +245,8 @@ def _matrix_counts(values: NDArray[Any], schema: Schema) -> NDArray[np.int64]:
 
 
 def _missing_is_asked(dimension: Dimension) -> bool:
-    return bool(getattr(dimension, "optional", False))
+    """Whether a missing value is an answer; of several choices, choosing nothing is one."""
+    return isinstance(dimension, Selection) or bool(getattr(dimension, "optional", False))
 
 
 def _what_unknown(dimension: Dimension) -> str:

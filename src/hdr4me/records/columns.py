@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
+from hdr4me.records.choices import check_choices
 from hdr4me.records.products import product_of, with_products
 from hdr4me.records.texts import as_text, is_text, texts_as_numbers
 from hdr4me.records.vectors import vectors_of
@@ -149,6 +150,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         elif not isinstance(dimension, Numeric | Categorical):
             values, where = _distinct(column)
             if isinstance(dimension, Selection):
+                check_choices(column.type, dimension)
                 times = np.bincount(where, minlength=len(values)).tolist()
                 selections[j] = dimension.account(zip(values, times, strict=True))
             array = _placed(values, j, survey).take(where)

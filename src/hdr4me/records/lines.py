@@ -121,7 +121,7 @@ def _choices(value: Any) -> str | None:
     """A list of choices as one text."""
     if not isinstance(value, list):
         return _text(value)
-    return SEPARATOR.join(_text(item) or "" for item in value)
+    return SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR  # nothing chosen, and not missing
 
 
 def _text(value: Any) -> str | None:

@@ -51,7 +51,8 @@ class NumberChosen(Statistic):
     A report names a categories, whose mean is linear and whose mean square is a concave function g of the number c that
     the user chose (`hdr4me.mechanisms.selection.number_variance`). Counters do not tell the spread of c; by Jensen's
     inequality Var a ≤ g(E c) − (E a)², which is what the standard error uses: it is never too small, and exact if all
-    users chose the same number.
+    users chose the same number. Where a missing value is a category, its share is taken off the number, and the
+    standard errors of both are added: the sum is never too small either, whatever their correlation.
     """
 
     name = "number chosen"
@@ -67,6 +68,9 @@ class NumberChosen(Statistic):
             value = error = np.nan
             if answers:
                 value, error = _number(counts, answers, channel)
+                if getattr(counted.survey.schema.dimensions[j], "optional", False):
+                    share, variance = frequency_moments(counts, counted.n_reports, answers, channel)
+                    value, error = value - float(share[-1]), error + float(variance[-1]) ** 0.5
             made.append(Part(j, (None,), np.array([value]), np.array([error]), answers))
         return made
 

@@ -33,17 +33,23 @@ def structure_of(
     Raises
     ------
     InvalidInput
-        For a name that is not a number of the schema, or is in two lists.
+        For what is no list of names, and for a name that is not a number of the schema, or is in two lists.
     """
     numbers = [x.name for x in schema if x.reads != "category"]
     if order is None and groups is None:
         order = list(_by_label((x.name, getattr(x, "curve", None)) for x in schema).values())
         groups = list(_by_label((x.name, getattr(x, "group", None)) for x in schema).values())
-    curves = [order] if order and isinstance(order[0], str) else list(order or [])
-    together = list(groups.values()) if isinstance(groups, Mapping) else list(groups or [])
+    told = _listed(order)
+    curves = [told] if told and isinstance(told[0], str) else told
+    together = _listed(groups.values() if isinstance(groups, Mapping) else groups)
     place: dict[str, int] = {}
     label: dict[str, str] = {}
-    for kind, lists in (("order", curves), ("groups", together)):
+    for kind, given, lists, words in (
+        ("order", order, curves, "a list of names along a curve, or several such lists"),
+        ("groups", groups, together, "lists of names that belong together"),
+    ):
+        if lists is None or any(_listed(members) is None for members in lists):
+            raise InvalidInput.of(kind, given, words)
         for number, members in enumerate(lists):
             for position, name in enumerate(members):
                 if name not in numbers:
@@ -56,6 +62,13 @@ def structure_of(
     if not label:
         return {}
     return {"order": [place.get(name) for name in names], "groups": [label.get(name) for name in names]}
+
+
+def _listed(given: Any) -> list[Any] | None:
+    """The members of a list, none if nothing is given; None for what is no list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
 
 
 def _by_label(pairs: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:

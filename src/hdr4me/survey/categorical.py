@@ -80,7 +80,8 @@ class Categorical(Dimension):
             labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
             raise InvalidInput(
-                f"dimension {name!r} has {len(labels)} categories: 2 to {MAX_CATEGORIES} are allowed"
+                f"dimension {name!r} has {len(labels)} categor{'y' if len(labels) == 1 else 'ies'}: "
+                f"2 to {MAX_CATEGORIES} are allowed"
             )
         if twice := first_twice(labels):
             raise InvalidInput(f"dimension {name!r}: category {twice!r} appears twice")

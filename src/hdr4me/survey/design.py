@@ -145,6 +145,12 @@ def _together(
         own = tuple(sorted(schema.index(name) for name in names))
         if len(set(own)) < len(own) or used & set(own):
             raise InvalidInput.of(what, names, f"dimensions that are in no other {what[:-1]}")
+        for other in (
+            schema.dimensions[j] for j in own if schema.dimensions[j].reads not in ("number", "optional")
+        ):
+            raise InvalidInput.of(
+                what, names, f"numbers only; {other.name!r} is a {other.reads}, leave it out"
+            )
         if any(schema.dimensions[j].reads != "number" for j in own):
             raise InvalidInput.of(
                 what,

@@ -27,7 +27,7 @@ class Selection(Dimension):
     """Any of `categories`, at most `at_most` of them.
 
     A value is a list of categories, or a text with `|` between them. Choices that are no category are passed over. Of
-    too many choices the first ones in the schema's order count. No value means: nothing chosen.
+    too many choices the first ones in the schema's order count. No value means: nothing chosen, unless it is optional.
 
     Parameters
     ----------
@@ -37,6 +37,9 @@ class Selection(Dimension):
         At least two different strings without `|`.
     at_most
         How many of them count.
+    optional
+        Whether there is one more category, "missing", for a value that is missing or names no category: how many have
+        no (known) value is then an answer. An empty list, or a text of bars alone, is nothing chosen.
     file
         The name of a file that holds the categories (see `Categorical`).
 
@@ -45,6 +48,9 @@ class Selection(Dimension):
     >>> spoken = Selection("spoken", ["de", "en", "fr", "it"], at_most=2)
     >>> spoken.clean(["fr", "de"]), spoken.clean("it|en|de"), spoken.clean(["nl"]), spoken.clean(None)
     ((0, 2), (0, 1), (), ())
+    >>> asked = Selection("spoken", ["de", "en"], at_most=2, optional=True)
+    >>> asked.categories, asked.clean(None), asked.clean(["nl"]), asked.clean([])
+    (('de', 'en', 'missing'), (2,), (2,), ())
     """
 
     kind = "selection"
@@ -53,20 +59,28 @@ class Selection(Dimension):
     labels: tuple[str, ...]
     at_most: int
     file: CategoryFile | None
+    optional: bool
 
     def __init__(
-        self, name: str, categories: Iterable[Any], at_most: int, *, file: str | None = None
+        self,
+        name: str,
+        categories: Iterable[Any],
+        at_most: int,
+        *,
+        optional: bool = False,
+        file: str | None = None,
     ) -> None:
-        known = Categorical(name, categories, file=file)
+        known = Categorical(name, categories, optional=optional, file=file)
         labels = known.labels
+        n_own = len(labels) - optional
         for category in labels:
             if SEPARATOR in category or not category.strip():
                 raise InvalidInput(
                     f"dimension {name!r}: category {category!r} must not be blank or have {SEPARATOR!r} in it"
                 )
-        if type(at_most) is not int or not 1 <= at_most <= len(labels):
+        if type(at_most) is not int or not 1 <= at_most <= n_own:
             raise InvalidInput(
-                f"dimension {name!r}: at_most = {at_most!r} must be a whole number from 1 to {len(labels)}"
+                f"dimension {name!r}: at_most = {at_most!r} must be a whole number from 1 to {n_own}"
             )
         if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
             raise InvalidInput(
@@ -77,6 +91,7 @@ class Selection(Dimension):
             ("labels", labels),
             ("at_most", at_most),
             ("file", known.file),
+            ("optional", optional),
         ):
             object.__setattr__(self, field, value)
 
@@ -91,11 +106,6 @@ class Selection(Dimension):
     @property
     def reads(self) -> str:
         return "selection"
-
-    @property
-    def optional(self) -> bool:
-        """Choosing nothing is an answer."""
-        return True
 
     def choices(self, value: Any) -> tuple[set[int], int]:
         """The numbers of the categories that a value names, and how many choices name none."""
@@ -113,7 +123,17 @@ class Selection(Dimension):
 
     def clean(self, value: Any) -> tuple[int, ...]:
         """The numbers of the categories that count, in increasing order."""
-        return tuple(sorted(self.choices(value)[0])[: self.at_most])
+        found, wrong = self.choices(value)
+        if self.optional and not found and (wrong or not self._is_set(value)):
+            return (len(self.labels) - 1,)
+        return tuple(sorted(found)[: self.at_most])
+
+    @staticmethod
+    def _is_set(value: Any) -> bool:
+        """Whether a value that names nothing is a set all the same, rather than no value."""
+        if isinstance(value, str):
+            return SEPARATOR in value
+        return isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
 
     def place(self, value: Any, size: int) -> int:
         """The number of the set of choices, filled up with dummies to `at_most` items."""
@@ -145,12 +165,14 @@ class Selection(Dimension):
 
     def to_dict(self) -> dict[str, Any]:
         if self.file is None:
-            categories: dict[str, Any] = {"categories": list(self.labels)}
+            own = self.labels[: len(self.labels) - self.optional]
+            categories: dict[str, Any] = {"categories": list(own)}
         else:
             categories = {"categories_file": self.file.to_dict()}
-        return {"name": self.name, "type": self.kind, **categories, "at_most": self.at_most}
+        made = {"name": self.name, "type": self.kind, **categories, "at_most": self.at_most}
+        return made | ({"optional": True} if self.optional else {})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Selection:
-        check_fields(listed(fields), {"name", "categories", "at_most"}, {"file"})
+        check_fields(listed(fields), {"name", "categories", "at_most"}, {"optional", "file"})
         return cls(**listed(fields))

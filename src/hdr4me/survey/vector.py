@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from hdr4me.channels.channel import Take
@@ -38,6 +38,8 @@ class Vector(Dimension):
         How many coordinates it has.
     norm
         The largest norm; longer vectors are scaled to it.
+    optional
+        Only False: a missing vector counts as 0. Whether there is one is a category beside it.
 
     Examples
     --------
@@ -51,9 +53,16 @@ class Vector(Dimension):
     name: str
     length: int
     norm: float = 1.0
+    optional: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, optional: bool) -> None:
         check_name(self.name)
+        if optional is not False:
+            raise InvalidInput(
+                f"dimension {self.name!r}: optional = {optional!r} is not allowed: a vector is never optional, and a "
+                "missing one counts as 0; ask whether there is one as a category beside it "
+                f"(Categorical('has_{self.name}', ['no', 'yes']))"
+            )
         if type(self.length) is not int or not 1 <= self.length <= MAX_LENGTH:
             raise InvalidInput(
                 f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {MAX_LENGTH}"
@@ -126,5 +135,5 @@ class Vector(Dimension):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Vector:
-        check_fields(fields, {"name", "length"}, {"norm"})
+        check_fields(fields, {"name", "length"}, {"norm", "optional"})
         return cls(**fields)
