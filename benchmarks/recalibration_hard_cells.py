@@ -52,7 +52,8 @@ def tied() -> Iterator[Hard]:
     """Two, three and five levels of standard error, of unequal sizes, as pooled ones have."""
     rng = np.random.default_rng(13)
     for sizes, errors in (((50, 70), (0.1, 0.3)), ((30, 70), (0.05, 0.2)), ((60, 60, 60), (0.1, 0.3, 0.9))):
-        s, name = np.repeat(errors, sizes), " + ".join(map(str, sizes))
+        s = np.repeat(np.array(errors, np.float64), sizes)
+        name = " + ".join(map(str, sizes))
         yield Hard("tied", f"{name}, normal means", np.clip(rng.normal(0.3, 0.25, s.size), -1, 1), s)
         yield Hard("tied", f"{name}, uniform means", rng.uniform(-1, 1, s.size), s)
     level = np.arange(150) % 5
