@@ -102,7 +102,7 @@ def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
     assert few
     text = " ".join((done.out + done.err).split())
     assert few[0].strip() in text
-    assert "Shares of selections and of optional numbers are cut to [0, 1]" in text
+    assert "Shares of selections are cut to [0, 1]" in text
     assert "Coordinates of vectors are re-calibrated together with the means" in text
     rows = run("estimate", tmp_path / "x.tally", "--recalibrate", "clip", "--json").json["rows"]
     for row in rows:

@@ -24,9 +24,9 @@ __all__ = ["SHARES", "VECTORS", "recalibrated"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-SHARES = "Shares of selections and of optional numbers are cut to [0, 1], numbers chosen to how many may be chosen."
+SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
-_CUT = ("chosen", "number chosen", "share")
+_CUT = ("chosen", "number chosen")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
 
     Means share one fit on [−1, 1]. Frequencies are encoded entries: the same method on [0, 1], then the simplex.
     `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Coordinates of
-    vectors are means like the others. Shares of selections and of optional numbers, and the number chosen, are cut to
-    their range. Rows without a standard error, and rows of other statistics, stay as they are. What was moved
+    vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows without a standard error, and rows of other statistics, stay as they are. What was moved
     has no standard error (NaN): its bias is not known.
 
     Parameters
@@ -181,7 +180,7 @@ def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_
 
 
 def _shares(answer: Answer, method: str) -> _Part | None:
-    """Shares that need not sum to 1, and the number chosen: cut to their range."""
+    """Shares of selections, which need not sum to 1, and the number chosen: cut to their range."""
     known = np.isfinite(answer.scaled_error) & ~answer.unsure
     rows = np.flatnonzero(known & np.array([name in _CUT for name in answer.statistics], bool))
     if not rows.size or method == "none":
