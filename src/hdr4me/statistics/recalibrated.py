@@ -47,8 +47,9 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
 
     Means share one fit on [−1, 1]. Frequencies are encoded entries: the same method on [0, 1], then the simplex.
     `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Coordinates of
-    vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows without a standard error, and rows of other statistics, stay as they are. What was moved
-    has no standard error (NaN): its bias is not known.
+    vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows
+    without a standard error, and rows of other statistics, stay as they are. What was moved has no standard error
+    (NaN): its bias is not known.
 
     Parameters
     ----------
