@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally import Tally
 
 from .conftest import Run
@@ -27,12 +28,89 @@ def test_a_dimension_with_many_categories_is_cut_when_printed(run: Run, tmp_path
     short = run("estimate", tmp_path / "x.tally")
     assert short.code == 0
     text = short.out + short.err
-    assert "280 smaller categories are not shown" in text
-    assert "t17" in text
-    assert "town: the first one is surely larger than all the others" in text
-    assert text.count("\n") < 40
+    assert [line.split()[1] for line in short.out.splitlines() if line.split()[:1] == ["town"]] == ["t17"]
+    text = " ".join(text.split())
+    assert "town: 1 of 300 is surely larger than all the others; the other 299 cannot be put" in text
+    assert "intervals shown: 95 %, all 300 at once" in text
     assert run("estimate", tmp_path / "x.tally", "--all").out.count("\n") > V
     assert len(run("estimate", tmp_path / "x.tally", "--json").json["rows"]) == V + 1
+
+
+def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
+    """Two of 500 towns exist, half of the users in each: they are shown with intervals of all towns at once.
+
+    Their shares are more than 30 standard errors above the others; the statement at 1 − 10⁻⁹ fails at most as often.
+    """
+    survey = Survey(Schema([Categorical("town", [f"t{i}" for i in range(500)])]), epsilon=4.0)
+    tally = Tally(survey)
+    for block in Local().reports((np.arange(8000) % 2).reshape(-1, 1).astype(float), survey):
+        tally.add_block(block)
+    path = tmp_path / "x.tally"
+    tally.save(path)
+    plain = {row["category"]: row for row in run("estimate", path, "--json").json["rows"]}
+    low, high = tally.estimate().interval(0.999999999, simultaneous=True)
+    for more in ((), ("--recalibrate", "norm_sub")):
+        done = run("estimate", path, "--level", 0.999999999, *more, "--html", tmp_path / "x.html")
+        assert done.code == 0, done.err
+        rows = [line.split() for line in done.out.splitlines() if line.split()[:1] == ["town"]]
+        assert sorted(row[1] for row in rows) == ["t0", "t1"]
+        text = " ".join((done.out + done.err).split())
+        assert "town: 2 of 500 are surely larger than all the others; the other 498" in text
+        assert ("before re-calibration and cut to [0, 1]" in text) == bool(more)
+        page = (tmp_path / "x.html").read_text()
+        assert "2 of 500 are surely larger" in page
+        assert page.count("<tr>") == 3
+    shown = tally.estimate()._repr_html_()
+    assert "(answer.table())" in shown
+    assert "t499" not in shown
+    from hdr4me.statistics.largest import largest_rows
+
+    answer = tally.estimate()
+    for row in largest_rows(answer, answer.table(0.999999999), 0.999999999)[0]:
+        i = int(row["category"][1:])
+        assert (row["lower"], row["upper"]) == (low[i], high[i])
+        assert row["lower"] < plain[row["category"]]["lower"]
+        assert row["lower"] < 0.5 < row["upper"]
+
+
+def test_where_nothing_is_sure_one_row_is_shown(run: Run, tmp_path: Path) -> None:
+    """All users are spread evenly: at 1 − 10⁻⁹ a town is called the largest at most once in 10⁹ runs."""
+    tally = Tally(SURVEY)
+    for block in Local().reports(np.stack([np.arange(900) % V, np.full(900, 0.5)], axis=1), SURVEY):
+        tally.add_block(block)
+    tally.save(tmp_path / "x.tally")
+    done = run("estimate", tmp_path / "x.tally", "--level", 0.999999999)
+    assert sum(line.split()[:1] == ["town"] for line in done.out.splitlines()) == 1
+    text = " ".join((done.out + done.err).split())
+    assert "town: none of 300 is surely larger than all the others; the largest estimate is shown" in text
+
+
+def test_recalibration_says_what_it_did(run: Run, tmp_path: Path) -> None:
+    """Few answers, a selection and a vector: notes tell of each, and shares are shares.
+
+    Fails if fewer than 2 of 120 answer one question: 10⁻¹⁹.
+    """
+    survey = Survey(
+        Schema([Selection("spoken", list("abcdefgh"), at_most=2), Vector("g", 4), Numeric("age", 0, 1)]),
+        epsilon=1.0,
+    )
+    record = {"spoken": ["a"], "g": [0.1] * 4, "age": 0.5}
+    client = Client(survey)
+    Tally(survey).add(client.report(record) for _ in range(120)).save(tmp_path / "x.tally")
+    raw, done = (run("estimate", tmp_path / "x.tally", *more) for more in ((), ("--recalibrate", "clip")))
+    few = [line for line in (raw.out + raw.err).splitlines() if "rows have few answers" in line]
+    assert few
+    text = " ".join((done.out + done.err).split())
+    assert few[0].strip() in text
+    assert "Shares of selections are cut to [0, 1]" in text
+    assert "Coordinates of vectors are re-calibrated together with the means" in text
+    rows = run("estimate", tmp_path / "x.tally", "--recalibrate", "clip", "--json").json["rows"]
+    for row in rows:
+        if row["statistic"] in ("chosen", "number chosen"):
+            most = 1 if row["statistic"] == "chosen" else 2
+            assert 0 <= row["lower"] <= row["estimate"] <= row["upper"] <= most
+    left = run("estimate", tmp_path / "x.tally", "--recalibrate", "norm_sub")
+    assert "means are left as they are: norm_sub is for frequencies" in left.out + left.err
 
 
 def test_a_survey_says_why(run: Run, tmp_path: Path) -> None:

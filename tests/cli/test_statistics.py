@@ -216,6 +216,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
         "intervals: distribution",
         "intervals: variance",
         "intervals: sd",
+        "choosing what is shown",
         "drawing",
     }
     assert now == [(0, 2), (1, 2)] * 2

@@ -7,6 +7,7 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
+from hdr4me.statistics.largest import largest_rows
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -38,6 +39,22 @@ def test_the_top_is_above_the_rest() -> None:
     assert answer(value, 0.01).top(1).categories == ("t7",)
     assert answer(value, 0.01).top(2).categories == ("t7",)  # two of equal size cannot be told apart
     assert answer(value, 0.5).top().categories == ()
+
+
+def test_more_sure_categories_than_are_shown() -> None:
+    value = np.zeros(V)
+    value[:25] = 0.04
+    found = answer(value, 0.001)
+    shown, (note,) = largest_rows(found, found.table())
+    assert [row["category"] for row in shown] == [f"t{i}" for i in range(20)]
+    assert "25 of 300 are surely larger than all the others; 20 of them are shown" in note
+    better = found.recalibrate("norm_sub")
+    assert better.top(25).categories == found.top(25).categories == tuple(f"t{i}" for i in range(25))
+    low, high = found.interval(simultaneous=True)
+    for row in largest_rows(better, better.table())[0]:
+        i = int(row["category"][1:])
+        assert abs(row["lower"] - low[i]) < 1e-4
+        assert abs(row["upper"] - high[i]) < 1e-4
 
 
 def test_noise_has_no_top() -> None:

@@ -154,7 +154,12 @@ def _numbers(option: str, text: str) -> list[float]:
 
 
 def write_pictures(
-    rows: list[dict[str, Any]], title: str, html: Path | None, png: Path | None, made: Mapping[str, Any]
+    rows: list[dict[str, Any]],
+    title: str,
+    html: Path | None,
+    png: Path | None,
+    made: Mapping[str, Any],
+    notes: Sequence[str] = (),
 ) -> None:
     """The page and the picture that were asked for.
 
@@ -168,6 +173,8 @@ def write_pictures(
         Where the page and the picture go; None for neither.
     made
         What both carry, as `stamp` makes it.
+    notes
+        What the page says of rows that are left out.
     """
     if html is None and png is None:
         return
@@ -177,7 +184,7 @@ def write_pictures(
 
     with Watch()("drawing"):
         if html is not None:
-            write_text(html, on_page(as_html(rows, "hdr4me: what the tally says", title), made))
+            write_text(html, on_page(as_html(rows, "hdr4me: what the tally says", title, notes), made))
             print_note(f"wrote {html}")
         if png is not None:
             save_picture(draw(rows) or Figure(), png, made)

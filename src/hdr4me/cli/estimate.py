@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from itertools import groupby
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -103,7 +101,7 @@ def estimate(
     ] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write the rows as a Parquet file.")] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Print every category, not only the 20 largest of a dimension.")
+        bool, typer.Option("--all", help="Show every category, not only those that are surely the largest.")
     ] = False,
     engine: ENGINE = "local",
     master: MASTER = None,
@@ -136,12 +134,15 @@ def estimate(
     check_outputs([None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])])
     check_twice(source)
     watch = Watch()
+    from hdr4me.statistics.largest import largest_rows
+
     tally = _tally(source, survey, engine, master, watch)
     if survey is not None:
         say_rejected(tally)
     with watch("estimating"):
         found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
+    told_of = found
     named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
     with named_options(named | {"order": "--order", "groups": "--groups"}):
         if recalibrate is not None:
@@ -152,8 +153,8 @@ def estimate(
                 if texts
             }
             with watch("re-calibrating"):
-                better = found.recalibrate(recalibrate, **lists)
-                rows, advice = better.table(level=level, kind=interval), list(better.advice)
+                told_of = found.recalibrate(recalibrate, **lists)
+                rows, advice = told_of.table(level=level, kind=interval), list(told_of.advice)
         else:
             with watch("intervals"):
                 rows = found.table(level, simultaneous=simultaneous)
@@ -176,7 +177,13 @@ def estimate(
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
     made = stamp(tally.survey.fingerprint, tally.survey.epsilon, level)
-    write_pictures(rows, title, html, png, made)
+    shown = rows
+    left: list[str] = []
+    if not every and (html or png or not (json or csv or parquet)):
+        with watch("choosing what is shown"):
+            shown, left = largest_rows(told_of, rows[: len(found)], level, simultaneous=simultaneous)
+        shown += rows[len(found) :]
+    write_pictures(shown, title, html, png, made, left)
     columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
     if any(row.get("unit") for row in rows):
         columns = (*columns, "unit")
@@ -203,7 +210,6 @@ def estimate(
             }
         )
     elif csv is None and parquet is None:
-        shown, left = (rows, []) if every or more else _largest(rows)
         from hdr4me.statistics.few import EXACT, FEW_NOTE
 
         few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
@@ -218,50 +224,15 @@ def estimate(
         )
         if few:
             left.append(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
-        for note in [*left, *(() if recalibrate or every else _tops(found, left))]:
+        for note in left:
             print_note(note)
     if advice and not json:
-        print_note(advice[0])
-        if len(advice) > 1:
-            print_note(f"--json says the same of each categorical dimension ({len(advice) - 1})")
-
-
-def _largest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Of every dimension with many categories its largest rows, and a note for each dimension of what was left out."""
-    shown: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
-        part = list(group)
-        if len(part) > _MANY:
-            what = "more coordinates"  # of a vector, in their order
-            if statistic != "mean":
-                part.sort(key=lambda row: -inf if row["estimate"] is None else row["estimate"], reverse=True)
-                what = "smaller categories"
-            notes.append(f"{name}: {len(part) - _SHOWN:,} {what} are not shown (--all, --csv or --json)")
-            part = part[:_SHOWN]
-        shown += part
-    return shown, notes
-
-
-def _tops(found: Answer, left: list[str]) -> list[str]:
-    """For each dimension that was cut: which categories are surely the largest."""
-    notes = []
-    for name in [note.partition(": ")[0] for note in left if note.partition(": ")[0] in found.dimensions]:
-        part = found[name]
-        for statistic in dict.fromkeys(part.statistics):
-            rows = part.of(statistic)
-            if len(rows) > _MANY and statistic != "mean":
-                n = len(rows.top(_SHOWN))
-                which = f"the first {n} are" if n > 1 else "the first one is" if n else "none is"
-                notes.append(
-                    f"{name}: {which} surely larger than all the others (95 %, all categories at once)"
-                )
-    return notes
-
-
-_MANY = 40
-_SHOWN = 20
-"""Rows of a dimension that are printed if it has more than `_MANY`."""
+        of_each = [text for text in advice[1:] if text.partition(": ")[0] in found.dimensions]
+        for text in advice:
+            if text not in of_each:
+                print_note(text)
+        if of_each:
+            print_note(f"--json says the same of each categorical dimension ({len(of_each)})")
 
 
 def _tally(

@@ -211,7 +211,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")[:60]
 
 
-def as_html(rows: Sequence[Row], title: str, lead: str) -> str:
+def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = ()) -> str:
     """One page with the pictures and the rows; it needs no network.
 
     Parameters
@@ -220,9 +220,12 @@ def as_html(rows: Sequence[Row], title: str, lead: str) -> str:
         Rows of `Answer.table()`.
     title, lead
         The heading, and the line under it.
+    notes
+        What is said of rows that are left out.
     """
     drawing = draw(rows)
     columns = [c for c in rows[0] if any(row.get(c) not in (None, "") for row in rows)] if rows else []
     parts = [] if drawing is None else [html.figure(drawing, "Estimates with their intervals.")]
+    parts += [html.paragraph(note) for note in notes]
     parts.append(html.table(columns, [[row.get(column) for column in columns] for row in rows]))
     return html.page(title, lead, *parts)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL, Few
 from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.largest import joint_interval, largest_rows, surely_largest
 from hdr4me.statistics.statistic import Intervals
 from hdr4me.survey import Survey
 
@@ -106,14 +107,15 @@ class Answer:
 
     def _repr_html_(self) -> str:
         from hdr4me.pages.answer import draw
-        from hdr4me.pages.html import figure, table
+        from hdr4me.pages.html import figure, paragraph, table
 
-        rows = self.table()
+        rows, notes = largest_rows(self, self.table(), where="answer.table()")
         columns = ["dimension", "category", "statistic", "estimate", "lower", "upper", "answers", "status"]
-        columns += [more for more in ("unit", "note") if rows and more in rows[0]]
+        columns += [more for more in ("unit", "note") if any(more in row for row in rows)]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
-        return picture + table(columns, [[row[column] for column in columns] for row in rows])
+        told = "".join(map(paragraph, notes))
+        return picture + told + table(columns, [[row.get(column) for column in columns] for row in rows])
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -216,12 +218,8 @@ class Answer:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
             )
-        low, high = self.interval(level, simultaneous=True)
-        order = np.argsort(-self.value, kind="stable")
-        above = np.minimum.accumulate(low[order])[:-1]
-        below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
-        sure = np.flatnonzero((above > below)[:most])
-        return self._taken(order[: int(sure[-1]) + 1 if sure.size else 0])
+        order, sure = surely_largest(self.value, *joint_interval(self, level))
+        return self._taken(order[: max(sure[sure <= most].tolist(), default=0)])
 
     def _rows(self, keep: NDArray[np.bool_]) -> Answer:
         return self._taken(np.flatnonzero(keep))
@@ -345,8 +343,8 @@ class Answer:
         return tuple(EXACT if i in few else NORMAL for i in range(len(self)))
 
     def _few_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
-        """The rows whose interval comes from a law for few answers."""
-        if self.few is None or self.intervals is not None:
+        """The rows whose interval, or honest interval after re-calibration, comes from a law for few answers."""
+        if self.few is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
         known = np.array([status in _KNOWN for status in self.status], bool)
         return np.flatnonzero(known & self.few.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous)))
@@ -381,7 +379,10 @@ class Answer:
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units
         notes = list(self.notes or ("",) * len(self))
+        own = kind in ("average", "credible") and self.recalibration is not None
         for i in self._few_rows(level, simultaneous).tolist():
+            if own and self.statistics[i] == "mean":
+                continue  # Such an interval comes from the fitted prior.
             notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
         return [
             {

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from hdr4me.recalibration import Recalibration
     from hdr4me.statistics.answer import Answer
 
-__all__ = ["recalibrated"]
+__all__ = ["SHARES", "VECTORS", "recalibrated"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
+VECTORS = "Coordinates of vectors are re-calibrated together with the means."
+_CUT = ("chosen", "number chosen")
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,10 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     """Everything an answer holds, re-calibrated.
 
     Means share one fit on [−1, 1]. Frequencies are encoded entries: the same method on [0, 1], then the simplex.
-    `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Rows without a
-    standard error, and rows of other statistics, stay as they are. What was moved has no standard error (NaN): its
-    bias is not known.
+    `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Coordinates of
+    vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows
+    without a standard error, and rows of other statistics, stay as they are. What was moved has no standard error
+    (NaN): its bias is not known.
 
     Parameters
     ----------
@@ -64,7 +68,8 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     means = _means(answer, method, options)
-    parts = [part for part in (means, *_frequencies(answer, method, options)) if part]
+    found = (means, *_frequencies(answer, method, options), _shares(answer, method))
+    parts = [part for part in found if part]
     low, high = _bounds(answer)
     shares = np.array([name != "mean" for name in answer.statistics], bool)
 
@@ -101,8 +106,9 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         scaled_value=scaled,
         scaled_error=scaled_error,
         method=method,
-        advice=tuple(part.advice for part in parts),
+        advice=(*(part.advice for part in parts), *_left(answer, method, means)),
         intervals=intervals,
+        few=None if answer.intervals is not None else answer.few,
         recalibration=None if means is None else means.found,
     )
 
@@ -174,11 +180,39 @@ def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_
     return parts
 
 
+def _shares(answer: Answer, method: str) -> _Part | None:
+    """Shares of selections, which need not sum to 1, and the number chosen: cut to their range."""
+    known = np.isfinite(answer.scaled_error) & ~answer.unsure
+    rows = np.flatnonzero(known & np.array([name in _CUT for name in answer.statistics], bool))
+    if not rows.size or method == "none":
+        return None
+    low, high = _bounds(answer)
+    before = answer.scaled_value[rows]
+    after = np.clip(before, low[rows], high[rows])
+    error = np.where(after == before, answer.scaled_error[rows], np.nan)
+    return _Part(rows, after, error, SHARES, None)
+
+
+def _left(answer: Answer, method: str, means: _Part | None) -> list[str]:
+    """What is said of means that stay as they are, and of vectors."""
+    if method == "none" or "mean" not in answer.statistics:
+        return []
+    if method not in OPTIONS:
+        return [f"means are left as they are: {method} is for frequencies"]
+    vector = any(
+        statistic == "mean" and category is not None
+        for statistic, category in zip(answer.statistics, answer.categories, strict=True)
+    )
+    return [VECTORS] if vector and means is not None else []
+
+
 def _bounds(answer: Answer) -> tuple[Floats, Floats]:
-    """The range of each row: the dimension's own for numbers, [0, 1] for shares."""
+    """The range of each row: the dimension's own for numbers, [0, 1] for shares, how many may be chosen."""
     schema = answer.survey.schema
     pairs = [
-        schema[name].bounds if statistic == "mean" else (0.0, 1.0)
+        schema[name].bounds
+        if statistic == "mean"
+        else (0.0, float(getattr(schema[name], "at_most", 1)) if statistic == "number chosen" else 1.0)
         for name, statistic in zip(answer.dimensions, answer.statistics, strict=True)
     ]
     low, high = np.array(pairs).reshape(-1, 2).T

@@ -1,0 +1,168 @@
+"""Which of many categories are shown: those that are surely the largest, with intervals of all categories at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.statistics.few import FEW_NOTE
+
+if TYPE_CHECKING:
+    from hdr4me.statistics.answer import Answer
+
+__all__ = ["SHOWN", "joint_interval", "largest_rows", "surely_largest"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Row = dict[str, Any]
+SHOWN = 20
+"""A dimension with more categories than this shows those that are surely the largest, and at most so many."""
+_CATEGORIES = ("frequency", "chosen")
+_COORDINATES = 40
+"""A vector with more coordinates than this shows the first `SHOWN` of them."""
+
+
+def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
+    """Ends that hold for all rows at once.
+
+    After re-calibration they are those of the answer before it, cut to the range and extended to hold the estimate.
+    """
+    if answer.method == "raw" or answer.intervals is None:
+        return answer.interval(level, simultaneous=True)
+    return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="honest")  # Bonferroni
+
+
+def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
+    """The rows from the largest value to the smallest, and each k for which the first k lie above all the others.
+
+    Parameters
+    ----------
+    value
+        The estimates.
+    low, high
+        Ends of intervals that hold for all rows at once.
+
+    Returns
+    -------
+    tuple of two arrays
+        The order, and the numbers k in increasing order.
+
+    Examples
+    --------
+    >>> value = np.array([0.1, 0.5, 0.12, 0.2])
+    >>> order, k = surely_largest(value, value - 0.03, value + 0.03)
+    >>> order.tolist(), k.tolist()
+    ([1, 3, 2, 0], [1, 2])
+    """
+    order = np.argsort(-value, kind="stable")
+    above = np.minimum.accumulate(low[order])[:-1]
+    below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
+    return order, np.flatnonzero(above > below) + 1
+
+
+def largest_rows(
+    answer: Answer,
+    rows: Sequence[Row],
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+    where: str = "--all, --csv or --json",
+) -> tuple[list[Row], list[str]]:
+    """The rows of an answer that are shown, and a note for each dimension that was cut.
+
+    Of a dimension with more than `SHOWN` categories these are the rows that are surely larger than all the others, at
+    least 1 and at most `SHOWN`, with intervals that hold for all its categories at once. Anything else would be a page
+    of noise: the largest of thousands of estimates are mostly those with the largest errors, and their own intervals
+    do not hold after such a choice.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    rows
+        Its table.
+    level
+        The probability that all that is said of one dimension holds.
+    simultaneous
+        Whether the intervals of `rows` hold for all rows at once, and are to be kept.
+    where
+        Where all rows are, for the notes.
+
+    Returns
+    -------
+    tuple of two lists
+        Rows and notes.
+
+    Examples
+    --------
+    >>> import hdr4me as hd
+    >>> survey = hd.Survey(hd.Schema([hd.Categorical("town", range(50))]), epsilon=6.0)
+    >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"town": 7}) for _ in range(500)).estimate()
+    >>> shown, notes = largest_rows(answer, answer.table())
+    >>> [row["category"] for row in shown]
+    ['7']
+    >>> notes[0].partition(";")[0]
+    'town: 1 of 50 is surely larger than all the others'
+    """
+    shown: list[Row] = []
+    notes: list[str] = []
+    at = 0
+    for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
+        part = list(group)
+        places, at = np.arange(at, at + len(part)), at + len(part)
+        if statistic == "mean" and len(part) > _COORDINATES:
+            notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown ({where})")
+            part = part[:SHOWN]
+        elif statistic in _CATEGORIES and len(part) > SHOWN:
+            part, sure = _surest(answer._taken(places), part, level, simultaneous)
+            notes.append(_told(name, len(places), len(part), sure, level, where, answer.method))
+        shown += part
+    return shown, notes
+
+
+def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
+    """The rows of one dimension that are shown, with joint intervals, and how many are surely the largest."""
+    if simultaneous:
+        none = float("nan")
+        low, high = (
+            np.array([none if row[end] is None else row[end] for row in rows], np.float64)
+            for end in ("lower", "upper")
+        )
+    else:
+        low, high = joint_interval(answer, level)
+    order, found = surely_largest(answer.value, low, high)
+    few = found[found <= SHOWN]
+    many = found[(found > SHOWN) & (found <= len(rows) // 2)]
+    sure = int(few[-1]) if few.size else int(many[0]) if many.size else 0
+    exact = set(answer._few_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
+    part = []
+    for i in order[: min(max(sure, 1), SHOWN)].tolist():
+        row = dict(rows[i])
+        if row["lower"] is not None and not simultaneous:
+            row |= {"lower": float(low[i]), "upper": float(high[i])}
+            if i in exact and FEW_NOTE not in row.get("note", ""):
+                row["note"] = "; ".join(note for note in (row.get("note", ""), FEW_NOTE) if note)
+        part.append(row)
+    return part, sure
+
+
+def _told(name: str, size: int, shown: int, sure: int, level: float, where: str, method: str) -> str:
+    """What is said of one dimension that was cut."""
+    if not sure:
+        first = f"none of {size:,} is surely larger than all the others; the largest estimate is shown"
+    elif sure > shown:
+        first = f"{sure:,} of {size:,} are surely larger than all the others; {shown} of them are shown"
+    else:
+        first = f"{sure:,} of {size:,} {'is' if sure == 1 else 'are'} surely larger than all the others; "
+        first += f"the other {size - sure:,} are not shown"
+        if sure < SHOWN:
+            first = first.removesuffix("are not shown") + "cannot be put in a sure order"
+    which = "" if method == "raw" else ", before re-calibration and cut to [0, 1]"
+    return (
+        f"{name}: {first} ({where}). This and the intervals shown: "
+        f"{100 * level:g} %, all {size:,} at once{which}"
+    )
