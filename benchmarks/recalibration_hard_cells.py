@@ -56,8 +56,8 @@ def tied() -> Iterator[Hard]:
         name = " + ".join(map(str, sizes))
         yield Hard("tied", f"{name}, normal means", np.clip(rng.normal(0.3, 0.25, s.size), -1, 1), s)
         yield Hard("tied", f"{name}, uniform means", rng.uniform(-1, 1, s.size), s)
-    level = np.arange(150) % 5
-    yield Hard("tied", "five levels, means follow noise", level / 2.5 - 0.8, 0.05 * (1.0 + level))
+    level = np.arange(150.0) % 5
+    yield Hard("tied", "five levels, means follow noise", level / 2.5 - 0.8, 0.05 * (1 + level))
 
 
 def equal() -> Iterator[Hard]:
