@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from hdr4me.atomic import write_text
-from hdr4me.auditing.auditor import ALARM, attack, bound
+from hdr4me.auditing.attacking import ALARM, attack, bound
 from hdr4me.channels import Channel
 from hdr4me.channels.codebook import Codebook
 from hdr4me.channels.heavy_set import HeavySet

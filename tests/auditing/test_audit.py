@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hdr4me.auditing import auditor as module
-from hdr4me.auditing.auditor import ALARM, attack, audit
+from hdr4me.auditing import attacking
+from hdr4me.auditing.attacking import ALARM, attack
+from hdr4me.auditing.auditor import audit
 from hdr4me.channels import Channel
 from hdr4me.channels.proof import exp_lower
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -47,7 +48,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     def leaky(channel: Channel, x: int, n_draws: int) -> np.ndarray:
         return np.where(rng.random(n_draws) < p, x, 1 - x)[:, None]
 
-    monkeypatch.setattr(module, "_outputs", leaky)
+    monkeypatch.setattr(attacking, "answered", leaky)
     assert attack(declared, 100_000) > 1.9
 
 

@@ -63,7 +63,8 @@ def audit(
         if not audit_tally(document, tally, reports or [], level, look, json, html=html, png=png):
             raise typer.Exit(1)
         return
-    from hdr4me.auditing.auditor import ALARM, COLUMNS
+    from hdr4me.auditing.attacking import ALARM
+    from hdr4me.auditing.auditor import COLUMNS
     from hdr4me.auditing.auditor import audit as run
     from hdr4me.cli.audit_page import audit_page, draw_audit
 
