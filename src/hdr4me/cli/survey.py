@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from json import dumps as to_json
-from json import loads as from_json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hdr4me.atomic import write_text
+from hdr4me.cli.ask import pair_of
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
+from hdr4me.cli.survey_source import declared_names, from_records, is_records, say_missing
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
@@ -36,6 +35,7 @@ _OPTIONS = {
     "purpose": "--purpose",
     "categorical": "--categorical",
     "lasting": "--lasting",
+    "pairs": "--pair",
     "blocks": "--block",
 }
 
@@ -63,6 +63,10 @@ def survey(
     lasting: Annotated[
         float | None,
         typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<a,b>", help="Two numbers asked together under the whole budget (repeat)."),
     ] = None,
     block: Annotated[
         list[str] | None,
@@ -118,7 +122,7 @@ def survey(
     check_outputs([output], [source])
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
     if is_records(source):
-        schema, declared = _from_records(source, given, encoding, delimiter)
+        schema, declared = from_records(source, given, encoding, delimiter)
     elif _is_survey(source):
         for name, kind in context.params.items():
             if name not in ("source", "json") and context.get_parameter_source(name).name != "DEFAULT":  # type: ignore[union-attr]
@@ -133,7 +137,7 @@ def survey(
             raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
         schema, declared = Schema.load(source), declared_names(source)
     schema = _with_products(schema, products or [])
-    _say_missing(schema, declared)
+    say_missing(schema, declared)
     if schema_only:
         _write_schema(schema, output)
         return
@@ -147,6 +151,7 @@ def survey(
             name=name,
             purpose=purpose,
             lasting=lasting,
+            pairs=[pair_of("--pair", text) for text in pair or []],
             blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _PLENTY:
@@ -188,98 +193,8 @@ def meaning_of(epsilon: float) -> str:
     )
 
 
-def is_records(source: Path) -> bool:
-    """Whether a file (or folder, or pattern) holds records rather than a schema or a survey."""
-    suffix = source.suffix.lower()
-    if suffix == ".toml" or not source.is_file():
-        return suffix not in (".toml", ".json")
-    with source.open("rb") as file:
-        start = file.read(1 << 16).lstrip()
-    if start.startswith(b"{") and b'"dimensions"' in start:
-        return False
-    if suffix != ".json":
-        return True
-    try:  # JSON lines have one object a line
-        return isinstance(from_json(start.split(b"\n")[0]), dict)
-    except ValueError:
-        return False
-
-
-def declared_names(source: Path) -> set[str]:
-    """The dimensions of a schema's file that say what a missing value becomes."""
-    text = source.read_text("utf-8")
-    document = tomllib.loads(text) if source.suffix.lower() == ".toml" else from_json(text)
-    return {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
-
-
-def _from_records(
-    source: Path, given: dict[str, list[str] | None], encoding: str | None, delimiter: str | None
-) -> tuple[Schema, set[str]]:
-    from hdr4me.records.infer import infer_schema
-
-    ranges = {
-        column: _range(column, text) for column, text in _pairs("--range", given, "column=low:high").items()
-    }
-    lists = {
-        column: [part.strip() for part in text.split(",")]
-        for column, text in _pairs("--categories", given, "column=a,b,c").items()
-    }
-    defaults = _pairs("--default", given, "column=value")
-    optional = given["--optional"] or []
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}), _told_how(ranges, lists):
-        schema = infer_schema(
-            source,
-            ranges=ranges,
-            categories=lists,
-            columns=[*ranges, *lists] or None,
-            defaults=defaults,
-            optional=optional,
-            encoding=encoding,
-            delimiter=delimiter,
-        )
-    patterns = [*defaults, *optional]
-    return schema, {x for x in schema.names if any(x == p or fnmatchcase(x, p) for p in patterns)}
-
-
-@contextmanager
-def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
-    """Where no column was named, a refusal says by which options columns are named."""
-    try:
-        yield
-    except InvalidInput as refusal:
-        if any(given):
-            raise
-        raise InvalidInput(
-            f"{refusal} (--range column=low:high, --categories column=a,b,c: "
-            "columns that are not named are left alone)"
-        ) from None
-
-
-def _say_missing(schema: Schema, declared: set[str]) -> None:
-    """What a missing value becomes, where nobody said."""
-    from hdr4me.survey import Categorical, Numeric
-
-    silent = [
-        x
-        for x in schema
-        if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
-    ]
-    for dimension in silent[:_SHOWN]:
-        value = f"{dimension.default:g}" if isinstance(dimension.default, float) else repr(dimension.default)
-        print_note(
-            f"note: a missing value of {dimension.name!r} will count as {value}: "
-            "declare a default, or optional (--default, --optional, or in the schema)"
-        )
-    if len(silent) > _SHOWN:
-        print_note(f"note: likewise for {counted(len(silent) - _SHOWN, 'more dimension')}")
-
-
-_SHOWN = 5
-
-
 def _with_products(schema: Schema, given: Sequence[str]) -> Schema:
     """The schema with a product of two numbers for each `--product a,b`."""
-    from hdr4me.cli.ask import pair_of
     from hdr4me.survey import Product
     from hdr4me.survey import Schema as Made
 
@@ -299,26 +214,6 @@ def _write_schema(schema: Schema, output: Path | None) -> None:
 def _is_survey(path: Path) -> bool:
     with path.open("rb") as file:
         return b'"hdr4me-survey"' in file.read(256)
-
-
-def _pairs(option: str, given: dict[str, list[str] | None], form: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for item in given[option] or []:
-        column, equals, text = item.partition("=")
-        if not (column and equals and text):
-            raise InvalidInput(f"{option} {item!r} is not allowed: write {form}")
-        if column in pairs:
-            raise InvalidInput(f"{option} is given twice for {column!r}")
-        pairs[column] = text
-    return pairs
-
-
-def _range(column: str, text: str) -> tuple[float, float]:
-    low, _, high = text.partition(":")
-    try:
-        return float(low), float(high)
-    except ValueError:
-        raise InvalidInput(f"--range {column}={text} is not allowed: write {column}=low:high") from None
 
 
 def _why(channel: Channel) -> str | None:
