@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import METHODS, recalibrate
-from hdr4me.recalibration.intervals import KINDS
+from hdr4me.recalibration.intervals import KINDS, average_interval
 from hdr4me.recalibration.robust import critical_values, shortest
 
 
@@ -59,6 +59,24 @@ def test_average_intervals_hold_where_means_follow_the_noise() -> None:
     held, length = _coverage(theta, s, "average", 8, 4)
     assert held.mean() >= 0.94
     assert length <= 1
+
+
+def test_average_intervals_hold_beside_an_estimate_that_is_not_shrunk() -> None:
+    """Zeros of noise 0.005 and a few means of noise 0.3: intervals that were moved to a clipped mean covered 89 %.
+
+    Seeded; 0.98 is expected, and a standard error of 40,000 intervals is below 0.001.
+    """
+    rng = np.random.default_rng(6)
+    s = np.where(np.arange(1000) < 20, 0.3, 0.005)
+    theta = np.where(s == 0.3, rng.uniform(-1, 1, 1000), 0.0)
+    held, shorter = [], []
+    for _ in range(40):
+        x = theta + s * rng.normal(size=1000)
+        low, high = average_interval(x, s, -1, 1, 0.95, x.clip(-1, 1), s)
+        held.append(np.mean((low <= theta) & (theta <= high)))
+        shorter.append(np.mean(high - low) / np.mean(2 * norm.ppf(0.975) * s))
+    assert np.mean(held) >= 0.96
+    assert np.mean(shorter) <= 0.7
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -35,20 +35,19 @@ def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float)
 def average_interval(
     x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats, steady: Floats
 ) -> tuple[Floats, Floats]:
-    """The robust empirical-Bayes interval cut to the domain; the honest one if that is shorter on average.
+    """The robust empirical-Bayes interval, extended to the estimate and cut to the domain.
 
-    Its centres come from the `steady` standard errors, its lengths from s. An interval that misses the estimate is
-    moved to it, not extended, and cut to the domain after that.
+    Its centres come from the `steady` standard errors, its lengths from s. Where extending makes it longer than the
+    plain interval x ± z·s, the plain one takes its place: a mean so far from the others is not one of them. The honest
+    intervals are taken if they are shorter on average.
     """
     reach = float(ndtri(0.5 * (1 + level))) * s
-    plain, robust = (x - reach, x + reach), robust_interval(x, s, low, high, level, steady)
-
-    def cut_length(ends: tuple[Floats, Floats]) -> float:
-        return float(np.mean(np.clip(ends[1], low, high) - np.clip(ends[0], low, high)))
-
-    lower, upper = robust if cut_length(robust) <= cut_length(plain) else plain
-    shift = np.minimum(estimate - lower, 0.0) + np.maximum(estimate - upper, 0.0)
-    return np.clip(lower + shift, low, high), np.clip(upper + shift, low, high)
+    lower, upper = holding(estimate, *robust_interval(x, s, low, high, level, steady))
+    far = upper - lower > 2 * reach
+    lower, upper = np.where(far, x - reach, lower), np.where(far, x + reach, upper)
+    lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+    plain = honest_interval(x, s, low, high, level)
+    return (lower, upper) if np.mean(upper - lower) <= np.mean(plain[1] - plain[0]) else plain
 
 
 def credible_interval(
