@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
 from hdr4me.errors import InvalidInput
+from hdr4me.statistics import answer as answer_module
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.largest import largest_rows
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -69,3 +72,16 @@ def test_what_has_no_top() -> None:
         answer(np.zeros(5), 1.0).top(0)
     with pytest.raises(InvalidInput, match="one dimension"):
         Tally(SURVEY).estimate().top()
+
+
+def test_a_table_looks_once_at_all_rows_for_units_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for every row: a million rows would take hours. Counted, not timed."""
+    looked = []
+
+    def counted(items: Iterable[object]) -> bool:
+        looked.append(items)
+        return any(items)
+
+    monkeypatch.setattr(answer_module, "any", counted, raising=False)
+    assert len(answer(np.zeros(V), 0.01).table()) == V
+    assert len(looked) <= 4

@@ -136,7 +136,7 @@ def test_what_is_no_file(change: dict[str, object]) -> None:
 
 def test_a_changed_document_is_refused(folder: Path) -> None:
     document = json.loads(made(folder).to_json())
-    document["dimensions"][0]["categories_file"]["count"] = 4999
+    document["dimensions"][0]["categories_file"]["name"] = "cities.txt"
     with pytest.raises(FingerprintMismatch):
         Survey.from_json(json.dumps(document))
 
@@ -167,7 +167,37 @@ def test_a_survey_travels_to_workers_with_its_lists(folder: Path) -> None:
     assert pickle.loads(text).schema["town"].categories == tuple(TOWNS)
 
 
-def test_few_lists_are_remembered() -> None:
+def test_lists_are_remembered_up_to_a_number_of_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(category_file, "_REMEMBERED", 20)
     for k in range(40):
         category_file.remember([f"{k}", "x"])
-    assert len(category_file._known) == 16
+    assert len(category_file._known) == 10
+    category_file.remember(map(str, range(100)))
+    assert len(category_file._known) == 1
+
+
+def test_a_schema_of_many_long_lists_is_saved_and_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A survey holds its own lists: nothing depends on what the process remembers."""
+    monkeypatch.setattr(category_file, "_REMEMBERED", 0)
+    lists = {f"d{k}": [f"{k} {i}" for i in range(4200)] for k in range(3)}
+    dimensions = [Categorical(name, labels, file=f"{name}.txt") for name, labels in lists.items()]
+    optional = Categorical("o", lists["d0"], optional=True, file="o.txt")
+    survey = Survey(Schema([*dimensions, optional]), epsilon=8.0)
+    survey.save(tmp_path / "survey.json")
+    forget()
+    assert Survey.load(tmp_path / "survey.json") == survey
+    forget()
+    assert Survey.from_json(survey.to_json(), categories=lists) == survey
+
+
+def test_categories_for_a_dimension_that_is_not_there_are_refused(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="'village' is not allowed"):
+        Survey.from_json(made(folder).to_json(), categories={"town": TOWNS, "village": TOWNS})
+
+
+def test_a_wrong_number_of_categories_is_named(folder: Path) -> None:
+    text = made(folder).to_json().replace(f'"count": {len(TOWNS)}', '"count": 7000')
+    with pytest.raises(FormatError, match=r"its 7,000 categories .* but the list with its SHA-256 has"):
+        Survey.from_json(text)

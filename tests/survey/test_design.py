@@ -200,8 +200,8 @@ def test_joint_answers_are_the_truth(joint: Survey) -> None:
     [
         ([("age",)], "two names of numeric dimensions"),
         (["ab"], "two names of numeric dimensions"),
-        ([("age", "age")], "dimensions that are in no other pair"),
-        ([("age", "height"), ("height", "weight")], "dimensions that are in no other pair"),
+        ([("age", "age")], "each dimension once"),
+        ([("age", "height"), ("height", "weight")], "dimensions that are in no other pair or block"),
         ([("age", "debt")], "numbers that are not optional: leave an optional one out"),
         ([("age", "nobody")], "no dimension is called 'nobody'"),
     ],

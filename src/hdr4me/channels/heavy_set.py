@@ -157,7 +157,8 @@ class HeavySet(Channel):
         ratio = Fraction(self.weight * (n - k), (ONE - self.weight) * k)
         if ratio <= 1:
             raise InvalidInput(
-                f"channel {self.mechanism!r}: its heavy outputs are not more likely than the others"
+                f"channel {self.mechanism!r}: epsilon = {self.epsilon:g} is too small for weights of {BITS} bits: "
+                "heavy outputs are not more likely than the others"
             )
         object.__setattr__(self, "loss", ratio)
         self.check()

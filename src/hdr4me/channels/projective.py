@@ -104,9 +104,13 @@ class Projective(Family):
     def vector(self, index: int, length: int | None = None) -> tuple[int, ...]:
         """The vector of a point; of a space with vectors of `length` numbers, if not this one."""
         q, t = self.order, self.length if length is None else length
-        free = sum([index >= n_points(q, f) for f in range(1, t)])
+        free = self._free(index, t)
         number = q**free + index - n_points(q, free)
         return _digits(number, q, t)
+
+    def _free(self, index: int, length: int) -> int:
+        """How many numbers a point's vector has after its first 1."""
+        return sum([index >= n_points(self.order, f) for f in range(1, length)])
 
     def index(self, vector: Sequence[int]) -> int:
         """The point of a vector whose first number other than 0 is 1."""
@@ -131,7 +135,7 @@ class Projective(Family):
         outside = _digits(draws.below(q ** (t - 1)), q, t - 1)
         free = [a if heavy else b for a, b in zip(inside, outside, strict=True)]
         point = self.vector(x)
-        place = point.index(1)
+        place = t - 1 - self._free(x, t)
         others = dot((*point[:place], *point[place + 1 :]), free, q)
         found = (*free[:place], minus(0 if heavy else 1, others, q), *free[place:])
         scale = inverse(next(filter(None, found)), q)

@@ -15,7 +15,8 @@ def check_fields(
 ) -> None:
     """The document has these fields and no others."""
     if not fields <= set(document) <= fields | optional:
-        raise FormatError(f"a {kind} is an object with the fields {', '.join(sorted(fields))}")
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise FormatError(f"{article} {kind} is an object with the fields {', '.join(sorted(fields))}")
 
 
 def named_epsilon(kind: str, document: Mapping[str, Any]) -> tuple[str, float]:

@@ -44,7 +44,7 @@ def agreement_channel(epsilon: float, size: int) -> HeavySet:
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
         raise InvalidInput.of("size", size, f"a whole number from 2 to {MAX_SIZE}")
     family = Agreement(size, _best(float(epsilon), size)[1])
-    return HeavySet("agreement", float(epsilon), family, min(heaviest(epsilon, family), ONE - 1))
+    return HeavySet("agreement", float(epsilon), family, heaviest(epsilon, family))
 
 
 @lru_cache(maxsize=65536)

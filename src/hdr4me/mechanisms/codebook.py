@@ -126,7 +126,7 @@ def _made(epsilon: float, length: int, codewords: int) -> HeavySet:
 
     def channel(heavy: int) -> HeavySet:
         family = Codebook(length, codewords, heavy)
-        return HeavySet("codebook", epsilon, family, min(heaviest(epsilon, family), ONE - 1))
+        return HeavySet("codebook", epsilon, family, heaviest(epsilon, family))
 
     low, high = 1, codewords // 2  # the error falls to one least value and rises after it
     while low < high:

@@ -11,6 +11,7 @@ from hdr4me.channels import HeavySet
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.law import Mechanism
+from hdr4me.simulation.inside import check_inside
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
 from hdr4me.simulation.together import simulate_together
@@ -98,8 +99,7 @@ def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any
     if data.ndim != 2 or not 1 <= data.shape[1] <= 65536:
         raise InvalidInput(f"values of shape {data.shape}: expected (n, d) with d from 1 to 65536")
     low, high = mechanism.domain
-    if data.size and not (data.min() >= low and data.max() <= high):
-        raise InvalidInput(f"values must lie in the domain [{low:g}, {high:g}] of {mechanism.name}")
+    check_inside(data, low, high, mechanism.name)
     return data
 
 

@@ -19,6 +19,7 @@ from hdr4me.channels.proof import ONE
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.agreement import contrast
 from hdr4me.mechanisms.codebook import scores_of, value_variance
+from hdr4me.simulation.inside import check_inside
 from hdr4me.simulation.seeds import generator
 
 __all__ = ["simulate_together"]
@@ -59,8 +60,7 @@ def _signs(channel: HeavySet, values: Floats, rng: np.random.Generator) -> Float
     """Decoded signs ±1/c."""
     family = channel.family
     assert isinstance(family, Agreement)
-    if values.size and not np.abs(values).max() <= 1.0:
-        raise InvalidInput("values must lie in the domain [-1, 1] of an agreement block")
+    check_inside(values, -1.0, 1.0, "an agreement block")
     n, b = values.shape
     signs = np.where(rng.random(values.shape) < (1 + values) / 2, 1.0, -1.0)
     k, most = family.n_heavy, family.size - family.agreeing

@@ -384,6 +384,8 @@ class Answer:
             if own and self.statistics[i] == "mean":
                 continue  # Such an interval comes from the fitted prior.
             notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
+        # Once for all rows: there may be a million of them.
+        with_unit, with_note = any(units), any(notes)
         return [
             {
                 "dimension": self.dimensions[i],
@@ -396,8 +398,8 @@ class Answer:
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
-            | ({"unit": units[i]} if any(units) else {})
-            | ({"note": notes[i]} if any(notes) else {})
+            | ({"unit": units[i]} if with_unit else {})
+            | ({"note": notes[i]} if with_note else {})
             for i, status in enumerate(self.status)
         ]
 

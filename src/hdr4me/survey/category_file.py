@@ -19,15 +19,27 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["LONG", "VARIABLE", "CategoryFile", "find", "looking_in", "read_list", "remember", "write_beside"]
+__all__ = [
+    "LONG",
+    "VARIABLE",
+    "CategoryFile",
+    "find",
+    "looking_among",
+    "looking_in",
+    "read_list",
+    "remember",
+    "write_beside",
+]
 
 LONG = 4096
 """A document has up to so many categories of a file written out."""
 VARIABLE = "HDR4ME_CATEGORIES"
 """Folders with lists of categories, separated as in `PATH`."""
 
-_REMEMBERED = 16
+_REMEMBERED = 4_000_000
+"""Categories, of all lists together, that a process keeps; the last list is always kept."""
 _known: dict[str, tuple[str, ...]] = {}
+_given: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("given", default=None)
 _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
 
 
@@ -86,7 +98,7 @@ def remember(labels: Iterable[str]) -> str:
     key = digest(kept)
     _known.pop(key, None)
     _known[key] = kept
-    while len(_known) > _REMEMBERED:
+    while len(_known) > 1 and sum(map(len, _known.values())) > _REMEMBERED:
         del _known[next(iter(_known))]
     return key
 
@@ -105,6 +117,17 @@ def looking_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         _folders.reset(token)
+
+
+@contextmanager
+def looking_among(lists: Iterable[Iterable[str]]) -> Iterator[None]:
+    """Look for lists among these first, however many they are."""
+    kept = [tuple(labels) for labels in lists]
+    token = _given.set({digest(labels): labels for labels in kept})
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
@@ -127,11 +150,14 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
     FormatError
         If there is no such file, or if it holds another list.
     """
-    if wanted.sha256 in _known:
-        return _known[wanted.sha256]
+    what = f"dimension {dimension!r}: its {wanted.count:,} categories are in {wanted.name!r}"
+    labels = (_given.get() or {}).get(wanted.sha256, _known.get(wanted.sha256))
+    if labels is not None:
+        if len(labels) != wanted.count:
+            raise FormatError(f"{what}, but the list with its SHA-256 has {len(labels):,}")
+        return labels
     listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     folders = [*_folders.get(), *(Path(folder) for folder in listed if folder)]
-    what = f"dimension {dimension!r}: its {wanted.count:,} categories are in {wanted.name!r}"
     for folder in folders:
         path = folder / wanted.name
         if not path.is_file():
@@ -154,10 +180,9 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
     )
 
 
-def write_beside(path: Path, dimension: str, file: CategoryFile) -> None:
+def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterable[str]) -> None:
     """See to it that the list lies in the folder of a document; a file with another list is not replaced."""
     place = path.parent / file.name
-    labels = find(dimension, file)
     if not place.exists():
         write_text(place, "".join(f"{label}\n" for label in labels))
         return

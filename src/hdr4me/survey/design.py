@@ -143,8 +143,10 @@ def _together(
         if isinstance(names, str) or not least <= len(names) <= most:
             raise InvalidInput.of(what, names, f"{words} of numeric dimensions")
         own = tuple(sorted(schema.index(name) for name in names))
-        if len(set(own)) < len(own) or used & set(own):
-            raise InvalidInput.of(what, names, f"dimensions that are in no other {what[:-1]}")
+        if len(set(own)) < len(own):
+            raise InvalidInput.of(what, names, "each dimension once")
+        if used & set(own):
+            raise InvalidInput.of(what, names, "dimensions that are in no other pair or block")
         for other in (
             schema.dimensions[j] for j in own if schema.dimensions[j].reads not in ("number", "optional")
         ):

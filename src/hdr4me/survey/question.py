@@ -65,5 +65,10 @@ def _check_channel(schema: Schema, question: Question) -> None:
     ):
         raise InvalidInput(
             f"dimension {names} cannot use channel {channel.mechanism!r}, which takes "
-            + ", ".join(f"a {take.reads} of {take.size} inputs" for take in takes)
+            + ", ".join(f"a {take.reads} of {_told(take.size)} inputs" for take in takes)
         )
+
+
+def _told(number: int) -> str:
+    """A number of inputs; of those of a vector or a block only the power of two below it."""
+    return f"{number:,}" if number < 1 << 53 else f"2^{number.bit_length() - 1}"

@@ -18,7 +18,7 @@ from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
 from hdr4me.survey.canonical import fingerprint
-from hdr4me.survey.category_file import looking_in, remember, write_beside
+from hdr4me.survey.category_file import looking_among, looking_in, write_beside
 from hdr4me.survey.document import body_of, read
 from hdr4me.survey.question import Question, check_questions
 from hdr4me.survey.schema import Schema
@@ -355,6 +355,8 @@ class Survey:
         ------
         FormatError
             If it is no valid survey, or a list of categories is missing or another one.
+        InvalidInput
+            If `categories` names a dimension that the survey does not have.
         FingerprintMismatch
             If the document was changed.
 
@@ -366,9 +368,12 @@ class Survey:
         >>> hd.Survey.from_json(survey.to_json()).fingerprint == survey.fingerprint
         True
         """
-        for labels in (categories or {}).values():
-            remember(labels)
-        arguments, claimed, version_1 = read(text)
+        lists = categories or {}
+        with looking_among(lists.values()):
+            arguments, claimed, version_1 = read(text)
+        for name in lists:
+            if name not in arguments["schema"].names:
+                raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
         try:
             survey = cls.from_questions(**arguments)
         except InvalidInput as error:
@@ -382,7 +387,8 @@ class Survey:
         """Write the document, atomically; lists of categories that it has only the hash of are written beside it."""
         for dimension in self.schema:
             if (file := getattr(dimension, "file", None)) is not None:
-                write_beside(Path(path), dimension.name, file)
+                # After the list of the file an optional dimension has the category "missing".
+                write_beside(Path(path), dimension.name, file, dimension.categories[: file.count])
         write_text(path, self.to_json() + "\n")
 
     @classmethod
