@@ -150,7 +150,8 @@ def _truth(kind: str) -> dict[tuple[str, str, str | None], float]:
     if kind == "optional vector":
         points = np.array([Vector("move", 3, optional=True).point(value) for value in VECTORS])
         there = points[:, 3] == 0
-        means = {("mean", "move", str(j)): v for j, v in enumerate(points[there, :3].mean(axis=0).tolist())}
-        return {**means, ("share", "move", None): there.mean()}
+        truth: dict[tuple[str, str, str | None], float] = {("share", "move", None): float(there.mean())}
+        means = points[there, :3].mean(axis=0).tolist()
+        return truth | {("mean", "move", str(j)): value for j, value in enumerate(means)}
     names = BLOCK if kind == "block" else ["a", "b"]
     return {("mean", name, None): sum(columns[name]) / N for name in names}
