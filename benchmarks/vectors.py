@@ -33,6 +33,7 @@ from vectors_accuracy import (
     on_real_vectors,
     rivals,
 )
+from vectors_optional import on_optional_vectors
 
 
 def best(work: Callable[[], Any], times: int = 3) -> float:
@@ -144,6 +145,20 @@ def sections(scale: float) -> dict[str, tuple[list[str], Callable[[], Rows]]]:
                 *VECTOR_HEAD,
             ],
             lambda: (on_real_vectors(*case, scale) for case in (("diabetes", 4.0, 40), ("digits", 4.0, 20))),
+        ),
+        "Optional vectors on real data": (
+            [
+                "Rows of scikit-learn's diabetes data (the longest row has norm 1), which a share of the users has.",
+                "n·MSE of a coordinate's mean among those, foretold by the delta method; through the engine, in",
+                "collections of 10,000 users drawn anew: the error over the one foretold, and the coverage of 95 %",
+                "intervals of the population's means and share. ± is one standard error.",
+                "",
+                "| vectors | length | share | epsilon | collections | n·MSE | ratio | means (%) | share (%) |",
+                "|---|---|---|---|---|---|---|---|---|",
+            ],
+            lambda: (
+                on_optional_vectors(share, 4.0, max(10, round(scale * 300))) for share in (0.1, 0.5, 0.9)
+            ),
         ),
         "Published rivals": (
             [

@@ -71,6 +71,32 @@ def test_a_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) -> None:
     assert len(run("estimate", tmp_path / "t", "--json").json["rows"]) == 50
 
 
+def test_an_optional_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) -> None:
+    """7 standard errors: false alarm below 1e-10."""
+    text = '[[dimensions]]\nname = "g"\ntype = "vector"\nlength = 2\nnorm = 2.0\noptional = true\n'
+    (tmp_path / "schema.toml").write_text(text)
+    made = run("survey", tmp_path / "schema.toml", "--epsilon", 4, "-o", tmp_path / "s.json", "--json")
+    assert made.code == 0, made.err
+    assert made.json["channels"][0]["inputs"] == "2^63"
+    (tmp_path / "in.csv").write_text("g,w\n" + "1|-0.5,1\n,1\n" * 3000)
+    for command in (
+        ("perturb", tmp_path / "s.json", tmp_path / "in.csv", "-o", tmp_path / "r.parquet"),
+        ("tally", tmp_path / "s.json", tmp_path / "r.parquet", "-o", tmp_path / "t"),
+        ("audit", tmp_path / "s.json", "--draws", 2000),
+        ("explain", tmp_path / "s.json"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+        assert "missing and count" not in done.err
+    rows = run("estimate", tmp_path / "t", "--json").json["rows"]
+    assert [row["statistic"] for row in rows] == ["mean", "mean", "share"]
+    found = [
+        (row["estimate"] - x) / row["standard_error"] for row, x in zip(rows, [1, -0.5, 0.5], strict=True)
+    ]
+    assert np.abs(found).max() < 7
+    assert run("estimate", tmp_path / "t", "--recalibrate", "bayes").code == 0
+
+
 def test_wrong_blocks(plain, tmp_path: Path) -> None:
     schema = {"dimensions": [{"name": x, "low": 0, "high": 1} for x in "ab"]}
     (tmp_path / "schema.json").write_text(json.dumps(schema))

@@ -39,6 +39,7 @@ RECORDS = pa.table(
         "b": _RNG.random(N),
         **{f"s{j}": _RNG.choice([-1.0, 1.0], N, p=[0.2, 0.8]) for j in range(70)},
         "direction": VECTORS,
+        "move": VECTORS,
     }
 )
 BLOCK = [f"s{j}" for j in range(70)]
@@ -55,6 +56,7 @@ SURVEYS = {
     "pair": Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=1.0, pairs=[("a", "b")]),
     "block": Survey(Schema([Numeric(x, -1, 1) for x in BLOCK]), epsilon=8.0, blocks=[BLOCK]),
     "vector": Survey(Schema([Vector("direction", 3)]), epsilon=4.0),
+    "optional vector": Survey(Schema([Vector("move", 3, optional=True)]), epsilon=4.0),
     "list kept by hash": Survey(Schema([Categorical("word", LONG, file="words.txt")]), epsilon=4.0),
 }
 
@@ -118,6 +120,7 @@ def test_reports_made_on_spark_answer_the_survey(
     assert counted["direction"]["missing"] == 50
     assert counted["direction"]["unknown"] == 200  # NaN, and a wrong length
     assert counted["direction"]["high"] == 1250  # a norm above the limit
+    assert counted["move"] == counted["direction"] | {"column": "move"}
     assert counted["age"]["missing"] == 750
     tally = engine.tally(frame, survey)
     assert tally.n_reports == N
@@ -144,5 +147,11 @@ def _truth(kind: str) -> dict[tuple[str, str, str | None], float]:
     if kind == "vector":  # as a device cleans them
         cleaned = np.array([Vector("direction", 3).clean(value) for value in VECTORS])
         return {("mean", "direction", str(j)): value for j, value in enumerate(cleaned.mean(axis=0).tolist())}
+    if kind == "optional vector":
+        points = np.array([Vector("move", 3, optional=True).point(value) for value in VECTORS])
+        there = points[:, 3] == 0
+        truth: dict[tuple[str, str, str | None], float] = {("share", "move", None): float(there.mean())}
+        means = points[there, :3].mean(axis=0).tolist()
+        return truth | {("mean", "move", str(j)): value for j, value in enumerate(means)}
     names = BLOCK if kind == "block" else ["a", "b"]
     return {("mean", name, None): sum(columns[name]) / N for name in names}

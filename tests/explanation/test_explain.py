@@ -107,10 +107,17 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 def test_a_vector_is_told_with_its_length_and_norm_and_the_made_up_person_has_one() -> None:
     survey = hd.Survey(hd.Schema([hd.Vector("grad", length=3, norm=2.5)]), epsilon=4.0)
     text = hd.explain(survey, "user").markdown()
-    assert "a vector of 3 numbers, of norm 2.5 at most" in text
+    assert "a vector of 3 numbers, of norm 2.5 at most, or 0 if there is none" in text
     assert '{"grad": [0.833, 0.0, 0.0]}' in text
     long = hd.Survey(hd.Schema([hd.Vector("grad", length=1000)]), epsilon=1.0)
     assert "characters in all" in hd.explain(long, "user").markdown()
+
+
+def test_an_optional_vector_is_told() -> None:
+    survey = hd.Survey(hd.Schema([hd.Vector("grad", length=3, norm=2.5, optional=True)]), epsilon=4.0)
+    text = hd.explain(survey, "user").markdown()
+    assert "a vector of 3 numbers, of norm 2.5 at most, or nothing" in text
+    assert '{"grad": [0.833, 0.0, 0.0]}' in text
 
 
 def test_an_optional_selection_is_told() -> None:

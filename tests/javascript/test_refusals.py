@@ -184,6 +184,7 @@ def test_kinds_that_the_browser_does_not_know_are_refused(tmp_path: Path) -> Non
     surveys = [
         Survey(Schema([*numbers, Product("product", ["a", "b"])]), mechanism="duchi"),
         Survey(Schema([Vector("v", 3)])),
+        Survey(Schema([Vector("v", 3, optional=True)])),
         Survey(Schema([Selection("s", ["a", "b"], 1, optional=True)])),
         *(
             Survey.from_questions(

@@ -31,6 +31,7 @@ CASES: dict[str, tuple[Dimension, Any, Any, dict[str, int]]] = {
     "vector of a wrong length": (Vector("x", 2), [0.1, 0.2, 0.3], [0.0, 0.0], {"unknown": 1}),
     "vector with too large a norm": (Vector("x", 2), [3.0, 4.0], [0.6, 0.8], {"high": 1}),
     "missing vector": (Vector("x", 2), None, [0.0, 0.0], {"missing": 1}),
+    "optional vector with a NaN": (Vector("x", 2, optional=True), [NAN, 0.5], [0.0, 0.5], {"unknown": 1}),
     "number above its range": (Numeric("x", 0, 10), 99.0, 10.0, {"high": 1}),
     "number that is none": (Numeric("x", 0, 10, default=4), NAN, 4.0, {"missing": 1}),
 }

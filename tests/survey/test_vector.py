@@ -40,6 +40,8 @@ RAW: list = [
     [INF, 0.2],
     [1e308, 1e308],
     [1e-320, 0.0],
+    [NAN, None],
+    [INF, NAN],
     [],
     [1.0],
     [1.0, 2.0, 3.0],
@@ -74,9 +76,30 @@ def test_a_place_is_the_cleaned_vector(raw) -> None:
     assert not v.fits(Take("vector", 1 << 20))
 
 
-@pytest.mark.parametrize("kind", ["lists", "large", "fixed", "texts", "ints"])
-def test_batches_are_cleaned_as_devices_do(kind: str) -> None:
-    v = hd.Vector("v", 2)
+@pytest.mark.parametrize("raw", [*RAW, [NAN, NAN], "|", Awful(), "1|2", iter([0.1, 0.2])])
+def test_an_optional_vector_has_one_coordinate_more(raw) -> None:
+    v = hd.Vector("v", 2, norm=0.5, optional=True)
+    family = Codebook(3, 16, 1)
+    if not hasattr(raw, "__next__"):
+        numbers = v.numbers(raw)
+        there = numbers is not None and not all(map(math.isnan, numbers))
+        point = [*(x / 0.5 for x in v.clean(raw)), 0.0 if there else -1.0]
+        assert v.point(raw) == point
+        assert math.hypot(*point) <= 1 + 1e-12
+    else:
+        point = [0.2, 0.4, 0.0]  # read once
+    place = v.place(raw, family.takes[0].size)
+    assert place & 0xFFFF == 0
+    assert family.vector(place >> 16) == pytest.approx(point, abs=2**-20)
+    assert v.fits(family.takes[0])
+    assert not v.fits(Codebook(2, 16, 1).takes[0])
+    assert not hd.Vector("v", 2, norm=0.5).fits(family.takes[0])
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("kind", ["lists", "large", "fixed", "texts", "ints", "inner texts"])
+def test_batches_are_cleaned_as_devices_do(kind: str, optional: bool) -> None:
+    v = hd.Vector("v", 2, optional=optional)
     rows: list = list(RAW)
     if kind == "fixed":
         rows = [row for row in RAW if row is None or len(row) == 2]
@@ -87,13 +110,16 @@ def test_batches_are_cleaned_as_devices_do(kind: str) -> None:
     elif kind == "ints":
         rows = [[1, 0], None, [0, None], [2, 0], [1]]
         column = pa.array(rows, pa.list_(pa.int32()))
+    elif kind == "inner texts":
+        rows = [["1", "0"], None, ["", None], ["0.1", "?"], ["1"], [], ["3", "4"], ["x", "y"], ["0", "0"]]
+        column = pa.array(rows, pa.list_(pa.string()))
     else:
         column = pa.array(rows, pa.list_(pa.float64()) if kind == "lists" else pa.large_list(pa.float32()))
         rows = column.to_pylist()
     for start, n in ((0, len(rows)), (2, 7)):
         part, own = column.slice(start, n), rows[start : start + n]
         found, account = vectors_of(part, v)
-        assert found == pytest.approx(np.array([v.clean(row) for row in own]), abs=2**-20)
+        assert found == pytest.approx(np.array([v.point(row) for row in own]), abs=2**-20)
         assert account == v.account((row, 1) for row in own)
 
 
@@ -169,10 +195,22 @@ def test_wrong_declarations() -> None:
         hd.Schema.from_dict({"dimensions": [{"name": "v", "type": "vector"}]})
 
 
-def test_an_optional_vector_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match=r"'g': optional = True is not allowed.*as a category beside it"):
-        hd.Vector("g", length=2, norm=1, optional=True)
-    item = {"name": "g", "type": "vector", "length": 2, "optional": True}
-    with pytest.raises(InvalidInput, match="a missing one counts as 0"):
-        hd.Schema.from_dict({"dimensions": [item]})
+def test_declarations_of_optional_vectors() -> None:
+    v = hd.Vector("g", 2, 3.0, optional=True)
+    item = {"name": "g", "type": "vector", "length": 2, "norm": 3.0, "optional": True}
+    assert v.to_dict() == item
+    assert hd.Schema.from_dict({"dimensions": [item]})["g"] == v != hd.Vector("g", 2, 3.0)
     assert "optional" not in hd.Vector("g", 2, optional=False).to_dict()
+    assert (v.n_asked, hd.Vector("g", 2).n_asked) == (3, 2)
+    for wrong in (1, "yes", None):
+        with pytest.raises(InvalidInput, match=r"'g': optional = .* must be true or false"):
+            hd.Vector("g", 2, optional=wrong)
+    assert hd.Vector("g", 4095, optional=True).n_asked == 4096
+    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one coordinate more"):
+        hd.Vector("g", 4096, optional=True)
+
+
+def test_an_optional_vector_in_a_schema_file(tmp_path) -> None:
+    text = '[[dimensions]]\nname = "g"\ntype = "vector"\nlength = 2\noptional = true\n'
+    (tmp_path / "schema.toml").write_text(text)
+    assert hd.Schema.load(tmp_path / "schema.toml")["g"] == hd.Vector("g", 2, optional=True)

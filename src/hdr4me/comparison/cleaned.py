@@ -55,6 +55,8 @@ def _reason(dimension: Dimension) -> str:
     """Why a dimension is not compared; empty if it is."""
     if isinstance(dimension, Selection):
         return "selections of several categories are not compared, and one mechanism serves them"
+    if isinstance(dimension, Vector) and dimension.optional:
+        return "optional vectors are not compared"
     if isinstance(dimension, Vector):
         return "vectors are not compared, and one mechanism serves them"
     if isinstance(dimension, Product):

@@ -24,7 +24,7 @@ from hdr4me.survey import Survey
 __all__ = ["Vectors", "is_wide", "wide_inputs"]
 
 Vectors = Mapping[int, NDArray[np.float64]]
-"""The vectors [n, length] of each dimension that is one, in the ball of norm 1."""
+"""The vectors [n, n_asked] of each dimension that is one, in the ball of norm 1."""
 
 _CHUNK = 1 << 12
 """Users whose random halves are made together: they fit into the second-level cache."""
@@ -61,7 +61,7 @@ def wide_inputs(
     Returns
     -------
     array
-        The signs of a block [users, fields] as bit patterns, or vectors [users, length].
+        The signs of a block [users, fields] as bit patterns, or vectors [users, n_asked].
     """
     question = survey.questions[q]
     channel = question.channel

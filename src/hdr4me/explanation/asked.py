@@ -37,7 +37,9 @@ def _answers(dimension: Dimension) -> str:
         return f"one of: {_listed(dimension.categories)}"
     if isinstance(dimension, Vector):
         numbers = counted(dimension.length, "number")
-        return f"a vector of {numbers}, of norm {dimension.norm:g} at most, or 0 if there is none"
+        return f"a vector of {numbers}, of norm {dimension.norm:g} at most, or " + (
+            "nothing" if dimension.optional else "0 if there is none"
+        )
     return f"a {dimension.kind}"
 
 

@@ -21,7 +21,7 @@ from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import ONE
 from hdr4me.mechanisms.law import check_epsilon
 
-__all__ = ["Scores", "codebook_channel", "scores_of", "total_error", "value_variance"]
+__all__ = ["Scores", "codebook_channel", "least_noise", "scores_of", "total_error", "value_variance"]
 
 _MOST_CODEWORDS = 4096
 _ENOUGH = 1.005
@@ -74,6 +74,18 @@ def scores_of(channel: HeavySet) -> Scores:
     family = channel.family
     assert isinstance(family, Codebook)
     return _scores(family.codewords, family.heavy, channel.weight / ONE)
+
+
+def least_noise(channel: HeavySet) -> float:
+    """The least variance of a decoded report along a direction of length 1, whatever the vector is.
+
+    A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
+
+    >>> least_noise(codebook_channel(4.0, 100)) < total_error(codebook_channel(4.0, 100)) / 100
+    True
+    """
+    first, second = scores_of(channel)
+    return min(1.0, second - first**2) / first**2
 
 
 def total_error(channel: HeavySet, norm: float = 1.0) -> float:

@@ -13,6 +13,7 @@ from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.blocks import BLOCKS, blocks_fit
+from hdr4me.planner.optional_vectors import refuse_optional_vectors
 from hdr4me.planner.pairs import PAIR, PAIRS_FROM, pairs_fit
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
@@ -131,6 +132,7 @@ def plan(
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
     if schema is not None:
+        refuse_optional_vectors(schema)
         refuse_vectors(schema, n_users, epsilon)
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
     kinds = (schema, 2 if n_dims is None else n_dims, n_categories)

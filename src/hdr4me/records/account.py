@@ -74,7 +74,7 @@ class Account:
         # Of choices that are too many, or of which some are unknown, the others count; long vectors are scaled.
         kept = self.counts[:, 0] - self.counts[:, 2]
         vectors = np.array([isinstance(x, Vector) for x in self.schema])
-        kept -= np.where(vectors, self.counts[:, 1], 0)
+        kept -= np.where(vectors & ~optional, self.counts[:, 1], 0)
         usable = np.where(several, kept, usable)
         chosen = np.flatnonzero((usable == 0) & (self.counts[:, 0] > 0)).tolist()
         return [self._unusable(j) for j in chosen]
@@ -125,8 +125,9 @@ class Account:
                 f"column {dimension.name!r}: {count:,} of {read:,} vectors ({100 * count / read:.3g} %) "
                 + {
                     "missing": "are missing and count as 0",
-                    "unknown": f"are not {dimension.length} numbers: a vector of another length counts as 0 "
-                    "altogether, and of the right length what is no number counts as 0",
+                    "unknown": f"are not {dimension.length} numbers: a vector of another length counts as "
+                    f"{'no vector' if dimension.optional else '0 altogether'}, and of the right length what is no "
+                    "number counts as 0",
                     "high": f"are longer than {dimension.norm:g} and are scaled to that norm",
                 }[FIELDS[k]]
             )

@@ -19,7 +19,9 @@ _ONE = (1 << PRECISION - 1) - 1
 
 
 def vectors_of(column: Any, dimension: Vector) -> tuple[NDArray[np.float64], tuple[int, int, int]]:
-    """Vectors [n, length] of the ball of norm 1, and how many were missing, no vector, and too long.
+    """Vectors [n, n_asked] of the ball of norm 1, and how many were missing, no vector, and too long.
+
+    Row by row these are `Vector.point`: an optional vector has one coordinate more.
 
     Parameters
     ----------
@@ -29,17 +31,20 @@ def vectors_of(column: Any, dimension: Vector) -> tuple[NDArray[np.float64], tup
         What the column should hold.
     """
     found = np.full((len(column), dimension.length), np.nan)
-    there = ~np.asarray(column.is_null())
+    there, right = ~np.asarray(column.is_null()), np.zeros(len(column), bool)
     if is_text(column.type):
         texts = as_text(column).to_pylist()
         there = np.array([text is not None and bool(text) for text in texts], bool)
         for row in np.flatnonzero(there).tolist():
-            found[row] = dimension.numbers(texts[row]) or np.nan
+            _write(row, dimension.numbers(texts[row]), found, right)
     elif pa.types.is_null(column.type):
         pass
     else:
-        _lists(column, dimension, found)
+        _lists(column, dimension, found, right)
     whole = np.isfinite(found)
+    some = whole.any(axis=1)
+    if dimension.optional:
+        there &= some | ~right
     found[~whole] = 0.0
     largest = np.maximum(np.abs(found).max(axis=1), 1e-300)
     size = largest * np.sqrt(np.square(found / largest[:, None]).sum(axis=1))
@@ -47,11 +52,19 @@ def vectors_of(column: Any, dimension: Vector) -> tuple[NDArray[np.float64], tup
     found /= np.maximum(size, dimension.norm)[:, None]
     found = np.round(found * _ONE) / _ONE
     wrong = there & ~whole.all(axis=1)
+    if dimension.optional:
+        found = np.column_stack([found, some - 1.0])
     return found, (int((~there).sum()), int(wrong.sum()), int(long.sum()))
 
 
-def _lists(column: Any, dimension: Vector, out: NDArray[np.float64]) -> None:
-    """Write the lists of the right length; the others stay NaN."""
+def _write(row: int, numbers: list[float] | None, out: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
+    """Write one row, if it is of the right length."""
+    if numbers is not None:
+        out[row], right[row] = numbers, True
+
+
+def _lists(column: Any, dimension: Vector, out: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
+    """Write the lists of the right length and mark their rows; the others stay NaN."""
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise InvalidInput(f"column {dimension.name!r} is of type {kind}: lists of numbers are expected")
@@ -63,7 +76,7 @@ def _lists(column: Any, dimension: Vector, out: NDArray[np.float64]) -> None:
     if is_text(numbers.type) or pa.types.is_null(numbers.type):
         rows = column.to_pylist()
         for row, value in enumerate(rows):
-            out[row] = dimension.numbers(value) or np.nan
+            _write(row, dimension.numbers(value), out, right)
         return
     if not (
         pa.types.is_integer(numbers.type)
@@ -74,5 +87,6 @@ def _lists(column: Any, dimension: Vector, out: NDArray[np.float64]) -> None:
         raise InvalidInput(f"column {dimension.name!r} is of type {kind}: lists of numbers are expected")
     kind = pa.uint8() if pa.types.is_boolean(numbers.type) else pa.float64()
     flat = numbers.cast(kind, safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    right = np.flatnonzero((np.diff(offsets) == dimension.length) & ~np.asarray(column.is_null()))
-    out[right] = flat[offsets[right][:, None] + np.arange(dimension.length)]
+    rows = np.flatnonzero((np.diff(offsets) == dimension.length) & ~np.asarray(column.is_null()))
+    out[rows] = flat[offsets[rows][:, None] + np.arange(dimension.length)]
+    right[rows] = True

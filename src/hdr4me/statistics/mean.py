@@ -1,4 +1,4 @@
-"""The mean of a number, and of an optional one the share of users who have a value and the mean among those."""
+"""The mean of a number or a vector; of an optional one the share of users who have it, and the mean among those."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from hdr4me.statistics.blocks import block_mean, is_block
 from hdr4me.statistics.calibrate import value_moments
 from hdr4me.statistics.few import few_means, few_ratio
 from hdr4me.statistics.moments import Moments
-from hdr4me.statistics.statistic import Counted, Part, Statistic
-from hdr4me.statistics.vectors import is_codebook, mean_vector
+from hdr4me.statistics.statistic import SURELY, Counted, Part, Statistic
+from hdr4me.statistics.vectors import is_codebook, is_optional_vector, mean_vector, share_of_vectors
 from hdr4me.survey import Dimension
 
 __all__ = ["MEAN", "SHARE"]
 
 Floats = NDArray[np.float64]
-_SURELY = 3.0
-"""The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
-
 _FIRST = np.zeros(1, np.int64)
 
 
@@ -58,17 +55,22 @@ class Mean(Statistic):
 
 
 class Share(Statistic):
-    """The share of users who have a value of an optional number."""
+    """The share of users who have a value of an optional number, or an optional vector."""
 
     name = "share"
     by_default = True
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        if is_codebook(channel):
+            return is_optional_vector(dimension)
         return isinstance(channel, Table) and dimension.reads == "optional"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         made = []
         for j in dimensions:
+            if is_codebook(_channel(counted, j)):
+                made.append(share_of_vectors(counted, j))
+                continue
             counts, table, suffix = _counts(counted, j)
             r = int(counts.sum())
             moments = Moments(table, "present" + suffix)
@@ -148,7 +150,7 @@ def _decoded(counted: Counted, j: int) -> Part:
     mean, error, unsure = np.nan, np.nan, True
     if r > 1:
         total = float(counts @ value) / r
-        unsure = not share > _SURELY * share_error
+        unsure = not share > SURELY * share_error
         mean = total / share if share else np.nan
         # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
         if share:

@@ -139,7 +139,8 @@ def _steady_errors(answer: Answer, rows: Rows) -> Floats:
     """Standard errors from the variance of one answer, pooled over all numbers that are asked in the same way.
 
     A dimension's own standard error is estimated from the answers that its mean is estimated from. Where values are
-    near an end of the range both go up and down together. An optional number keeps its own.
+    near an end of the range both go up and down together. An optional number and each coordinate of an optional vector
+    keep their own.
     """
     survey = answer.survey
     names = [answer.dimensions[i] for i in rows.tolist()]
@@ -148,8 +149,8 @@ def _steady_errors(answer: Answer, rows: Rows) -> Floats:
         [
             id(survey.questions[survey.question_of(place[name])].channel)
             if survey.schema[name].reads == "number"
-            else -place[name] - 1
-            for name in names
+            else -place[name] - 1 - (len(place) + i if getattr(survey.schema[name], "optional", False) else 0)
+            for i, name in enumerate(names)
         ]
     )
     error, number = answer.scaled_error[rows], answer.n_answers[rows].astype(np.float64)

@@ -16,11 +16,14 @@ from hdr4me.statistics.few import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
-__all__ = ["STATISTICS", "Counted", "Intervals", "Part", "Statistic"]
+__all__ = ["STATISTICS", "SURELY", "Counted", "Intervals", "Part", "Statistic"]
 
 Floats = NDArray[np.float64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]
 """(level, kind) → the lower and the upper ends of every row."""
+
+SURELY = 3.0
+"""The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
 
 
 class Counted(Protocol):

@@ -167,7 +167,7 @@ def _together(
 def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
     """What decides on the channel."""
     if isinstance(dimension, Vector):
-        return ("vector", dimension.length)
+        return ("vector", dimension.n_asked)
     if isinstance(dimension, Selection):
         return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":

@@ -1,14 +1,18 @@
 """A vector in a ball: a gradient, an embedding; standard library only.
 
-A vector that is longer than the norm is scaled to it, a coordinate that is no finite number counts as 0, and so does
-every coordinate of a value that is no vector of the right length. Nothing here raises because of a value.
+A vector that is longer than the norm is scaled to it, and a coordinate that is no finite number counts as 0. A value
+that is no vector of the right length counts as 0 altogether, or as no vector where the vector is optional. Nothing
+here raises because of a value.
+
+A channel is asked for the vector over its norm. For an optional vector it is asked for one coordinate more: (x, 0) if
+there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hdr4me.channels.channel import Take
@@ -39,13 +43,18 @@ class Vector(Dimension):
     norm
         The largest norm; longer vectors are scaled to it.
     optional
-        Only False: a missing vector counts as 0. Whether there is one is a category beside it.
+        Whether "no vector" is an answer of its own: then the share of users who have a vector and the mean among those
+        are both estimated, from one report. Otherwise a missing vector counts as 0.
 
     Examples
     --------
     >>> gradient = Vector("gradient", length=2, norm=5.0)
     >>> gradient.clean([3, 0]), gradient.clean("6|8"), gradient.clean([1, float("nan")]), gradient.clean([1, 2, 3])
     ((3.0, 0.0), (3.0, 4.0), (1.0, 0.0), (0.0, 0.0))
+    >>> gradient.point([3, 0]), Vector("gradient", 2, 5.0, optional=True).point([3, 0])
+    ([0.6, 0.0], [0.6, 0.0, 0.0])
+    >>> Vector("gradient", 2, 5.0, optional=True).point(None)
+    [0.0, 0.0, -1.0]
     """
 
     kind = "vector"
@@ -53,19 +62,21 @@ class Vector(Dimension):
     name: str
     length: int
     norm: float = 1.0
-    optional: InitVar[bool] = False
+    optional: bool = False
 
-    def __post_init__(self, optional: bool) -> None:
+    def __post_init__(self) -> None:
         check_name(self.name)
-        if optional is not False:
+        if not isinstance(self.optional, bool):
+            raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
+        most = MAX_LENGTH - self.optional
+        if type(self.length) is not int or not 1 <= self.length <= most:
             raise InvalidInput(
-                f"dimension {self.name!r}: optional = {optional!r} is not allowed: a vector is never optional, and a "
-                "missing one counts as 0; ask whether there is one as a category beside it "
-                f"(Categorical('has_{self.name}', ['no', 'yes']))"
-            )
-        if type(self.length) is not int or not 1 <= self.length <= MAX_LENGTH:
-            raise InvalidInput(
-                f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {MAX_LENGTH}"
+                f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {most}"
+                + (
+                    " (one coordinate more tells whether an optional vector is there)"
+                    if self.optional
+                    else ""
+                )
             )
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
@@ -80,6 +91,11 @@ class Vector(Dimension):
     def bounds(self) -> tuple[float, float]:
         return -self.norm, self.norm
 
+    @property
+    def n_asked(self) -> int:
+        """How many coordinates a channel takes: the vector's, and one for whether an optional vector is there."""
+        return self.length + self.optional
+
     def numbers(self, value: Any) -> list[float] | None:
         """The coordinates that a value has, NaN for each that is no finite number; None for what is no such vector."""
         try:
@@ -93,8 +109,22 @@ class Vector(Dimension):
         return [x if math.isfinite(x) else math.nan for x in found] if len(found) == self.length else None
 
     def clean(self, value: Any) -> tuple[float, ...]:
-        """The vector inside the ball, in its own units."""
-        found = [0.0 if math.isnan(x) else x for x in self.numbers(value) or [0.0] * self.length]
+        """The vector inside the ball, in its own units; 0 for what is no vector."""
+        return self._inside(self.numbers(value))
+
+    def point(self, value: Any) -> list[float]:
+        """What a channel is asked for: a vector of the ball of norm 1.
+
+        An optional vector has one coordinate more, 0 where there is a vector and −1 where there is none. A vector
+        without a single finite number is none.
+        """
+        numbers = self.numbers(value)
+        inside = [x / self.norm for x in self._inside(numbers)]
+        there = numbers is not None and not all(map(math.isnan, numbers))
+        return [*inside, float(there) - 1.0] if self.optional else inside
+
+    def _inside(self, numbers: list[float] | None) -> tuple[float, ...]:
+        found = [0.0 if math.isnan(x) else x for x in numbers or [0.0] * self.length]
         largest = max(map(abs, found))
         if largest == 0.0:
             return tuple(found)
@@ -104,34 +134,37 @@ class Vector(Dimension):
 
     def place(self, value: Any, size: int) -> int:
         """The number of the vector among all those of so many bits a coordinate."""
-        bits = (size.bit_length() - 1) // self.length
-        family = Codebook(self.length, 2, 1, precision=bits)
-        return family.number([x / self.norm for x in self.clean(value)]) << FRACTION_BITS
+        bits = (size.bit_length() - 1) // self.n_asked
+        family = Codebook(self.n_asked, 2, 1, precision=bits)
+        return family.number(self.point(value)) << FRACTION_BITS
 
     def fits(self, take: Take) -> bool:
-        return take == Take("vector", 1 << PRECISION * self.length)
+        return take == Take("vector", 1 << PRECISION * self.n_asked)
 
     def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int]:
         """How many values are missing, have a wrong length or a coordinate that is no number, and are too long.
 
-        Each value comes with how often it occurs.
+        Each value comes with how often it occurs. An optional vector without a single finite number is missing.
 
         >>> Vector("v", 2).account([([1, 1], 3), (None, 1), ([1], 2), ([0, None], 4), ([0.6, 0.8], 5)])
         (1, 6, 3)
+        >>> Vector("v", 2, optional=True).account([([float("nan")] * 2, 3), (None, 1), ([1], 2), ([0, None], 4)])
+        (4, 6, 0)
         """
         missing = unknown = long = 0
         for value, times in values:
             found = self.numbers(value)
-            missing += times * (value is None or value == "")
-            unknown += times * (
-                value is not None and value != "" and (found is None or any(map(math.isnan, found)))
-            )
+            none = value is None or (isinstance(value, str) and not value)
+            none = none or (self.optional and found is not None and all(map(math.isnan, found)))
+            missing += times * none
+            unknown += times * (not none and (found is None or any(map(math.isnan, found))))
             inside = [0.0 if math.isnan(x) else x for x in found or []]
             long += times * (math.hypot(*inside) > self.norm * (1 + 1e-12))
         return missing, unknown, long
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "type": self.kind, "length": self.length, "norm": self.norm}
+        made = {"name": self.name, "type": self.kind, "length": self.length, "norm": self.norm}
+        return made | ({"optional": True} if self.optional else {})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Vector:
