@@ -123,3 +123,16 @@ def test_an_optional_vector_is_told() -> None:
 def test_an_optional_selection_is_told() -> None:
     survey = hd.Survey(hd.Schema([hd.Selection("l", ["a", "b"], 1, optional=True)]), epsilon=4.0)
     assert "at most 1 of: a, b, or missing" in hd.explain(survey, "user").markdown()
+
+
+def test_what_is_asked_together_is_told() -> None:
+    schema = hd.Schema([hd.Numeric(f"x{j}", 0, 1) for j in range(40)])
+    pairs = hd.explain(
+        hd.Survey(schema, epsilon=4.0, pairs=[(f"x{j}", f"x{j + 1}") for j in range(0, 40, 2)])
+    )
+    assert "x0 and x1 are one question: one random answer stands for both." in pairs.markdown()
+    assert "And so are the numbers of 14 more questions." in pairs.markdown()
+    block = hd.explain(hd.Survey(schema, epsilon=8.0, blocks=[schema.names])).markdown()
+    assert "x0, x1, x2, x3, x4, … and x39 are one question: one random answer stands for all 40." in block
+    assert "rounded at random to one of the two ends" in block
+    assert "one question" not in hd.explain(hd.Survey(schema, epsilon=4.0)).markdown()

@@ -8,7 +8,7 @@ from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Table
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey, Vector
 
-__all__ = ["example_record", "questions_table"]
+__all__ = ["example_record", "questions_table", "together"]
 
 _SHOWN = 6
 _LINES = 30
@@ -21,6 +21,35 @@ def questions_table(survey: Survey) -> Table:
         rest = len(rows) - _LINES
         rows = [*rows[:_LINES], ["…", f"and {rest:,} more, listed in the document"]]
     return Table(["about", "what your device holds"], rows)
+
+
+def together(survey: Survey) -> list[str]:
+    """A sentence for each question that is about several dimensions.
+
+    >>> from hdr4me.survey import Schema
+    >>> schema = Schema([Numeric(name, 0, 1) for name in "abcd"])
+    >>> together(Survey(schema, epsilon=4.0, pairs=[("a", "d")]))
+    ['a and d are one question: one random answer stands for both.']
+    """
+    said = []
+    several = [question for question in survey.questions if len(question.dimensions) > 1]
+    for question in several[:_SHOWN]:
+        names = [survey.schema.names[j] for j in question.dimensions]
+        rounded = (
+            " Before that, each is rounded at random to one of the two ends of its range."
+            if question.channel.mechanism == "agreement"
+            else ""
+        )
+        both = "both" if len(names) == 2 else f"all {len(names)}"
+        said.append(f"{_and(names)} are one question: one random answer stands for {both}.{rounded}")
+    rest = len(several) - len(said)
+    return [*said, f"And so are the numbers of {counted(rest, 'more question')}."] if rest else said
+
+
+def _and(names: list[str]) -> str:
+    """Names in a sentence; of many the first ones and the last one."""
+    first = [*names[: _SHOWN - 1], "…"] if len(names) > _SHOWN else names[:-1]
+    return f"{', '.join(first)} and {names[-1]}"
 
 
 def _answers(dimension: Dimension) -> str:

@@ -7,7 +7,7 @@ import math
 
 from hdr4me.client.client import answer, draw_questions
 from hdr4me.client.prf import Stream, Use
-from hdr4me.explanation.asked import example_record, questions_table
+from hdr4me.explanation.asked import example_record, questions_table, together
 from hdr4me.explanation.odds import guess, share, whole_loss
 from hdr4me.pages.document import Block, Heading, Table, Text
 from hdr4me.reports.report import Report
@@ -36,7 +36,7 @@ def _asked(survey: Survey) -> list[Block]:
     drawn = f"Your device draws {m:,} of {q:,} questions at random and answers only {only}."
     if m == q:
         drawn = "Your device answers all of them."
-    return [Heading("What is asked"), questions_table(survey), Text(drawn)]
+    return [Heading("What is asked"), questions_table(survey), *map(Text, together(survey)), Text(drawn)]
 
 
 def _leaves(survey: Survey) -> list[Block]:
@@ -52,8 +52,8 @@ def _leaves(survey: Survey) -> list[Block]:
         Heading("What leaves your device"),
         Text(
             "Your values do not leave your device. For each question that is answered, the device replaces "
-            "your value by a random one, drawn from a table that is part of the survey. Often it is far from "
-            "the truth, on purpose."
+            "your value by a random one, drawn by a rule that is part of the survey. Often it is far from the "
+            "truth, on purpose."
         ),
         Text(
             f"For somebody with these made-up values{more}: `{_cut(json.dumps(shown, ensure_ascii=False))}`"
