@@ -171,7 +171,7 @@ def test_what_is_foretold_comes_true_on_real_data(made: Any, epsilon: float) -> 
     """The mean square over 60 collections is within 4.5 standard errors: a right plan fails in 0.1 % of seeds.
 
     All coordinates are within the tolerance for all at once in 52 collections of 60 or more: with 95 % probability in
-    each, fewer happen in 0.5 % of seeds. The plan promises that for the other dimensions too; only vectors are counted.
+    each, fewer happen in 0.3 % of seeds. The plan promises that for the other dimensions too; only vectors are counted.
     """
     table, schema, columns = made()
     plan = hd.plan(
