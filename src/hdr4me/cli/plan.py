@@ -253,8 +253,11 @@ def _values(source: str, schema: Any) -> Any:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(source) if source.endswith(".parquet") else csv.read_csv(source)
-    known = [d.name for d in schema.dimensions if d.name in table.column_names]
-    return {name: table.column(name).drop_null().to_pylist() for name in known}
+    known = {d.name: table.column(d.name) for d in schema.dimensions if d.name in table.column_names}
+    gaps = [d.name for d in schema.dimensions if d.reads == "optional"]  # where a gap is an answer
+    return {
+        name: (column if name in gaps else column.drop_null()).to_pylist() for name, column in known.items()
+    }
 
 
 def _made(found: Plan, schema: Any, reachable: bool, output: Path | None, *, wanted: bool) -> dict[str, Any]:

@@ -307,7 +307,7 @@ def rank(
         for (name, method), at in best.items()
         for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
         if name != BLOCKS or possible(m, setting.workload.n_dims)
-        if name != PAIR or setting.epsilon / m >= JOINT_FROM
+        if (name != PAIR and not setting.workload.optional) or setting.epsilon / m >= JOINT_FROM
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
