@@ -50,8 +50,8 @@ def plan(
         list[str] | None,
         typer.Option(
             metavar="<float or name=float>",
-            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat), "
-            "such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
+            help="±ξ to keep within, numbers scaled to [-1, 1], vectors to norm 1; or name=ξ in a dimension's own units "
+            "(repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
     probability: Annotated[
@@ -333,6 +333,9 @@ def _show(found: Plan) -> None:
         )
     if found.statistic != "mean":
         return
+    if best.errors:
+        title = "Standard errors of selections, vectors and optional numbers, by the first option"
+        print_table(title, ["of", "standard error"], [[name, error] for name, error in best.errors.items()])
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

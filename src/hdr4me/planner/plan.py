@@ -267,6 +267,7 @@ class Plan(Sequence[Option]):
             "prior": self.setting.prior_name,
             "jointly": self.setting.jointly,
             "own_units": self.own_units,
+            "errors": self.best.errors,
             "beats_baseline": self.best.beats_baseline,
             "statistic": self.statistic,
             "statistic_errors": list(self.statistic_errors),
