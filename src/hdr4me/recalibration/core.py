@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdr4me.recalibration.advice import advise
-from hdr4me.recalibration.auto import Choice, choose
+from hdr4me.recalibration.auto import Choice, choose, confirmed_margin
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.expected import Announced, error_after, error_before
 from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
@@ -25,8 +25,8 @@ __all__ = ["recalibrate"]
 
 # Fewer dimensions cannot tell a gain from luck: clipping, or a declared structure that the data confirm.
 _FEWEST = 8
-# The mean probability of a declared structure from which on the data confirm it, and the margin that is then enough.
-_CONFIRMED, _CONFIRMED_MARGIN = 0.95, 0.5
+# The mean probability from which on the data confirm a declared structure.
+_CONFIRMED = 0.95
 # The probability of "all are zero", and the number of dimensions, from which on the data speak for it; the margin.
 _NOTHING_THERE, _ENOUGH, _NOTHING_MARGIN = 0.8, 20, 1.25
 
@@ -165,6 +165,7 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
     summary = posterior.summary()
     beliefs = structured(parts, posterior, x)
     believed = sum(belief.probability * belief.where.size for belief in beliefs) / n
+    confirmed = sum(belief.confirmed * belief.where.size for belief in beliefs) / n
 
     def measure(rule_: Rule) -> Reading:
         return read(rule_, x, directions)
@@ -191,8 +192,8 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
         # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm.
         nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
-        if believed > _CONFIRMED:
-            margins["structure"] = _CONFIRMED_MARGIN
+        if confirmed > _CONFIRMED:
+            margins["structure"] = confirmed_margin(n)
         rules = candidates(fits, parts)
         if n < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}

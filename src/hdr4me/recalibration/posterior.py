@@ -35,10 +35,13 @@ class Belief(NamedTuple):
     where: NDArray[np.int64]
     curve: Edged
     probability: float
+    """Beside the exchangeable account."""
+    confirmed: float
+    """Beside that account and beside means that differ without any structure."""
 
     def part(self, rows: slice) -> Belief:
         """The same for some of its dimensions."""
-        return Belief(self.where[rows], self.curve.part(rows), self.probability)
+        return self._replace(where=self.where[rows], curve=self.curve.part(rows))
 
 
 class Summary(NamedTuple):

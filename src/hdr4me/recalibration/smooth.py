@@ -112,6 +112,23 @@ class Block:
             variance += share * r.own
         return Fit(self.centre + self.half * mean, self.half**2 * variance, total - float(np.log(number)))
 
+    def plain_log_evidence(self, x: Floats) -> float:
+        """The log evidence of no structure at all: x = μ + residual + noise, averaged over residuals of every size.
+
+        Comparable with that of `fit`. Few points that only differ from each other look like a curve beside a model that
+        expects most means to be 0; beside this one they do not.
+        """
+        y = (x - self.centre) / self.half
+        noise = 1 / self.residuals[0].precision
+        found = []
+        for ν in (0.0, *_AMPLITUDES.tolist()):
+            variance = ν**2 + noise
+            total, level = float(np.sum(1 / variance)), float(np.sum(y / variance))
+            fitted = _OFFSET**2 / (1 + _OFFSET**2 * total) * level**2
+            log_det = float(np.log(variance / noise).sum()) + float(np.log1p(_OFFSET**2 * total))
+            found.append(-0.5 * (float(np.sum(y**2 / variance)) - fitted + log_det))
+        return float(logsumexp(found)) - float(np.log(len(found)))
+
     def _members(self, r: _Residual, y: Floats, log_odds: float) -> list[tuple[Floats, Floats, Floats]]:
         """For each family: log evidence and the constant's inner product with y (kernels × amplitudes), projected y."""
         px, whole, level = self._project(r.precision * y), r.precision @ y**2, r.precision @ y

@@ -101,7 +101,8 @@ def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Blo
 def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[Belief]:
     """What each block says of its dimensions, and how probable it is.
 
-    A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds.
+    A block's structure is weighed against the exchangeable account of the same dimensions, at even prior odds. The data
+    confirm it as far as it is also more probable than means that differ without any structure.
     """
     whole = any(part.index.size == x.size for part in parts)
     alone = np.empty(0) if whole or not parts else posterior.log_marginal()
@@ -110,13 +111,17 @@ def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[
         found = part.fit(x[part.index])
         rival = posterior.log_evidence if whole else float(alone[part.index].sum())
         curve = edged(found.mean, found.variance, posterior.cells.low, posterior.cells.high)
-        out.append(Belief(part.index, curve, float(expit(found.log_evidence - rival + _LOG_ODDS))))
+        plain = part.plain_log_evidence(x[part.index])
+        probability, confirmed = (
+            float(expit(found.log_evidence - other + _LOG_ODDS)) for other in (rival, np.logaddexp(rival, plain))
+        )
+        out.append(Belief(part.index, curve, probability, confirmed))
     return out
 
 
 def structured_mean(beliefs: Sequence[Belief], posterior: Posterior) -> Floats:
     """Posterior means: structures averaged with the exchangeable account."""
     mean = posterior.mean.copy()
-    for index, curve, p in beliefs:
-        mean[index] += p * (curve.mean - mean[index])
+    for belief in beliefs:
+        mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
     return mean
