@@ -113,7 +113,8 @@ def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[
         curve = edged(found.mean, found.variance, posterior.cells.low, posterior.cells.high)
         plain = part.plain_log_evidence(x[part.index])
         probability, confirmed = (
-            float(expit(found.log_evidence - other + _LOG_ODDS)) for other in (rival, np.logaddexp(rival, plain))
+            float(expit(found.log_evidence - other + _LOG_ODDS))
+            for other in (rival, np.logaddexp(rival, plain))
         )
         out.append(Belief(part.index, curve, probability, confirmed))
     return out

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from hdr4me.recalibration.core import recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
 from hdr4me.recalibration.intervals import check_kind, holding
 from hdr4me.recalibration.methods import OPTIONS
+from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.structure import structure_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ Rows = NDArray[np.int64]
 SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
 _CUT = ("chosen", "number chosen")
+_FEW = 12
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,16 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         lower, upper = answer.interval(level)
         for part in parts:
             rows = part.rows
+            ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
+            honest = holding(value[rows], *ends)
             if kind == "honest" or part.interval is None:
-                ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
-                lower[rows], upper[rows] = holding(value[rows], *ends)
-            else:
-                found = part.interval(level, kind)
-                lower[rows], upper[rows] = (in_units(end, rows) for end in found)
+                lower[rows], upper[rows] = honest
+                continue
+            found = part.interval(level, kind)
+            made = in_units(found[0], rows), in_units(found[1], rows)
+            if kind == "average":
+                made = _for_few_answers(answer, rows, level, made, honest)
+            lower[rows], upper[rows] = (np.clip(end, low[rows], high[rows]) for end in made)
         return lower, upper
 
     return replace(
@@ -133,6 +140,28 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
     return _Part(
         rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval, found
     )
+
+
+def _for_few_answers(
+    answer: Answer, rows: Rows, level: float, average: tuple[Floats, Floats], honest: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
+    """Average intervals, longer in rows with few answers, and never longer than the honest ones there.
+
+    A standard error from few answers may be far too small by chance. So the larger of a row's own and the pooled one
+    counts, times Student's quantile over the normal one. Below 12 answers the honest interval is taken.
+    """
+    few = np.isin(rows, answer._few_rows(level, False))
+    if not few.any():
+        return average
+    own, number = answer.scaled_error[rows], answer.n_answers[rows]
+    known = np.maximum(own, np.finfo(np.float64).tiny)
+    longer = np.maximum(own, _steady_errors(answer, rows)) / known
+    longer *= quantile(level, number, 1) / float(ndtri(0.5 * (1 + level)))
+    middle, half = 0.5 * (average[0] + average[1]), 0.5 * (average[1] - average[0]) * longer
+    lower, upper = middle - half, middle + half
+    safe = few & ((number < _FEW) | (own == 0) | (upper - lower > honest[1] - honest[0]))
+    lower, upper = (np.where(few, new, old) for new, old in zip((lower, upper), average, strict=True))
+    return np.where(safe, honest[0], lower), np.where(safe, honest[1], upper)
 
 
 def _steady_errors(answer: Answer, rows: Rows) -> Floats:
