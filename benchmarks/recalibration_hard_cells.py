@@ -102,6 +102,44 @@ def shapes() -> Iterator[Hard]:
                 yield Hard("shapes", f"{name}, d={d}, s={s:g}", np.clip(theta, -1, 1), np.full(d, s))
 
 
+def few_noisy() -> Iterator[Hard]:
+    """A few noisy means among many that are known well, and two levels of noise in few dimensions."""
+    rng = np.random.default_rng(20232)
+    for d, noisy, s in ((1000, 12, 0.3), (1000, 20, 0.3), (784, 15, 0.5)):
+        error = np.where(np.arange(d) < noisy, s, 0.005)
+        for name, theta in {
+            "uniform": rng.uniform(-1, 1, d),
+            "1.5 s": 1.5 * s * rng.choice([-1.0, 1.0], d),
+        }.items():
+            mean = np.where(error == s, np.clip(theta, -1, 1), 0.0)
+            yield Hard("few noisy", f"{noisy} of {d} at s={s}, {name}", mean, error)
+    for d in (16, 40):
+        high = np.arange(d) % 4 == 0
+        yield Hard(
+            "few noisy", f"a quarter at s=0.6, d={d}", np.where(high, 0.7, -0.5), np.where(high, 0.6, 0.05)
+        )
+
+
+def small_structures() -> Iterator[Hard]:
+    """Short curves and small groups: declarations that are wrong, and some that are right."""
+    s = 0.05
+    for d in (4, 6, 8, 12, 16):
+        j = np.arange(d)
+        swing = np.where(j % 2 == 0, 1.5 * s, -1.5 * s)
+        yield Hard("small", f"curve that swings, d={d}", 0.5 + swing, np.full(d, s), {"order": j})
+        bump = 0.7 * np.sin(2 * np.pi * j / d)
+        yield Hard("small", f"sine, d={d}", bump, np.full(d, 0.3), {"order": j})
+    rng = np.random.default_rng(20233)
+    for sizes in ((2, 2, 1, 1, 1, 1), (4, 1, 1, 1), (2, 2, 2, 1), (2,) * 5, (2,) * 10):
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        swing = np.where(np.arange(group.size) % 2 == 0, s, -s)
+        name = "+".join(map(str, sizes))
+        error, groups = np.full(group.size, s), {"groups": group.tolist()}
+        yield Hard("small", f"groups {name}, all alike", 0.5 + 1.5 * swing, error, groups)
+        own = rng.normal(0, 0.3, len(sizes))
+        yield Hard("small", f"groups {name}, members differ by 2 s", own[group] + swing, error, groups)
+
+
 def daily_steps(d: int) -> Floats:
     """The demonstration's expected steps over a day, scaled to [−1, 1]."""
     hour = np.arange(d) * 24 / d
@@ -154,5 +192,5 @@ def real() -> Iterator[Hard]:
 
 def hard_cells() -> Iterator[Hard]:
     """All of them."""
-    for make in (unequal, tied, equal, shapes, structured, real):
+    for make in (unequal, tied, equal, few_noisy, shapes, structured, small_structures, real):
         yield from make()
