@@ -167,8 +167,8 @@ def test_what_is_no_list_of_names_is_told(answer: Answer, options: dict[str, Any
 def test_average_intervals_of_few_answers_cover(n_each: int, mechanism: str, epsilon: float) -> None:
     """Values of ±1, of whose few answers some happen to be all alike: 85 and 92 % were covered.
 
-    The noise is the system's. Of 800 intervals 97 to 98 % are expected to cover, with a standard error of 0.6 %: the false
-    alarm rate is below 1e-5.
+    The noise is the system's. Of 800 intervals 97 to 98 % are expected to cover, with a standard error of 0.6 %: the
+    false alarm rate is below 1e-5.
     """
     d, rng = 40, np.random.default_rng(12)
     survey = Survey(Schema([Numeric(f"x{j}", -1, 1) for j in range(d)]), epsilon=epsilon, mechanism=mechanism)
