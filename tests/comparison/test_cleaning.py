@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
-from hdr4me.comparison.cleaned import cleaned
-from hdr4me.comparison.measure import truth_of
+from hdr4me.comparison.cleaned import cleaned, comparable
+from hdr4me.comparison.truth import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 
@@ -82,11 +82,10 @@ def test_a_column_without_a_usable_value_is_refused() -> None:
         compare(table, schema=hd.Schema([AGE]), **QUICK)
 
 
-OTHERS = [
-    hd.Selection("langs", ["a", "b", "c"], at_most=2),
-    hd.Vector("where", 2),
-    hd.Numeric("pay", 0, 9, optional=True),
-]
+LANGS = hd.Selection("langs", ["a", "b", "c"], at_most=2)
+WHERE = hd.Vector("where", 2)
+PAY = hd.Numeric("pay", 0, 9, optional=True)
+OTHERS = [LANGS, WHERE, PAY]
 
 
 def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
@@ -94,17 +93,50 @@ def test_what_can_be_compared_is_and_the_rest_is_named(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, command, catch_exceptions=False)
     assert told.exit_code == 0
     shown = " ".join(told.output.split())
-    assert "note: 'langs' is left out: selections of several categories are not compared" in shown
-    assert "note: 'where' is left out: vectors are not compared" in shown
-    assert "note: 'pay' is left out: optional numbers are not compared" in shown
-    assert "The mean of numbers: 20 users" in shown
+    named = "no mechanism for {} is among duchi, grr; {} serves them"
+    assert f"note: 'langs' is left out: {named.format('selections', 'privset')}" in shown
+    assert f"note: 'where' is left out: {named.format('vectors', 'codebook')}" in shown
+    assert f"note: 'pay' is left out: {named.format('optional numbers', 'optional')}" in shown
+    assert "The mean of numbers: 20 users, 1 collection each; errors: range scaled to [−1, 1]" in shown
     assert "the account" not in shown
 
 
 def test_if_nothing_is_left_the_columns_are_named(tmp_path: Path) -> None:
     command = _files(tmp_path, OTHERS, ["langs,where,pay", *["a|b,0.1|0.2,3"] * 20])
-    with pytest.raises(InvalidInput, match=r"no column is left.*'langs' is.*'where' is.*'pay' is left out"):
+    with pytest.raises(InvalidInput, match=r"none of the mech.*'pay' is.*'where' is.*'langs' is left out"):
         CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_kinds_from_outside_are_named() -> None:
+    class Odd(hd.Numeric):
+        pass
+
+    class Maybe(hd.Vector):
+        optional = True
+
+    own = Odd("x", 0, 1)
+    kept, notes = comparable(hd.Schema([own, Maybe("v", 2)]))
+    assert (kept, notes) == ([own], ["'v' is left out: optional vectors are not compared"])
+    with pytest.raises(InvalidInput, match="no column is left to compare: 'v' is left out"):
+        compare(pa.table({"v": [[0.0, 1.0]] * 20}), schema=hd.Schema([Maybe("v", 2)]), **QUICK)
+
+
+def test_lists_and_gaps_are_those_that_a_client_sends() -> None:
+    chosen = [["a", "b", "c"], ["nope"], None, [], ["c", "a"]]
+    points = [[3.0, 4.0], [0.1, None], None, [1.0], [0.0, -0.5]]
+    pays = [3.0, None, 12.0, float("nan"), -1.0]
+    table, account = cleaned(pa.table({"langs": chosen, "where": points, "pay": pays}), hd.Schema(OTHERS))
+    assert table.column("langs").to_pylist() == [
+        [LANGS.categories[k] for k in LANGS.clean(x)] for x in chosen
+    ]
+    assert np.array(table.column("where").to_pylist()) == pytest.approx(
+        np.array([WHERE.clean(x) for x in points]), abs=1e-6
+    )
+    assert table.column("pay").to_pylist() == [3.0, None, 9.0, None, 0.0]
+    assert account.rows()[1]["missing"] == 1
+    assert truth_of(hd.Schema([PAY]), table, "share").tolist() == [3 / 5]
+    assert truth_of(hd.Schema([PAY]), table, "mean") == pytest.approx([(-1 / 3 + 1 - 1) / 3])
+    assert truth_of(hd.Schema([LANGS]), table, "chosen") == pytest.approx([2 / 5, 1 / 5, 1 / 5])
 
 
 def test_columns_that_no_chosen_mechanism_serves_are_named() -> None:

@@ -14,6 +14,7 @@ from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import show_account
 from hdr4me.cli.pictures import check_picture, save_picture
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.counted import counted
 from hdr4me.pages.stamp import on_page, stamp
 
 _OPTIONS = {
@@ -33,9 +34,15 @@ def compare(
     epsilon: Annotated[str, typer.Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(metavar="<str>", help="Only these, for numbers or categories (repeat)."),
+        typer.Option(
+            metavar="<str>",
+            help="Only these (repeat): for numbers optimal, duchi … and pair, agreement (asked together), for "
+            "categories grr, subset …, and optional (optional numbers), codebook (vectors), privset (selections).",
+        ),
     ] = None,
-    statistic: Annotated[str, typer.Option(help="Of numbers: mean, median or variance.")] = "mean",
+    statistic: Annotated[
+        str, typer.Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
+    ] = "mean",
     column: Annotated[
         list[str] | None, typer.Option(metavar="<str>", help="Only these columns (repeat).")
     ] = None,
@@ -57,7 +64,8 @@ def compare(
 ) -> None:
     """Foretold and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
 
-    It reads true values, and takes ranges and categories from them: use it for public or synthetic data only.
+    It reads true values, and takes ranges and categories from them: use it for public or synthetic data only. With a
+    schema, optional numbers, selections and vectors are compared too. Each table says on which scale its errors are.
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
     """
@@ -104,12 +112,11 @@ def compare(
         return
     if found.account.counts[:, 1:].any():
         show_account(found.account)
-    from hdr4me.comparison.page import COLUMNS, cells
+    from hdr4me.comparison.page import COLUMNS, cells, titled
 
-    for kind in dict.fromkeys(row.kind for row in found.rows):
-        rows = [row for row in found.rows if row.kind == kind]
-        title = f"The {rows[0].statistic} of {kind}: {found.n_users:,} users, {repeats} collections each"
-        print_table(title, list(COLUMNS), [cells(row) for row in rows])
+    for title, rows in titled(found).items():
+        line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
+        print_table(line, list(COLUMNS), [cells(row) for row in rows])
 
 
 def _numbers(text: str) -> list[float]:

@@ -20,7 +20,7 @@ def second_round(found: Plan) -> list[dict[str, Any]]:
     best = found.best
     rows = []
     for group in best.workload.groups:
-        if not group.size:
+        if group.is_number:
             gain = foretell_rounds(group.prior, round(best.reports_per_dimension), best.epsilon_per_value)
             rows.append(
                 {

@@ -13,6 +13,8 @@ from hdr4me.errors import InvalidInput
 from hdr4me.records import Account, Source, account_of, from_batch, record_batches
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Schema, Selection, Survey, Vector
 
+_COMPARED = (Numeric, Categorical, Selection, Vector, Product)
+
 __all__ = ["cleaned", "comparable", "named"]
 
 _SHOWN = 5
@@ -24,10 +26,8 @@ def comparable(schema: Schema) -> tuple[list[Dimension], list[str]]:
 
     >>> schema = Schema([Numeric("age", 0, 120), Vector("where", 2), Numeric("pay", 0, 9, optional=True)])
     >>> kept, notes = comparable(schema)
-    >>> [dimension.name for dimension in kept]
-    ['age']
-    >>> notes[0]
-    "'where' is left out: vectors are not compared, and one mechanism serves them"
+    >>> [dimension.name for dimension in kept], notes
+    (['age', 'where', 'pay'], [])
     """
     kept: list[Dimension] = []
     reasons: dict[str, list[str]] = {}
@@ -53,21 +53,11 @@ def named(names: Iterable[str]) -> str:
 
 def _reason(dimension: Dimension) -> str:
     """Why a dimension is not compared; empty if it is."""
-    if isinstance(dimension, Selection):
-        return "selections of several categories are not compared, and one mechanism serves them"
-    if isinstance(dimension, Vector):
-        return "vectors are not compared, and one mechanism serves them"
-    if isinstance(dimension, Product):
-        return "products of two numbers are not compared"
-    if isinstance(dimension, Numeric):
-        return (
-            "optional numbers are not compared; without optional, and with a default, they would be"
-            if dimension.optional
-            else ""
-        )
+    if isinstance(dimension, Vector) and getattr(dimension, "optional", False):
+        return "optional vectors are not compared"
     return (
         ""
-        if isinstance(dimension, Categorical)
+        if isinstance(dimension, _COMPARED)
         else f"dimensions of the type {dimension.kind!r} are not compared"
     )
 
@@ -75,8 +65,9 @@ def _reason(dimension: Dimension) -> str:
 def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
     """A column for each dimension as a collection would read it, and the account of what was read.
 
-    A number that is missing or no number is the default, and one out of range the nearer bound. A category that is
-    missing or not in the list is the default.
+    A number that is missing or no number is the default, or null if it is optional, and one out of range the nearer
+    bound. A category that is missing or not in the list is the default. A selection is the list of the choices that
+    count, a vector a list of numbers, scaled to the norm if it is longer. A product has no column.
 
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
     >>> table, account = cleaned(pa.table({"age": ["31", "abc"], "smoker": ["yes", "alien"]}), schema)
@@ -87,12 +78,14 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
     """
     survey = Survey(schema, epsilon=1.0, mechanism="duchi", categorical="grr")
     account = Account.empty(survey)
-    parts: list[list[Any]] = [[] for _ in schema]
+    own = {j: x for j, x in enumerate(schema) if not isinstance(x, Product)}
+    parts: dict[int, list[Any]] = {j: [] for j in own}
     for batch in record_batches(data, survey):
         source = from_batch(batch, survey)
         account += account_of(source, survey)
-        for j, dimension in enumerate(schema):
-            parts[j].append(_values(source, j, dimension))
+        for j, dimension in own.items():
+            column = batch.column(batch.schema.get_field_index(dimension.name))
+            parts[j].append(_values(source, j, dimension, column))
     unusable = account.unusable()
     if unusable:
         more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
@@ -100,17 +93,32 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
             f"{'; '.join(unusable[:3])}{more}: check the range, the categories and the file, or take the "
             "dimension out of the schema"
         )
-    kinds = [pa.float64() if isinstance(x, Numeric) else pa.string() for x in schema]
-    columns = [pa.chunked_array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
-    return pa.table(dict(zip(schema.names, columns, strict=True))), account
+    columns = {x.name: pa.chunked_array(parts[j], _type(x)) for j, x in own.items()}
+    return pa.table(columns), account
 
 
-def _values(source: Source, j: int, dimension: Dimension) -> Any:
+def _type(dimension: Dimension) -> Any:
+    if isinstance(dimension, Vector):
+        return pa.list_(pa.float64(), dimension.length)
+    if isinstance(dimension, Selection):
+        return pa.list_(pa.string())
+    return pa.float64() if isinstance(dimension, Numeric) else pa.string()
+
+
+def _values(source: Source, j: int, dimension: Dimension, column: Any) -> Any:
     """The clean values of one dimension in a batch."""
     array = source.owners[j]
+    if isinstance(dimension, Vector):
+        flat = pa.array((source.vectors[j] * dimension.norm).ravel())
+        return pa.FixedSizeListArray.from_arrays(flat, dimension.length)
+    if isinstance(dimension, Selection):
+        chosen = [[dimension.categories[k] for k in dimension.clean(value)] for value in column.to_pylist()]
+        return pa.array(chosen, pa.list_(pa.string()))
     if isinstance(dimension, Numeric):
         numbers: NDArray[np.float64] = np.asarray(array.cast(pa.float64()).fill_null(np.nan))
         inside = np.clip(numbers, dimension.low, dimension.high)
+        if dimension.optional:
+            return pa.array(inside, mask=np.isnan(numbers))
         return pa.array(np.where(np.isnan(numbers), dimension.default, inside))
     assert isinstance(dimension, Categorical)
     columns = source.columns

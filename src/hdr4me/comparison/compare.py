@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.comparison.cleaned import named
 from hdr4me.comparison.data import public_table
-from hdr4me.comparison.measure import Row, measured, served, truth_of
+from hdr4me.comparison.kinds import CATEGORICAL, NUMERIC, Part, parts_of, reason_against, survey_of
+from hdr4me.comparison.measure import Row, measured, served
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.registry import built_in
 from hdr4me.records import Account
-from hdr4me.survey import Dimension, Schema, Survey
+from hdr4me.survey import Schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CATEGORICAL", "NUMERIC", "STATISTICS", "Comparison", "Row", "compare"]
 
-NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
-CATEGORICAL = ("grr", "subset", "oue")
-_CHOICES = ("grr", "subset", "projective", "oue", "histogram")
 STATISTICS = ("mean", "median", "variance")
-"""What may be asked of numbers; categories are compared by their frequencies."""
+"""What may be asked of numbers; categories and selections are compared by shares, vectors by means."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,8 @@ class Comparison:
     Parameters
     ----------
     rows
-        One for each mechanism and budget.
+        One for each mechanism and budget, and for each statistic where several are asked. Each row names the scale of
+        its errors; errors on different scales are never added up.
     n_users, n_sampled
         How many users there are, and how many questions each answers.
     repeats, seed
@@ -82,8 +79,17 @@ class Comparison:
         """
         return [asdict(row) for row in self.rows]
 
-    def best(self, epsilon: float, kind: str = "numbers") -> Row:
+    def best(self, epsilon: float, kind: str = "numbers", statistic: str | None = None) -> Row:
         """The row with the least simulated error at one budget.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        kind
+            "numbers", "optional numbers", "vectors", "categories" or "selections".
+        statistic
+            Of rows of this statistic; the first one of the kind unless given.
 
         Returns
         -------
@@ -92,7 +98,7 @@ class Comparison:
         Raises
         ------
         InvalidInput
-            If nothing was compared at this budget for this kind ("numbers" or "categories").
+            If nothing was compared at this budget for this kind and statistic.
 
         Examples
         --------
@@ -103,9 +109,11 @@ class Comparison:
         'grr'
         """
         rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
-        if not rows:
-            raise InvalidInput(f"nothing was compared for {kind} at epsilon = {epsilon:g}")
-        return min(rows, key=lambda row: row.simulated)
+        asked = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
+        if not asked:
+            told = "" if statistic is None else f"the {statistic} of "
+            raise InvalidInput(f"nothing was compared for {told}{kind} at epsilon = {epsilon:g}")
+        return min(asked, key=lambda row: row.simulated)
 
     def plot(self) -> Figure:
         """Error by ε, one line for each mechanism.
@@ -184,15 +192,19 @@ def compare(
     epsilon
         The budgets of a report.
     mechanisms
-        For numbers and for categories; a few well-known ones of both unless given.
+        For each kind of column; a few well-known ones unless given. Numbers are served by every mechanism for numbers,
+        and by "pair" and "agreement", which ask them together (unless given, from ε = 1.5 on, for two numbers or more).
+        Categories are served by "grr", "subset", "projective", "oue" and "histogram", optional numbers by "optional",
+        vectors by "codebook", selections by "privset".
     statistic
-        What is asked of numbers: "mean", "median" or "variance". Categories are asked for their frequencies.
+        What is asked of numbers: "mean", "median" or "variance". Categories and selections are asked for shares,
+        vectors for the means of their coordinates, optional numbers for the share of users who have one too.
     schema
         The dimensions with their ranges and categories, if they are known.
     columns
         Only these columns, where no schema is given.
     n_sampled
-        How many questions each user answers.
+        How many questions each user answers, of those of one kind. Of blocks ("agreement") it is always one.
     n_users
         How many users to draw from the rows, with replacement; the rows themselves unless given.
     repeats
@@ -233,29 +245,40 @@ def compare(
             raise InvalidInput.of("n_users", n_users, "a whole number from 10 to 10000000")
         table = table.take(rng.integers(0, table.num_rows, n_users))
     rows: list[Row] = []
-    kinds, unserved = _kinds(known, mechanisms)
-    if not kinds:
+    parts, unserved = parts_of(known, mechanisms)
+    if not parts:
         raise InvalidInput(
             f"none of the mechanisms serves a column of these data: {'; '.join([*unserved, *notes])}"
         )
     notes += unserved
-    for kind, dimensions, names in kinds:
-        part = Schema(dimensions)
-        asked = statistic if kind == "numbers" else "frequency"
-        truth = truth_of(part, table, asked)
+
+    def lines(part: Part, budget: float, name: str) -> list[Row]:
+        """The rows of one mechanism at one budget; none, and a note, if it is left out."""
+        against = reason_against(part, name, budget, n_sampled, statistic)
+        if against is not None:
+            notes.extend([against] if against else [])
+            return []
+        asked = part.kind.statistics(statistic)
+        survey = survey_of(part, name, budget, n_sampled, table.num_rows)
+        if not all(served(survey, each) for each in asked):
+            notes.append(f"{name} is left out: its reports do not tell the {asked[0]}")
+            return []
+        seeds = [int(x) for x in rng.integers(0, 2**62, repeats)]
+        found = measured(
+            name, part.kind.name, asked, survey, table, seeds, recalibrate=recalibrate, progress=progress
+        )
+        notes.extend(
+            f"the {row.statistic} of {row.kind} by {name} at epsilon = {budget:g}: {100 * (1 - row.told):.3g} % of the "
+            "answers are left out, because too few reports tell them"
+            for row in found
+            if row.told < 1
+        )
+        return [row for row in found if row.told > 0]
+
+    for part in parts:
         for budget in budgets:
-            for name in names:
-                chosen: dict[str, Any] = {"mechanism" if kind == "numbers" else "categorical": name}
-                survey = Survey(part, epsilon=budget, n_sampled=min(n_sampled, len(part)), **chosen)
-                if not served(survey, asked):
-                    notes.append(f"{name} is left out: its reports do not tell the {asked}")
-                    continue
-                seeds = [int(x) for x in rng.integers(0, 2**62, repeats)]
-                rows.append(
-                    measured(
-                        name, asked, survey, table, truth, seeds, recalibrate=recalibrate, progress=progress
-                    )
-                )
+            for name in part.mechanisms:
+                rows += lines(part, budget, name)
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
     return Comparison(
@@ -271,26 +294,3 @@ def _budgets(epsilon: float | Sequence[float]) -> list[float]:
     if not given:
         raise InvalidInput.of("epsilon", epsilon, "at least one number")
     return [float(value) for value in given]
-
-
-def _kinds(
-    schema: Schema, mechanisms: Sequence[str] | None
-) -> tuple[list[tuple[str, list[Dimension], list[str]]], list[str]]:
-    """Numbers and categories with the mechanisms to compare for each, and a sentence where there are none for them."""
-    known = (*built_in(), *_CHOICES)
-    for name in mechanisms or ():
-        if name not in known:
-            raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
-    numbers = [x for x in schema if x.reads == "number"]
-    categories = [x for x in schema if x.reads == "category"]
-    found = [
-        ("numbers", numbers, [x for x in mechanisms or NUMERIC if x not in _CHOICES]),
-        ("categories", categories, [x for x in mechanisms or CATEGORICAL if x in _CHOICES]),
-    ]
-    usable = [(kind, list(dimensions), names) for kind, dimensions, names in found if dimensions and names]
-    unserved = [
-        f"{named(x.name for x in dimensions)} left out: no mechanism for {kind} is among {', '.join(mechanisms or ())}"
-        for kind, dimensions, names in found
-        if dimensions and not names
-    ]
-    return usable, unserved

@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 from hdr4me.comparison.cleaned import cleaned, comparable
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.records import Account
-from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 
 __all__ = ["MOST_CATEGORIES", "public_table", "read_public"]
 
@@ -70,7 +70,8 @@ def public_table(
         Only these; all that are usable unless given.
     schema
         The dimensions, if they are known; else each number's range and each text's categories are the data's own, and
-        rows with gaps are left out. With a schema a gap counts as the default, as in a collection.
+        rows with gaps are left out. Lists of texts are selections, lists of so many numbers are vectors. With a schema
+        a gap counts as the default, as in a collection.
     """
     if schema is None:
         records, known, notes = _own_schema(read_public(data), columns)
@@ -91,7 +92,7 @@ def _with_columns(data: Any, schema: Schema) -> Any:
     if isinstance(data, str | os.PathLike):
         return check_file(data)
     table = read_public(data)
-    absent = [name for name in schema.names if name not in table.column_names]
+    absent = [name for name in schema.columns if name not in table.column_names]
     if absent:
         raise InvalidInput(f"the data have no column {absent[0]!r}, which the schema asks for")
     return table
@@ -112,8 +113,8 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
             dimensions.append(made)
     if not dimensions:
         raise InvalidInput(
-            "no column is left to compare: there must be a number that varies, or a category with 2 to "
-            f"{MOST_CATEGORIES} values" + "".join(f"; {note}" for note in notes)
+            "no column is left to compare: there must be a number that varies, a category with 2 to "
+            f"{MOST_CATEGORIES} values, or lists" + "".join(f"; {note}" for note in notes)
         )
     schema = Schema(dimensions)
     chosen = table.select(list(schema.names))
@@ -146,4 +147,26 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         if not 2 <= len(found) <= MOST_CATEGORIES:
             return f"it has {len(found):,} different values"
         return Categorical(name, found)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _of_lists(name, column.drop_null().combine_chunks())
     return f"columns of type {kind} are not compared"
+
+
+def _of_lists(name: str, lists: Any) -> Dimension | str:
+    """A selection where lists hold texts, a vector where all of them hold so many numbers."""
+    flat, sizes = lists.flatten(), np.asarray(pc.list_value_length(lists), np.int64)
+    if pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
+        found = sorted(str(x) for x in pc.unique(flat).to_pylist() if x is not None)
+        if not 2 <= len(found) <= MOST_CATEGORIES:
+            return f"its lists have {len(found):,} different values"
+        try:
+            return Selection(name, found, at_most=int(min(sizes.max(), len(found))))
+        except InvalidInput as refusal:
+            return f"its lists make no selection ({refusal})"
+    if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
+        return f"lists of type {flat.type} are not compared"
+    if len(np.unique(sizes)) != 1 or not sizes[0]:
+        return "its lists have different lengths"
+    vectors = np.nan_to_num(np.asarray(flat.fill_null(0), np.float64)).reshape(len(lists), sizes[0])
+    norm = float(np.sqrt(np.square(vectors).sum(axis=1)).max())
+    return Vector(name, int(sizes[0]), norm=norm) if norm > 0 else "its values are all alike"

@@ -1,68 +1,134 @@
-"""The error that a survey will have on given data: by the channels' own moments, with no experiment."""
+"""The error that a survey will have on given data: by the channels' own moments, with no experiment.
+
+A question that a user answers with probability π has the variance (within + (1 − π)·between)/(nπ): the noise of an
+answer, and, unless everybody answers, who happens to.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.channels import Entries, HeavySet, Table
-from hdr4me.channels.proof import ONE
-from hdr4me.survey import Dimension, Survey
+from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.codebook import Codebook
+from hdr4me.comparison.truth import n_rows, shares_of, unit_values, unit_vectors
+from hdr4me.mechanisms.agreement import contrast
+from hdr4me.mechanisms.codebook import total_error
+from hdr4me.statistics.moments import Moments
+from hdr4me.survey import Dimension, Survey, Vector
 
-__all__ = ["foretold_mse", "shares_of", "unit_values"]
+__all__ = ["FORETOLD", "foretold_each", "foretold_mse"]
 
 Floats = NDArray[np.float64]
+FORETOLD = ("mean", "share", "frequency", "chosen")
+"""The statistics whose error has a formula."""
 
 
-def unit_values(dimension: Dimension, column: Any) -> Floats:
-    """A number's values on [−1, 1]."""
-    low, high = dimension.bounds
-    values = column.to_numpy().astype(float)
-    return np.asarray(2 * (np.clip(values, low, high) - low) / (high - low) - 1)
+def foretold_mse(survey: Survey, table: pa.Table, statistic: str) -> float | None:
+    """The mean over all rows of the answer; None where one of them is not foretold."""
+    if statistic not in FORETOLD:
+        return None
+    told = foretold_each(survey, table, statistic)
+    known = [x for x in told.values() if x is not None]
+    sizes = [n_rows(x) for x in survey.schema]
+    return float(np.average(known, weights=sizes)) if len(known) == len(sizes) else None
 
 
-def shares_of(dimension: Dimension, column: Any) -> Floats:
-    """The share of each category."""
-    labels = column.cast(pa.string()).to_pylist()
-    index = {label: i for i, label in enumerate(dimension.categories)}
-    found = np.bincount([index[label] for label in labels], minlength=len(index))
-    return np.asarray(found / len(labels))
+def foretold_each(survey: Survey, table: pa.Table, statistic: str) -> dict[str, float | None]:
+    """The mean squared error of each dimension, over its rows; None where a channel is unknown.
 
-
-def foretold_mse(survey: Survey, table: pa.Table) -> dict[str, float | None]:
-    """The mean squared error of each dimension's mean (on [−1, 1]) or frequencies; None where a channel is unknown.
-
-    A question that a user answers with probability π has the variance (within + (1 − π)·between)/(nπ): the noise of
-    an answer, and, unless everybody answers, who happens to.
+    Parameters
+    ----------
+    survey, table
+        What is asked, and the clean values of all users.
+    statistic
+        One of `FORETOLD`. The mean of numbers is on [−1, 1], that of a vector a share of the norm.
     """
     found: dict[str, float | None] = {}
-    n = table.num_rows
     for q, question in enumerate(survey.questions):
         share = float(survey.inclusion(q))
-        for place, j in enumerate(question.dimensions):
-            dimension, channel = survey.schema.dimensions[j], question.channel
-            column = table.column(dimension.name)
-            spread = None
-            if isinstance(channel, Table) and dimension.reads == "number" and len(channel.parts) == 1:
-                spread = _number(channel, unit_values(dimension, column), share)
-            elif isinstance(channel, Entries | HeavySet) and dimension.reads == "category":
-                spread = _category(channel, shares_of(dimension, column), share)
-            found[dimension.name] = None if spread is None or place else spread / (n * share)
-    return found
+        own = [survey.schema.dimensions[j] for j in question.dimensions]
+        for place, dimension in enumerate(own):
+            spread = _spread(question.channel, own, place, table, share, statistic)
+            found[dimension.name] = None if spread is None else spread / (table.num_rows * share)
+    return {name: found[name] for name in survey.schema.names}
 
 
-def _number(channel: Table, values: Floats, share: float) -> float:
-    rows = np.array(channel.weights, np.float64) / ONE
-    squares = rows @ np.square(channel.decoders["value"])
-    levels = np.linspace(-1, 1, len(rows))
-    within = np.interp(values, levels, squares) - np.square(values)
+def _spread(
+    channel: Channel, own: list[Dimension], place: int, table: pa.Table, share: float, statistic: str
+) -> float | None:
+    """within + (1 − π)·between for one of the dimensions of a question."""
+    dimension = own[place]
+    if isinstance(dimension, Vector):
+        return _vector(channel, unit_vectors(dimension, table), share)
+    if dimension.reads in ("category", "selection"):
+        known = isinstance(channel, Entries | HeavySet)
+        return _category(channel, shares_of(dimension, table), share) if known else None
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Agreement):
+        values = unit_values(dimension, table)
+        within = contrast(channel) ** -2 - np.square(values)
+        return float(within.mean() + (1 - share) * values.var())
+    if not isinstance(channel, Table) or len(channel.parts) != len(own):
+        return None
+    if dimension.reads == "optional":
+        return _optional(channel, unit_values(dimension, table), share, statistic)
+    return _number(channel, [unit_values(x, table) for x in own], place, share)
+
+
+def _number(channel: Table, columns: list[Floats], place: int, share: float) -> float:
+    """One number of a table: by itself, or beside another number, each rounded to a level independently."""
+    moments = Moments(channel, "value" + (f" {place + 1}" if place else ""))
+    squares = moments.probabilities @ np.square(moments.decode)
+    grid = squares.reshape([part.size for part in channel.parts])
+    values = columns[place]
+    within = _between_levels(grid, columns) - np.square(values)
     return float(within.mean() + (1 - share) * values.var())
 
 
-def _category(channel: Entries | HeavySet, shares: Floats, share: float) -> float:
+def _between_levels(grid: Floats, columns: list[Floats]) -> Floats:
+    """A table's numbers at each user's values: a value between two levels is one of them, at random."""
+    rows: Floats = np.broadcast_to(grid, (len(columns[0]), *grid.shape))
+    for values in columns:
+        at = (values + 1) / 2 * (rows.shape[1] - 1)
+        low = np.minimum(at.astype(np.int64), rows.shape[1] - 2)
+        user = np.arange(len(values))
+        above = (at - low).reshape(-1, *[1] * (rows.ndim - 2))
+        rows = (1 - above) * rows[user, low] + above * rows[user, low + 1]
+    return rows
+
+
+def _optional(channel: Table, values: Floats, share: float, statistic: str) -> float:
+    """The share of users with a number, or the mean among those.
+
+    The mean R is a ratio of two means, whose error is that of value − R·present over the share (delta method).
+    """
+    there = ~np.isnan(values)
+    f = float(there.mean())
+    known = values[there]
+    mean = float(known.mean()) if f else np.nan
+    moments = Moments(channel, "present") if statistic == "share" else Moments(channel, "value", less=mean)
+    squares = moments.probabilities @ np.square(moments.decode)
+    target = np.ones_like(known) if statistic == "share" else known - mean
+    present = _between_levels(squares[:-1], [known]) - np.square(target)
+    within = (present.sum() + (len(values) - len(known)) * squares[-1]) / len(values)
+    if statistic == "share":
+        return float(within + (1 - share) * f * (1 - f))
+    return float(within + (1 - share) * np.square(target).sum() / len(values)) / f**2 if f else np.nan
+
+
+def _vector(channel: Channel, vectors: Floats, share: float) -> float | None:
+    """A coordinate of a vector, on average over the coordinates."""
+    if not isinstance(channel, HeavySet) or not isinstance(channel.family, Codebook):
+        return None
+    length = float(np.sqrt(np.mean(np.sum(np.square(vectors), axis=1))))
+    within = total_error(channel, length) / vectors.shape[1]
+    return float(within + (1 - share) * vectors.var(axis=0).mean())
+
+
+def _category(channel: Channel, shares: Floats, share: float) -> float:
+    assert isinstance(channel, Entries | HeavySet)
     without, having = channel.indicator_variances
     within = shares * having + (1 - shares) * without
     return float((within + (1 - share) * shares * (1 - shares)).mean())

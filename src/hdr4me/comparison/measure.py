@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,31 +11,35 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.comparison.foretold import foretold_mse, shares_of, unit_values
+from hdr4me.comparison.foretold import FORETOLD, foretold_mse
+from hdr4me.comparison.kinds import scale
+from hdr4me.comparison.truth import scaled_answer, truth_of
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics import ask
 from hdr4me.statistics.statistic import STATISTICS
-from hdr4me.survey import Schema, Survey
+from hdr4me.survey import Survey
 
-__all__ = ["LEVEL", "Row", "measured", "served", "truth_of"]
+__all__ = ["LEVEL", "Row", "measured", "served"]
 
 Floats = NDArray[np.float64]
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
 """The statistic of the library and its options, where the name is another."""
-_RECALIBRATED = ("mean", "frequency")
 LEVEL = 0.95
 """Of the intervals whose coverage is counted."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One mechanism under one budget: mean squared errors over dimensions, on [−1, 1] for numbers.
+    """One mechanism under one budget: mean squared errors over the rows of an answer, on the `scale` that it names.
 
     `*_se` are standard errors over the repeated collections; `coverage` is the share of 95 % intervals with the truth.
+    `told` is the share of answers that there were: without a report there is none, and no mean of an optional number
+    where too few surely have one. Errors and coverage are of the answers that were told.
     """
 
     kind: str
     statistic: str
+    scale: str
     epsilon: float
     mechanism: str
     foretold: float | None
@@ -44,6 +48,7 @@ class Row:
     recalibrated: float | None
     recalibrated_se: float | None
     coverage: float
+    told: float
 
 
 def served(survey: Survey, statistic: str) -> bool:
@@ -56,35 +61,56 @@ def served(survey: Survey, statistic: str) -> bool:
     )
 
 
-def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
-    """What the answers should be, in the order of their rows; numbers on [−1, 1]."""
-    if statistic == "frequency":
-        return np.concatenate([shares_of(x, table.column(x.name)) for x in schema])
-    rules: dict[str, Callable[[Floats], Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
-    return np.array([float(rules[statistic](unit_values(x, table.column(x.name)))) for x in schema])
+class _Errors:
+    """What is collected for one statistic, collection by collection."""
+
+    def __init__(self, survey: Survey, table: pa.Table, statistic: str) -> None:
+        self.statistic = statistic
+        self.asked, self.options = _ASKED.get(statistic, (statistic, {}))
+        self.truth = truth_of(survey.schema, table, statistic)
+        self.scaled = scaled_answer(survey.schema, statistic)
+        self.before: list[float] = []
+        self.after: list[float] = []
+        self.covered: list[float] = []
+        self.told: list[float] = []
+        self._known = np.ones(len(self.truth), bool)
+
+    def add(self, answer: Any) -> None:
+        self._known = np.isfinite(answer.value) & ~answer.unsure
+        low, high = (self.scaled(end) for end in answer.interval(LEVEL))
+        self.covered.append(self._mean((low <= self.truth) & (self.truth <= high)))
+        self.before.append(self._mean(np.square(self.scaled(answer.value) - self.truth)))
+        self.told.append(float(self._known.mean()))
+
+    def add_recalibrated(self, answer: Any) -> None:
+        """The same collection's answers after re-calibration, among rows of other statistics."""
+        rows = np.array([name == self.asked for name in answer.statistics])
+        self.after.append(self._mean(np.square(self.scaled(answer.value[rows]) - self.truth)))
+
+    def _mean(self, rows: NDArray[Any]) -> float:
+        """The mean over the rows that are told; NaN if none is."""
+        return float(rows[self._known].mean()) if self._known.any() else math.nan
 
 
 def measured(
     name: str,
-    statistic: str,
+    kind: str,
+    statistics: Sequence[str],
     survey: Survey,
     table: pa.Table,
-    truth: Floats,
     seeds: list[int],
     *,
     recalibrate: bool = True,
     progress: Callable[[int], None] | None = None,
-) -> Row:
-    """The line of one mechanism.
+) -> list[Row]:
+    """The lines of one mechanism, one for each statistic.
 
     Parameters
     ----------
-    name, statistic
-        What the line is called, and what is asked.
+    name, kind, statistics
+        What the lines are called, and what is asked.
     survey, table
         Who is asked what.
-    truth
-        What the answers should be.
     seeds
         One for each simulated collection.
     recalibrate
@@ -92,54 +118,43 @@ def measured(
     progress
         Called with 1 after each of them.
     """
-    asked, options = _ASKED.get(statistic, (statistic, {}))
-    unscaled = _scale(survey.schema, statistic)
-    errors, after, covered = [], [], []
+    each = [_Errors(survey, table, statistic) for statistic in statistics]
     for seed in seeds:
         tally = simulate_tally(table, survey, seed=seed)
-        answer = ask(tally, asked, None, **options)
-        low, high = (unscaled(end) for end in answer.interval(LEVEL))
-        covered.append(float(((low <= truth) & (truth <= high)).mean()))
-        errors.append(float(np.nanmean(np.square(unscaled(answer.value) - truth))))
-        if recalibrate and statistic in _RECALIBRATED:
+        for errors in each:
+            errors.add(ask(tally, errors.asked, None, **errors.options))
+        again = [errors for errors in each if errors.statistic in FORETOLD]
+        if recalibrate and again:
             better = tally.estimate().recalibrate()
-            after.append(float(np.nanmean(np.square(unscaled(better.value) - truth))))
+            for errors in again:
+                errors.add_recalibrated(better)
         if progress is not None:
             progress(1)
-    return Row(
-        kind="categories" if statistic == "frequency" else "numbers",
-        statistic=statistic,
-        epsilon=survey.epsilon,
-        mechanism=name,
-        foretold=_foretold(survey, table, statistic),
-        simulated=float(np.mean(errors)),
-        simulated_se=_error(errors),
-        recalibrated=float(np.mean(after)) if after else None,
-        recalibrated_se=_error(after) if after else None,
-        coverage=float(np.mean(covered)),
-    )
+    return [
+        Row(
+            kind=kind,
+            statistic=errors.statistic,
+            scale=scale(kind, errors.statistic),
+            epsilon=survey.epsilon,
+            mechanism=name,
+            foretold=foretold_mse(survey, table, errors.statistic),
+            simulated=_mean(errors.before),
+            simulated_se=_error(errors.before),
+            recalibrated=_mean(errors.after) if errors.after else None,
+            recalibrated_se=_error(errors.after) if errors.after else None,
+            coverage=_mean(errors.covered),
+            told=float(np.mean(errors.told)),
+        )
+        for errors in each
+    ]
 
 
-def _scale(schema: Schema, statistic: str) -> Callable[[Floats], Floats]:
-    """From own units to [−1, 1]; frequencies stay as they are."""
-    if statistic == "frequency":
-        return lambda values: values
-    half = np.array([(x.bounds[1] - x.bounds[0]) / 2 for x in schema])
-    if statistic == "variance":
-        return lambda values: values / half**2
-    middle = np.array([sum(x.bounds) / 2 for x in schema])
-    return lambda values: (values - middle) / half
-
-
-def _foretold(survey: Survey, table: pa.Table, statistic: str) -> float | None:
-    """The mean over all rows of the answer; None where one of them is not foretold."""
-    if statistic not in _RECALIBRATED:
-        return None
-    told = list(foretold_mse(survey, table).values())
-    sizes = [max(1, len(x.categories)) for x in survey.schema]
-    known = [x for x in told if x is not None]
-    return float(np.average(known, weights=sizes)) if len(known) == len(sizes) else None
+def _mean(values: list[float]) -> float:
+    """Of the collections that told something."""
+    told = [x for x in values if not math.isnan(x)]
+    return float(np.mean(told)) if told else math.nan
 
 
 def _error(values: list[float]) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    told = [x for x in values if not math.isnan(x)]
+    return float(np.std(told, ddof=1) / math.sqrt(len(told))) if len(told) > 1 else math.nan

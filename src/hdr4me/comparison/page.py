@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hdr4me.comparison.compare import Comparison
+    from hdr4me.comparison.measure import Row
 
-__all__ = ["COLUMNS", "cells", "draw", "fragment", "page"]
+__all__ = ["COLUMNS", "cells", "draw", "fragment", "page", "titled"]
 
 COLUMNS = (
     "ε",
@@ -32,15 +33,22 @@ def draw(comparison: Comparison) -> Figure:
     """Root mean squared error by ε: points are simulated, dashed lines foretold, hollow points re-calibrated."""
     from matplotlib.figure import Figure
 
-    kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
-    figure = Figure(figsize=(6.2 * len(kinds), 4.2), layout="constrained")
-    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
-        _panel(axes, comparison, kind)
+    tables = titled(comparison)
+    figure = Figure(figsize=(6.2 * len(tables), 4.2), layout="constrained")
+    for axes, rows in zip(figure.subplots(1, len(tables), squeeze=False)[0], tables.values(), strict=True):
+        _panel(axes, comparison, rows)
     return figure
 
 
-def _panel(axes: Axes, comparison: Comparison, kind: str) -> None:
-    rows = [row for row in comparison.rows if row.kind == kind]
+def titled(comparison: Comparison) -> dict[str, list[Row]]:
+    """The rows of each kind and statistic, which are on one scale, by a title."""
+    found: dict[str, list[Row]] = {}
+    for row in comparison.rows:
+        found.setdefault(f"The {row.statistic} of {row.kind}", []).append(row)
+    return found
+
+
+def _panel(axes: Axes, comparison: Comparison, rows: list[Row]) -> None:
     for colour, name in zip(_COLOURS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
         own = sorted((row for row in rows if row.mechanism == name), key=lambda row: row.epsilon)
         x = [row.epsilon for row in own]
@@ -50,12 +58,14 @@ def _panel(axes: Axes, comparison: Comparison, kind: str) -> None:
         if all(row.recalibrated is not None for row in own):
             after = np.sqrt([row.recalibrated or 0.0 for row in own])
             axes.plot(x, after, "o", color=colour, markerfacecolor="none", markersize=9)
-    axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel="root mean squared error")
+    ylabel = f"root mean squared error ({rows[0].scale})"
+    axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel=ylabel)
     axes.set_xticks(
         sorted({row.epsilon for row in rows}), [f"{x:g}" for x in sorted({r.epsilon for r in rows})]
     )
     axes.minorticks_off()
-    axes.set_title(f"{rows[0].statistic} of {kind}, {comparison.n_users:,} users", fontsize=10, loc="left")
+    title = f"{rows[0].statistic} of {rows[0].kind}, {comparison.n_users:,} users"
+    axes.set_title(title, fontsize=10, loc="left")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False)
@@ -65,9 +75,9 @@ def fragment(comparison: Comparison) -> str:
     """The picture and the tables, as a part of a page."""
     caption = "Points: simulated. Dashed: foretold with no experiment. Circles: after re-calibration."
     parts = [html.figure(draw(comparison), caption)]
-    for kind in dict.fromkeys(row.kind for row in comparison.rows):
-        rows = [cells(row) for row in comparison.rows if row.kind == kind]
-        parts.append(html.section(kind.capitalize(), html.table(COLUMNS, rows)))
+    for title, rows in titled(comparison).items():
+        told = html.paragraph(f"Errors: {rows[0].scale}.")
+        parts.append(html.section(title, told, html.table(COLUMNS, [cells(row) for row in rows])))
     parts += [html.paragraph(note) for note in comparison.notes]
     return "".join(parts)
 
@@ -76,8 +86,8 @@ def page(comparison: Comparison) -> str:
     """One file that needs no network."""
     lead = (
         f"{comparison.n_users:,} users, {comparison.n_sampled} question(s) in each report, {comparison.repeats} "
-        f"simulated collections for each line, seed {comparison.seed}. Errors of numbers are on the scale of [−1, 1]. "
-        "This page was made from true values."
+        f"simulated collections for each line, seed {comparison.seed}. Each table says on which scale its errors are; "
+        "those of different tables are not to be compared. This page was made from true values."
     )
     return html.page("Mechanisms compared on these data", lead, fragment(comparison))
 

@@ -25,7 +25,6 @@ from hdr4me.planner.search import (
     smallest_epsilon,
     smallest_users,
 )
-from hdr4me.planner.vectors import refuse_vectors
 from hdr4me.planner.words import not_reachable
 
 __all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
@@ -68,9 +67,9 @@ def plan(
     schema
         The dimensions by name, instead of `n_dims`; needed for tolerances, priors and values by name.
     tolerance
-        ±ξ on the [−1, 1] scale for numbers and on [0, 1] for frequencies; or a mapping from dimension to ξ in its own
-        units (a number, or a text such as "5 min" with the unit that the schema gives the dimension), nothing being
-        asked of the others.
+        ±ξ on the [−1, 1] scale for numbers, on [0, 1] for frequencies, and as a share of the norm for a vector's
+        coordinates; or a mapping from dimension to ξ in its own units (a number, or a text such as "5 min" with the
+        unit that the schema gives the dimension), nothing being asked of the others.
     probability
         With which the tolerance is to be kept; 0.95 unless given.
     n_categories
@@ -82,8 +81,8 @@ def plan(
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units (frequencies for categories), or to a tally. A `Tally` of an earlier
-        collection stands for such a mapping; without a schema its survey's is planned for.
+        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. A `Tally`
+        of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
         schema a mapping from dimension to values in its own units.
@@ -94,7 +93,7 @@ def plan(
     statistic
         What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
         "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are. What is solved for
-        and the tolerance concern means.
+        and the tolerance concern means. Of vectors only the mean is told.
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
 
@@ -130,8 +129,6 @@ def plan(
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
-    if schema is not None:
-        refuse_vectors(schema, n_users, epsilon)
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
     kinds = (schema, 2 if n_dims is None else n_dims, n_categories)
     setting = Setting(

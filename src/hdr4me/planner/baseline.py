@@ -6,6 +6,8 @@
   data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
 - **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
   taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
+- **Vectors**: zero everywhere scores |E x|²/d. The mean of vectors of length d is taken as spread evenly in the ball of
+  norm 1, so that this is 1/(d + 2), unless the expected one is known.
 """
 
 from __future__ import annotations
@@ -60,7 +62,12 @@ def baseline(workload: Workload) -> Baseline:
     """
     zeros = even = 0.0
     for group in workload.groups:
-        if not group.size:
+        if group.length:
+            known = group.squares
+            square = group.length / (group.length + 2) if known is None else known
+            zeros += group.count * square
+            even += group.count * square
+        elif group.is_number:
             zeros += group.count * _SPREAD
             even += group.count * _SPREAD
         else:

@@ -7,7 +7,8 @@ dimension's own units.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.planner.workload import UNIFORM, Group, Workload
+from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
 
 __all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
 
 
 def half_range(dimension: Any) -> float:
-    """What 1 on the scale [−1, 1] is in a number's own units; 1 for a frequency."""
+    """What 1 on the scale [−1, 1] is in a number's own units: the norm of a vector, and 1 for a frequency."""
     low, high = dimension.bounds
     return 1.0 if dimension.categories else (high - low) / 2
 
@@ -121,32 +122,29 @@ def workload_of(
                 "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
             )
     same: dict[str, Prior] = {common.key: common}
-    groups: Counter[tuple[int, int, Prior, float, float | None, float | None]] = Counter()
+    groups: Counter[Group] = Counter()
     for dimension in schema.dimensions:
-        size, own = len(dimension.categories), told.get(dimension.name)
+        size, choices, length = size_of(dimension)
+        own = told.get(dimension.name)
         if hasattr(own, "priors"):
             own = prior_by_name(own, schema).get(dimension.name)
             if own is None:
                 raise InvalidInput.of(
                     "prior", dimension.name, "its tally must tell the distribution of this dimension"
                 )
-        choices = getattr(dimension, "at_most", 0)
-        found, squares, chosen = common, None, None
-        if size and own is not None:
+        found, squares, chosen, energy = common, None, None, None
+        if length and own is not None:
+            squares, energy = _lengths(dimension, own)
+        elif size and own is not None:
             shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
             squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
         elif not size and own is not None:
             found = _own_units(dimension, own)
             found = same.setdefault(found.key, found)
-        law, scale = UNIFORM if size else found, scales.get(dimension.name, 1.0)
-        groups[size, choices, law, scale, squares, chosen] += 1
-    ordered = sorted(groups.items(), key=lambda item: item[0][:2])
-    return Workload(
-        tuple(
-            Group(n, size, law, scale, squares, choices, chosen)
-            for (size, choices, law, scale, squares, chosen), n in ordered
-        )
-    )
+        law, scale = UNIFORM if size or length else found, scales.get(dimension.name, 1.0)
+        groups[Group(1, size, law, scale, squares, choices, chosen, length, energy)] += 1
+    ordered = sorted(groups.items(), key=lambda item: (item[0].size, item[0].choices, item[0].length))
+    return Workload(tuple(replace(group, count=n) for group, n in ordered))
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
@@ -166,6 +164,17 @@ def _own_units(dimension: Any, given: Any) -> Prior:
         return as_prior(given)
     own = as_prior(given, dimension.low, dimension.high)
     return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
+
+
+def _lengths(dimension: Any, given: Any) -> tuple[float, float]:
+    """|E x|² and E|x|² of the vectors that are given, cleaned as a device cleans them, on the scale of norm 1."""
+    words = "vectors in the dimension's own units: lists of numbers, or texts with '|' between them"
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInput.of("prior", dimension.name, words)
+    found = np.array([dimension.clean(value) for value in given], np.float64) / dimension.norm
+    if not found.size:
+        raise InvalidInput.of("prior", dimension.name, words)
+    return float(np.sum(found.mean(axis=0) ** 2)), float(np.mean(np.sum(found**2, axis=1)))
 
 
 def _shares(dimension: Any, given: Any) -> NDArray[np.float64]:

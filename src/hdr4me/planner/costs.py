@@ -4,7 +4,8 @@ Nothing is derived here: the variance of one report comes from `reports.py`, tha
 (`sampled_variance`). What is assumed of the values:
 
 - a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
-  the choices that there can be, the same number for all users, spread evenly over the categories;
+  the choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly
+  in their ball (`vectors.py`);
 - "worst": the largest that any population can give.
 """
 
@@ -16,18 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
-from hdr4me.planner.blocks import BLOCKS, block_variances
+from hdr4me.planner.blocks import BLOCKS, block_error, block_variances
 from hdr4me.planner.reports import (
     Effort,
     choice_variances,
     entry_variances,
+    largest_error,
     noise,
     number_variances,
     worst_noise,
 )
+from hdr4me.planner.vectors import largest_vector_error, vector_variances
 from hdr4me.planner.workload import Group, Workload
 
-__all__ = ["Classes", "classes", "sampled_grid"]
+__all__ = ["Classes", "classes", "farthest", "sampled_grid"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +56,7 @@ class Classes:
     """Coordinates that are alike, a column each, one row per m: their variance and how many they are.
 
     `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
-    choices over the most that there can be.
+    choices over the most that there can be. A vector has one column, and two for the worst population.
     """
 
     sampled: tuple[int, ...]
@@ -104,27 +107,50 @@ def classes(
     Returns
     -------
     Classes
-        One row for each m, one column for each group, two for a selection.
+        One row for each m, one column or two for each group.
     """
     questions = workload.n_questions(mechanism_name)
     inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
     budgets = [epsilon / m for m in sampled]
     columns, counts, numbers = [], [], []
     for k, group in enumerate(workload.groups):
+        every = float(group.count * max(group.size, 1))
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif group.length:
+            made = vector_variances(group, n_users, inverse, budgets, worst=worst)
         elif mechanism_name == BLOCKS:
-            made = [block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)]
+            blocks = block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)
+            made = [(blocks, every)]
         else:
             part = _entries if group.size else _numbers
-            made = [
-                part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
-            ]
-        columns += made
-        counts += [float(group.count * max(group.size, 1)), float(group.count)][: len(made)]
+            found = part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
+            made = [(found, every)]
+        columns += [variances for variances, _ in made]
+        counts += [count for _, count in made]
         numbers += [k] * len(made)
     scales = np.array([workload.groups[k].scale for k in numbers])
     return Classes(sampled, np.stack(columns, axis=1), np.array(counts), scales, tuple(numbers))
+
+
+def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) -> float | None:
+    """The largest distance of a report from its value, for numbers and vectors; None if there are none of them.
+
+    Frequencies and shares have no bound for few reports: theirs are taken as normal.
+
+    Parameters
+    ----------
+    workload, mechanism_name, epsilon
+        The groups of dimensions, the candidate, and the total budget of a user.
+    m
+        How many dimensions a user reports.
+    """
+    found = [largest_vector_error(epsilon / m, length) for length, _ in workload.vectors]
+    if workload.numeric and mechanism_name == BLOCKS:
+        found.append(block_error(epsilon, m))
+    elif workload.numeric:
+        found.append(largest_error(mechanism_name, epsilon / m))
+    return max(found, default=None)
 
 
 def _numbers(
@@ -165,8 +191,8 @@ def _entries(
 
 def _choices(
     group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
-) -> list[Floats]:
-    """The variance of a share, and of the mean number of choices over the most."""
+) -> list[tuple[Floats, float]]:
+    """The variance of a share, and of the mean number of choices over the most, and how many there are of each."""
     v, s = group.size, group.choices
     pairs = np.array([choice_variances(e, v, s) for e in budgets])
     f = _FREQUENCIES if worst else np.array([group.expected_choices / v])
@@ -175,4 +201,5 @@ def _choices(
     c = np.linspace(0.0, s, 65) if worst else np.array([group.expected_choices])
     noise = np.array([max(number_variances(e, v, s, c)) for e in budgets])
     spread = 0.25 if worst else 0.0  # of numbers over the most, on [0, 1]
-    return [np.asarray(share), sampled_variance(noise, spread, n_users, inverse)]
+    number = sampled_variance(noise, spread, n_users, inverse)
+    return [(np.asarray(share), float(group.count * v)), (number, float(group.count))]

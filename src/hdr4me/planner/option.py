@@ -13,10 +13,9 @@ from hdr4me.framework.deviation import Deviation
 from hdr4me.framework.few import Counts, tolerance_within, within_few
 from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
-from hdr4me.planner.blocks import BLOCKS, block_error, block_names, n_questions
-from hdr4me.planner.costs import Classes, classes
+from hdr4me.planner.blocks import BLOCKS, block_names, n_questions
+from hdr4me.planner.costs import Classes, classes, farthest
 from hdr4me.planner.pairs import PAIR, neighbours
-from hdr4me.planner.reports import largest_error
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
 
@@ -58,7 +57,8 @@ class Option:
 
     `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
     once, both for `tolerance`; `tolerance_each` and `tolerance_joint` are the tolerances kept with `probability`.
-    `worst_*` are the same over all populations there can be. Numbers are on the [−1, 1] scale, frequencies on [0, 1].
+    `worst_*` are the same over all populations there can be. Numbers are on the [−1, 1] scale, frequencies on [0, 1],
+    coordinates of vectors are shares of the largest norm.
     Where dimensions have tolerances of their own, `tolerance` is the smallest on that scale and the others keep their
     proportion to it. `few` says that there are so few reports per dimension that their number is summed over and the
     worst case is Bernstein's bound. `all_zeros_mse` and `even_mse` are what two answers that ask nobody would score.
@@ -181,15 +181,22 @@ class Option:
     def errors(self) -> dict[str, float]:
         """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
 
-        Selections of the plan's schema only; the largest where several have the same name of row.
+        Of a vector that of a coordinate's mean, in the vector's own units: the root mean square over the coordinates.
+        Selections and vectors of the plan's schema only; the largest where several have the same name of row.
         """
-        made, found = self.classes(), {}
+        made, found = self.classes(), dict[str, float]()
         sds = np.sqrt(made.variances[0])
+        lengths: dict[int, float] = {}
         for number, group in enumerate(self.workload.groups):
+            own = [float(sds[i]) for i, k in enumerate(made.group) if k == number]
             if group.choices:
-                share, mean = (sds[i] for i, k in enumerate(made.group) if k == number)
-                found[f"share of {group.size:,}, at most {group.choices:,}"] = float(share)
-                found[f"number of {group.size:,}, at most {group.choices:,}"] = float(mean * group.choices)
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[0]
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[1] * group.choices
+            elif group.length:
+                lengths[group.length] = max(own[0], lengths.get(group.length, 0.0))
+        for dimension in self.schema.dimensions if lengths and self.schema is not None else ():
+            if dimension.reads == "vector":
+                found[f"coordinate of {dimension.name}"] = lengths[dimension.length] * dimension.norm
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -239,9 +246,7 @@ def make_option(
     questions = workload.n_questions(base)
     share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / questions
     promise = _Promise(assumed, n_users, share, None)
-    size = None
-    if promise.few and workload.numeric:
-        size = block_error(epsilon, n_sampled) if blocks else largest_error(base, epsilon / n_sampled)
+    size = farthest(workload, base, epsilon, n_sampled) if promise.few else None
     bound = _Promise(largest, n_users, share, size)
     # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
     bounded = _Promise(assumed, n_users, share, size)

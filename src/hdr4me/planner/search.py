@@ -13,9 +13,10 @@ from hdr4me.framework.supremum import log_probability_within
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
-from hdr4me.planner.costs import Classes, classes, sampled_grid
+from hdr4me.planner.costs import Classes, classes, farthest, sampled_grid
 from hdr4me.planner.pairs import PAIR
-from hdr4me.planner.reports import Effort, largest_error
+from hdr4me.planner.reports import Effort
+from hdr4me.planner.vectors import CODEBOOK
 from hdr4me.planner.workload import Workload
 
 __all__ = [
@@ -70,7 +71,9 @@ class Setting:
         """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
         tried = [name for name in self.mechanisms if self._is_tried(name)]
         if not self.workload.categorical:
-            return [(name, "") for name in tried] if self.workload.numeric else [("privset", "")]
+            if self.workload.numeric:
+                return [(name, "") for name in tried]
+            return [("privset" if self.workload.selections else CODEBOOK, "")]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
         if {"auto", "projective"} <= set(
@@ -141,8 +144,8 @@ class Setting:
             counts = Counts(self.n_users, grid[k] / questions)
             log = float(score[k])
             if counts.few:
-                many = self.jointly and self.workload.numeric and self.workload.n_coordinates > 1
-                largest = largest_error(candidate[0], self.epsilon / grid[k]) if many else None
+                many = self.jointly and self.workload.n_coordinates > 1
+                largest = farthest(self.workload, candidate[0], self.epsilon, grid[k]) if many else None
                 each = within_few(made.sds[k], counts, tolerance, largest)
                 with np.errstate(divide="ignore"):
                     log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))

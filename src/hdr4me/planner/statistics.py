@@ -237,13 +237,17 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
     >>> error["duchi"], 0.005 < error["square_wave"] < 0.03
     (inf, True)
     """
-    groups = [group for group in option.workload.groups if not group.size]
+    groups = [group for group in option.workload.groups if group.is_number]
     if statistic == "mean":
         return math.sqrt(option.mse)
     if statistic not in STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of mean, {', '.join(STATISTICS)}")
     if not groups:
-        raise InvalidInput.of("statistic", statistic, "a plan with numbers: categories have frequencies only")
+        raise InvalidInput.of(
+            "statistic",
+            statistic,
+            "a plan with numbers: categories have frequencies only, and vectors the means of their coordinates",
+        )
     if option.base in (BLOCKS, PAIR):  # signs tell a mean and no more; of pairs only means are foretold
         return math.inf
     counts = np.array([group.count for group in groups], float)

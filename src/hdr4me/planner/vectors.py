@@ -1,14 +1,32 @@
-"""Vectors in a schema that is to be planned: the refusal, with what to do instead and the error of each vector."""
+"""Vectors in a plan: the variance of a coordinate's mean, on the scale on which the largest norm is 1.
+
+One report about a coordinate x_j of a vector x has the variance (1 + (E[z²] − 1)·x_j²)/E[z]² − x_j², with the scores z
+of the codebook (`hdr4me.mechanisms.codebook`). It is linear in x_j², so its mean over users and coordinates depends on
+E|x|² only. What is assumed of the vectors:
+
+- vectors spread evenly in the ball, for which E|x|² = d/(d + 2), or what is told of them;
+- "worst": for one coordinate all vectors on its axis, which leaves nothing to the other coordinates, since |x| ≤ 1.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
 
-from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.codebook import codebook_channel, total_error
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["coordinate_error", "refuse_vectors"]
+from hdr4me.channels.codebook import values
+from hdr4me.framework.moments import sampled_variance, sampling_factor
+from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of, total_error
+from hdr4me.planner.workload import Group
+
+__all__ = ["CODEBOOK", "coordinate_error", "largest_vector_error", "vector_variances"]
+
+CODEBOOK = "codebook"
+"""The mechanism that serves vectors."""
+
+Floats = NDArray[np.float64]
 
 
 def coordinate_error(length: int, norm: float, n_users: int, epsilon: float) -> float:
@@ -34,32 +52,50 @@ def coordinate_error(length: int, norm: float, n_users: int, epsilon: float) -> 
     return norm * math.sqrt(total_error(codebook_channel(epsilon, length)) / length / n_users)
 
 
-def refuse_vectors(schema: Any, n_users: int | None, epsilon: float | None) -> None:
-    """Refuse a schema with a vector.
+@lru_cache(maxsize=8192)
+def _scores(epsilon: float, length: int) -> Scores:
+    return scores_of(codebook_channel(epsilon, length))
 
-    Raises
-    ------
-    InvalidInput
-        If a dimension is a vector; the sentences say what to do.
+
+def _noise(scores: Scores, square: float) -> float:
+    """The variance of one report about a coordinate whose mean square over users is `square`."""
+    return (1.0 + (scores.second - 1.0) * square) / scores.first**2 - square
+
+
+def vector_variances(
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+) -> list[tuple[Floats, float]]:
+    """The variance of a coordinate's mean for each budget, and how many coordinates have it.
+
+    For the worst population there are two kinds of coordinates: one of each vector that has all the length, and the
+    others, which have none. Of all populations that one has the largest sum of variances. It also has the largest
+    error of all coordinates at once, wherever each is kept with 90 % probability or more: the probability that an
+    error is too large is then a convex function of its variance.
+
+    Parameters
+    ----------
+    group
+        Vectors that are alike.
+    n_users, inverse
+        n, and E[1/r] of the number r of reports, for each budget.
+    budgets
+        The ε of one answer.
+    worst
+        Whether the largest variance of any population is meant.
     """
-    vectors = [dimension for dimension in schema.dimensions if dimension.reads == "vector"]
-    if not vectors:
-        return
-    first, more = vectors[0], len(vectors) - 1
-    beside = f" (and {more} more)" if more else ""
-    rest = (
-        "; plan the other dimensions with a schema without vectors"
-        if len(vectors) < len(schema.dimensions)
-        else ""
-    )
-    told = ""
-    if n_users is not None and epsilon is not None:
-        error = coordinate_error(first.length, first.norm, int(n_users), float(epsilon))
-        told = (
-            f" If the vector {first.name!r} is all that a user is asked, the standard error of one of its "
-            f"{first.length:,} coordinates is {error:.3g} with {int(n_users):,} users at ε = {epsilon:g}."
-        )
-    raise InvalidInput(
-        f"the schema has the vector {first.name!r}{beside}, and a plan is for numbers, categories and selections: "
-        f"`hdr4me survey` makes a survey with vectors without a plan{rest}.{told} docs/vectors.md says more"
-    )
+    d, scores = group.length, [_scores(epsilon, group.length) for epsilon in budgets]
+    if not worst:
+        square = group.expected_energy / d
+        spread = square - (group.squares or 0.0) / d
+        each = np.array([_noise(found, square) for found in scores])
+        return [(sampled_variance(each, max(spread, 0.0), n_users, inverse), float(group.count * d))]
+    none = np.array([_noise(found, 0.0) for found in scores])
+    whole = np.array([_noise(found, 1.0) for found in scores]) + sampling_factor(n_users, inverse)
+    made = [(sampled_variance(np.maximum(none, whole), 0.0, n_users, inverse), float(group.count))]
+    others = [(sampled_variance(none, 0.0, n_users, inverse), float(group.count * (d - 1)))]
+    return made + (others if d > 1 else [])
+
+
+def largest_vector_error(epsilon: float, length: int) -> float:
+    """The largest distance of a report from its coordinate: what a bound for few reports needs."""
+    return 1.0 + max(map(abs, values())) / _scores(epsilon, length).contrast

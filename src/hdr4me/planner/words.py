@@ -9,6 +9,7 @@ from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted
 from hdr4me.planner.blocks import BLOCKS
 from hdr4me.planner.pairs import PAIR
+from hdr4me.planner.vectors import CODEBOOK
 
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
@@ -130,7 +131,8 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
-    if not single and option.few and joint > _USELESS and option.workload.numeric:
+    bounded = option.workload.numeric or option.workload.vectors
+    if not single and option.few and joint > _USELESS and bounded:
         return (
             f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
             "as assumed; for all of them at once nothing that helps can be promised: too few answers"
@@ -142,7 +144,7 @@ def _promise(option: Option) -> str:
             f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, and all of them "
             f"at once within {_tolerance(joint)}"
         )
-    if option.few and max(worst) > _USELESS and option.workload.numeric:
+    if option.few and max(worst) > _USELESS and bounded:
         return body + " (nothing that helps can be promised whatever the values are: too few answers)"
     return body + f" ({' and '.join(map(_tolerance, worst))} whatever the values are)"
 
@@ -152,10 +154,11 @@ def _promise_own(plan: Plan) -> str:
     names, kept = list(plan.asked_own), plan.own_units
     shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    several = len(names) > 1 or _is_vector(plan, names[0])
     body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
-        " each" if len(names) > 1 else ""
+        " each" if several else ""
     )
-    if len(names) > 1:
+    if several:
         body += (
             f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
         )
@@ -197,7 +200,13 @@ def _units(plan: Plan) -> str:
 
 def _own(plan: Plan, name: str, tolerance: float) -> str:
     """One dimension's tolerance in its own units, the unit's name behind it."""
-    return f"{name} ±{number(tolerance)} {plan.unit(name)}".rstrip()
+    called = f"coordinates of {name}" if _is_vector(plan, name) else name
+    return f"{called} ±{number(tolerance)} {plan.unit(name)}".rstrip()
+
+
+def _is_vector(plan: Plan, name: str) -> bool:
+    schema = plan.best.schema
+    return schema is not None and schema[name].reads == "vector"
 
 
 def _sent(option: Option) -> str:
@@ -240,9 +249,11 @@ def _may_pair(option: Option) -> bool:
 
 
 def _choices(option: Option) -> str:
-    """The predicted errors of selections."""
+    """The predicted errors of selections and vectors."""
     kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    return f"standard errors of selections: {kept}" if kept else ""
+    kinds = [("selections", option.workload.selections), ("vectors", option.workload.vectors)]
+    of = " and ".join(kind for kind, there in kinds if there)
+    return f"standard errors of {of}: {kept}" if kept else ""
 
 
 def _by(option: Option) -> str:
@@ -250,7 +261,8 @@ def _by(option: Option) -> str:
     if option.mechanism == BLOCKS:
         return f"{BLOCKS} blocks (signs, asked together)"
     words = f"{option.mechanism} and {option.categorical}" if both else option.mechanism
-    return f"{words} and privset" if option.workload.selections and words != "privset" else words
+    own = [("privset", option.workload.selections), (CODEBOOK, option.workload.vectors)]
+    return " and ".join([words, *(name for name, there in own if there and name != words)])
 
 
 def _zeros(option: Option) -> str:

@@ -10,18 +10,19 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.pages.counted import counted
 
-__all__ = ["UNIFORM", "Group", "Workload"]
+__all__ = ["UNIFORM", "Group", "Workload", "size_of"]
 
 UNIFORM = as_prior("uniform")
 
 
 @dataclass(frozen=True)
 class Group:
-    """So many dimensions alike: of `size` categories, or numbers (size 0) whose values follow `prior`.
+    """So many dimensions alike: of `size` categories, vectors of `length`, or numbers whose values follow `prior`.
 
     `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
-    category's expected frequencies, where they are known. Of a selection a user may have up to `choices` categories,
-    and has `chosen` on average, where that is known.
+    category's expected frequencies, or |E x|² of a vector, where they are known. Of a selection a user may have up to
+    `choices` categories, and has `chosen` on average, where that is known. A vector x is on the scale on which its
+    largest norm is 1; `energy` is E|x|², where that is known.
     """
 
     count: int
@@ -31,11 +32,26 @@ class Group:
     squares: float | None = None
     choices: int = 0
     chosen: float | None = None
+    length: int = 0
+    energy: float | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the dimensions are numbers."""
+        return not self.size and not self.length
 
     @property
     def n_coordinates(self) -> int:
-        """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen."""
-        return self.count * (max(self.size, 1) + (self.choices > 0))
+        """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen.
+
+        Of a vector the mean of each coordinate.
+        """
+        return self.count * (max(self.size, self.length, 1) + (self.choices > 0))
+
+    @property
+    def expected_energy(self) -> float:
+        """E|x|² of a vector: what is known, and d/(d + 2), of vectors spread evenly in the ball, if nothing is."""
+        return self.length / (self.length + 2) if self.energy is None else self.energy
 
     @property
     def expected_choices(self) -> float:
@@ -58,11 +74,12 @@ class Workload:
     @classmethod
     def of(cls, schema: Any) -> Workload:
         """The workload of a schema's dimensions, with nothing known of their values."""
-        sizes = Counter(
-            (len(dimension.categories), getattr(dimension, "at_most", 0)) for dimension in schema.dimensions
-        )
+        sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
         return cls(
-            tuple(Group(count, size, choices=choices) for (size, choices), count in sorted(sizes.items()))
+            tuple(
+                Group(count, size, choices=choices, length=length)
+                for (size, choices, length), count in sorted(sizes.items())
+            )
         )
 
     @classmethod
@@ -77,32 +94,37 @@ class Workload:
         return cls((Group(n_dims, n_categories),))
 
     @property
-    def shape(self) -> tuple[tuple[tuple[int, int], int], ...]:
-        """How many dimensions there are of each size and number of choices: what a schema must agree with."""
-        sizes: Counter[tuple[int, int]] = Counter()
+    def shape(self) -> tuple[tuple[tuple[int, int, int], int], ...]:
+        """How many dimensions there are of each size, number of choices and length: what a schema must agree with."""
+        sizes: Counter[tuple[int, int, int]] = Counter()
         for group in self.groups:
-            sizes[group.size, group.choices] += group.count
+            sizes[group.size, group.choices, group.length] += group.count
         return tuple(sorted(sizes.items()))
 
     @property
     def numeric(self) -> int:
         """How many dimensions are numbers."""
-        return dict(self.shape).get((0, 0), 0)
+        return dict(self.shape).get((0, 0, 0), 0)
 
     @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
-        return tuple((size, count) for (size, choices), count in self.shape if size and not choices)
+        return tuple((size, count) for (size, choices, _), count in self.shape if size and not choices)
 
     @property
     def selections(self) -> int:
         """How many dimensions are selections."""
-        return sum(count for (_, choices), count in self.shape if choices)
+        return sum(count for (_, choices, _), count in self.shape if choices)
+
+    @property
+    def vectors(self) -> tuple[tuple[int, int], ...]:
+        """The lengths of vectors, and how many dimensions have each."""
+        return tuple((length, count) for (_, _, length), count in self.shape if length)
 
     @property
     def prior(self) -> Prior | None:
         """The one prior of all numbers; None if there are several, or no numbers."""
-        priors = {group.prior for group in self.groups if not group.size}
+        priors = {group.prior for group in self.groups if group.is_number}
         return priors.pop() if len(priors) == 1 else None
 
     @property
@@ -116,21 +138,29 @@ class Workload:
 
     @property
     def n_coordinates(self) -> int:
-        """How many numbers are estimated: a mean each, a frequency for each category."""
+        """How many numbers are estimated: a mean each, a frequency for each category, a vector's coordinates."""
         return sum(group.n_coordinates for group in self.groups)
 
     @property
     def what(self) -> str:
         """Plain words for what is estimated."""
         frequencies = sum(size * count for size, count in self.categorical)
-        shares = sum(size * count for (size, choices), count in self.shape if choices)
+        shares = sum(size * count for (size, choices, _), count in self.shape if choices)
+        coordinates = sum(length * count for length, count in self.vectors)
         numbers = (
             counted(self.numeric, "mean") if self.numeric else "",
+            counted(coordinates, "coordinate") if coordinates else "",
             f"{frequencies:,} frequencies" if frequencies else "",
             counted(shares, "share") if shares else "",
             _choices(self.selections),
         )
         return " and ".join(n for n in numbers if n)
+
+
+def size_of(dimension: Any) -> tuple[int, int, int]:
+    """How many categories a dimension has, how many of them may be chosen at once, and how long a vector it is."""
+    length = dimension.length if dimension.reads == "vector" else 0
+    return len(dimension.categories), getattr(dimension, "at_most", 0), length
 
 
 def _choices(n: int) -> str:
