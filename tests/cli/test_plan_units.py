@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey, Vector
 from hdr4me.tally import Tally
 
 
@@ -49,3 +49,44 @@ def test_a_tally_is_a_prior(run: Any, tmp_path: Path) -> None:
     shown = run("plan", "--users", 1000, "--epsilon", 1, "--prior", tmp_path / "pilot.tally")
     assert shown.code == 0
     assert "with the frequencies given" in shown.out
+
+
+def test_every_kind_of_question_from_a_schema_to_a_survey(run: Any, tmp_path: Path) -> None:
+    kinds = [
+        Vector("v", 2, norm=2.0),
+        Numeric("pay", 0, 10, optional=True),
+        Selection("s", ["a", "b", "c"], 2),
+    ]
+    schema, pilot = tmp_path / "schema.json", tmp_path / "pilot.csv"
+    schema.write_text(json.dumps(Schema([*kinds, Numeric("age", 0, 100)]).to_dict()), encoding="utf-8")
+    pilot.write_text("v,pay,s,age\n0|1,3,a|b,20\n1|0,,c,40\n", encoding="utf-8")
+    asked = (
+        "plan",
+        "--schema",
+        schema,
+        "--users",
+        20_000,
+        "--epsilon",
+        2,
+        "--mechanism",
+        "duchi",
+        "--prior",
+        pilot,
+    )
+    page, survey = tmp_path / "plan.html", tmp_path / "survey.json"
+    shown = run(*asked, "--tolerance", "v=0.2", "--fakes", "0.01", "--html", page, "--output", survey)
+    assert shown.code == 0
+    assert "coordinates of v ±0.2 is kept" in shown.out
+    assert "Standard errors of selections, vectors and optional numbers" in shown.out
+    assert "coordinate of v" in page.read_text(encoding="utf-8")
+    assert Survey.load(survey).n_sampled == 1
+    document = run(*asked, "--json").json
+    names = [
+        "share of 3, at most 2",
+        "number of 3, at most 2",
+        "coordinate of v",
+        "mean of pay",
+        "share with pay",
+    ]
+    assert sorted(document["errors"]) == sorted(names)
+    assert document["prior"] == "given"

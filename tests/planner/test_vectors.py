@@ -119,8 +119,16 @@ def test_what_is_known_of_the_vectors() -> None:
 
 
 def test_other_statistics_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="and vectors the means of their coordinates"):
+    with pytest.raises(InvalidInput, match="vectors the means of their coordinates"):
         hd.plan(schema=hd.Schema([GRADIENT]), n_users=1000, epsilon=1.0, statistic="variance")
+
+
+def test_an_optional_vector_is_refused() -> None:
+    class Maybe(hd.Vector):
+        optional = True
+
+    with pytest.raises(InvalidInput, match="the vector 'v' is optional, which a plan does not foretell"):
+        hd.plan(schema=hd.Schema([Maybe("v", 2)]), n_users=1000, epsilon=1.0)
 
 
 def test_few_answers_are_bounded() -> None:

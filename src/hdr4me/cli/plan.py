@@ -50,8 +50,9 @@ def plan(
         list[str] | None,
         typer.Option(
             metavar="<float or name=float>",
-            help="±ξ to keep within, numbers scaled to [-1, 1]; or name=ξ in a dimension's own units (repeat), "
-            "such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
+            help="±ξ to keep within, numbers scaled to [-1, 1], vectors to norm 1; or name=ξ in a dimension's own "
+            "units (repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
+        ), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
     probability: Annotated[
@@ -253,8 +254,11 @@ def _values(source: str, schema: Any) -> Any:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(source) if source.endswith(".parquet") else csv.read_csv(source)
-    known = [d.name for d in schema.dimensions if d.name in table.column_names]
-    return {name: table.column(name).drop_null().to_pylist() for name in known}
+    known = {d.name: table.column(d.name) for d in schema.dimensions if d.name in table.column_names}
+    gaps = [d.name for d in schema.dimensions if d.reads == "optional"]  # where a gap is an answer
+    return {
+        name: (column if name in gaps else column.drop_null()).to_pylist() for name, column in known.items()
+    }
 
 
 def _made(found: Plan, schema: Any, reachable: bool, output: Path | None, *, wanted: bool) -> dict[str, Any]:
@@ -330,6 +334,9 @@ def _show(found: Plan) -> None:
         )
     if found.statistic != "mean":
         return
+    if best.errors:
+        title = "Standard errors of selections, vectors and optional numbers, by the first option"
+        print_table(title, ["of", "standard error"], [[name, error] for name, error in best.errors.items()])
     typer.echo("Likeliest to keep one estimate within ±ξ:")
     for winner in found.winners:
         how = " (raw: by shrinking, not by knowing)" if winner.raw else ""

@@ -146,6 +146,8 @@ def plan(
     )
     if mechanisms is not None:
         _check_pairs(setting, schema)
+    if setting.workload.optional and setting.epsilon < JOINT_FROM:
+        raise InvalidInput.of("epsilon", epsilon, f"optional numbers need at least {JOINT_FROM}")
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:

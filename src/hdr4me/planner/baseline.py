@@ -6,6 +6,7 @@
   data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
 - **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
   taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
+- **Optional numbers**: the mean like that of a number, the share of users with one like the mean number of choices.
 - **Vectors**: zero everywhere scores |E x|²/d. The mean of vectors of length d is taken as spread evenly in the ball of
   norm 1, so that this is 1/(d + 2), unless the expected one is known.
 """
@@ -67,14 +68,14 @@ def baseline(workload: Workload) -> Baseline:
             square = group.length / (group.length + 2) if known is None else known
             zeros += group.count * square
             even += group.count * square
-        elif group.is_number:
+        elif not group.size:
             zeros += group.count * _SPREAD
             even += group.count * _SPREAD
         else:
             total = group.expected_choices
             zeros += group.count * _squares(group)
             even += group.count * max(_squares(group) - total**2 / group.size, 0.0)
-        if group.choices:
+        if group.choices or group.optional:
             zeros += group.count * _SPREAD
             even += group.count * _SPREAD / 4
     return Baseline(zeros / workload.n_coordinates, even / workload.n_coordinates)

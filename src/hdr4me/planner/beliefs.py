@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
+from hdr4me.survey.dimensions import as_number
 
 __all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
 
@@ -124,7 +125,7 @@ def workload_of(
     same: dict[str, Prior] = {common.key: common}
     groups: Counter[Group] = Counter()
     for dimension in schema.dimensions:
-        size, choices, length = size_of(dimension)
+        size, choices, length, optional = size_of(dimension)
         own = told.get(dimension.name)
         if hasattr(own, "priors"):
             own = prior_by_name(own, schema).get(dimension.name)
@@ -132,18 +133,24 @@ def workload_of(
                 raise InvalidInput.of(
                     "prior", dimension.name, "its tally must tell the distribution of this dimension"
                 )
-        found, squares, chosen, energy = common, None, None, None
+        found, squares, chosen, energy, present = common, None, None, None, None
         if length and own is not None:
             squares, energy = _lengths(dimension, own)
         elif size and own is not None:
             shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
             squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
-        elif not size and own is not None:
+        elif own is not None:
+            own, present = _present(dimension, own) if optional else (own, None)
             found = _own_units(dimension, own)
             found = same.setdefault(found.key, found)
         law, scale = UNIFORM if size or length else found, scales.get(dimension.name, 1.0)
-        groups[Group(1, size, law, scale, squares, choices, chosen, length, energy)] += 1
-    ordered = sorted(groups.items(), key=lambda item: (item[0].size, item[0].choices, item[0].length))
+        kind = Group(1, size, law, scale, squares, choices, chosen, length, energy, bool(optional), present)
+        groups[kind] += 1
+
+    def order(item: tuple[Group, int]) -> tuple[int, ...]:
+        return item[0].size, item[0].choices, item[0].length, item[0].optional
+
+    ordered = sorted(groups.items(), key=order)
     return Workload(tuple(replace(group, count=n) for group, n in ordered))
 
 
@@ -164,6 +171,17 @@ def _own_units(dimension: Any, given: Any) -> Prior:
         return as_prior(given)
     own = as_prior(given, dimension.low, dimension.high)
     return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
+
+
+def _present(dimension: Any, given: Any) -> tuple[Any, float | None]:
+    """The values of those who have one, and the share of these, which lists and arrays with gaps tell."""
+    if not isinstance(given, list | np.ndarray):
+        return given, None
+    values = np.array([as_number(x) for x in given], np.float64)
+    there = ~np.isnan(values)
+    if not there.any():
+        raise InvalidInput.of("values", dimension.name, "at least one value that is not missing")
+    return values[there], float(there.mean())
 
 
 def _lengths(dimension: Any, given: Any) -> tuple[float, float]:

@@ -5,7 +5,7 @@ Nothing is derived here: the variance of one report comes from `reports.py`, tha
 
 - a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
   the choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly
-  in their ball (`vectors.py`);
+  in their ball (`vectors.py`); an optional number of nine users in ten (`optional.py`);
 - "worst": the largest that any population can give.
 """
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
 from hdr4me.planner.blocks import BLOCKS, block_error, block_variances
+from hdr4me.planner.optional import largest_optional_error, optional_variances
 from hdr4me.planner.reports import (
     Effort,
     choice_variances,
@@ -56,7 +57,8 @@ class Classes:
     """Coordinates that are alike, a column each, one row per m: their variance and how many they are.
 
     `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
-    choices over the most that there can be. A vector has one column, and two for the worst population.
+    choices over the most that there can be. So has an optional number: its mean among those who have one, and their
+    share. A vector has one column, and two for the worst population.
     """
 
     sampled: tuple[int, ...]
@@ -117,6 +119,8 @@ def classes(
         every = float(group.count * max(group.size, 1))
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif group.optional:
+            made = optional_variances(group, n_users, inverse, budgets, worst=worst)
         elif group.length:
             made = vector_variances(group, n_users, inverse, budgets, worst=worst)
         elif mechanism_name == BLOCKS:
@@ -134,7 +138,7 @@ def classes(
 
 
 def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) -> float | None:
-    """The largest distance of a report from its value, for numbers and vectors; None if there are none of them.
+    """The largest distance of a report from its value, for numbers and vectors; None if there are none.
 
     Frequencies and shares have no bound for few reports: theirs are taken as normal.
 
@@ -146,6 +150,8 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
         How many dimensions a user reports.
     """
     found = [largest_vector_error(epsilon / m, length) for length, _ in workload.vectors]
+    optional = [group.expected_present for group in workload.groups if group.optional]
+    found += [largest_optional_error(epsilon / m, min(optional))] if optional else []
     if workload.numeric and mechanism_name == BLOCKS:
         found.append(block_error(epsilon, m))
     elif workload.numeric:

@@ -182,11 +182,13 @@ class Option:
         """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
 
         Of a vector that of a coordinate's mean, in the vector's own units: the root mean square over the coordinates.
-        Selections and vectors of the plan's schema only; the largest where several have the same name of row.
+        Of an optional number those of the mean among the users who have one, in its own units, and of their share.
+        Only for dimensions of the plan's schema of these kinds; the largest where several have the same name of row.
         """
         made, found = self.classes(), dict[str, float]()
         sds = np.sqrt(made.variances[0])
         lengths: dict[int, float] = {}
+        missing: list[tuple[float, float]] = []
         for number, group in enumerate(self.workload.groups):
             own = [float(sds[i]) for i, k in enumerate(made.group) if k == number]
             if group.choices:
@@ -194,9 +196,15 @@ class Option:
                 found[f"number of {group.size:,}, at most {group.choices:,}"] = own[1] * group.choices
             elif group.length:
                 lengths[group.length] = max(own[0], lengths.get(group.length, 0.0))
-        for dimension in self.schema.dimensions if lengths and self.schema is not None else ():
+            elif group.optional:
+                missing.append((own[0], own[1]))
+        for dimension in self.schema.dimensions if self.schema is not None else ():
             if dimension.reads == "vector":
                 found[f"coordinate of {dimension.name}"] = lengths[dimension.length] * dimension.norm
+            elif dimension.reads == "optional":
+                mean, share = (max(each) for each in zip(*missing, strict=True))
+                found[f"mean of {dimension.name}"] = mean * (dimension.high - dimension.low) / 2
+                found[f"share with {dimension.name}"] = share
         return found
 
     def to_dict(self) -> dict[str, Any]:

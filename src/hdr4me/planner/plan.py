@@ -267,6 +267,7 @@ class Plan(Sequence[Option]):
             "prior": self.setting.prior_name,
             "jointly": self.setting.jointly,
             "own_units": self.own_units,
+            "errors": self.best.errors,
             "beats_baseline": self.best.beats_baseline,
             "statistic": self.statistic,
             "statistic_errors": list(self.statistic_errors),
@@ -307,7 +308,7 @@ def rank(
         for (name, method), at in best.items()
         for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
         if name != BLOCKS or possible(m, setting.workload.n_dims)
-        if name != PAIR or setting.epsilon / m >= JOINT_FROM
+        if (name != PAIR and not setting.workload.optional) or setting.epsilon / m >= JOINT_FROM
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))

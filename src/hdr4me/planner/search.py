@@ -14,6 +14,7 @@ from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
 from hdr4me.planner.costs import Classes, classes, farthest, sampled_grid
+from hdr4me.planner.optional import OPTIONAL
 from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.reports import Effort
 from hdr4me.planner.vectors import CODEBOOK
@@ -73,7 +74,8 @@ class Setting:
         if not self.workload.categorical:
             if self.workload.numeric:
                 return [(name, "") for name in tried]
-            return [("privset" if self.workload.selections else CODEBOOK, "")]
+            own = [("privset", self.workload.selections), (CODEBOOK, self.workload.vectors)]
+            return [next(((name, "") for name, there in own if there), (OPTIONAL, ""))]
         sizes = [size for size, _ in self.workload.categorical]
         methods = list(self.methods)
         if {"auto", "projective"} <= set(

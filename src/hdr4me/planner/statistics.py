@@ -246,7 +246,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
         raise InvalidInput.of(
             "statistic",
             statistic,
-            "a plan with numbers: categories have frequencies only, and vectors the means of their coordinates",
+            "a plan with numbers that everybody has: categories have frequencies only, vectors the means of their "
+            "coordinates, optional numbers means and shares",
         )
     if option.base in (BLOCKS, PAIR):  # signs tell a mean and no more; of pairs only means are foretold
         return math.inf

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted
 from hdr4me.planner.blocks import BLOCKS
+from hdr4me.planner.optional import OPTIONAL
 from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.vectors import CODEBOOK
 
@@ -99,11 +100,17 @@ def _warning(option: Option) -> str:
     if option.beats_baseline:
         return ""
     least = min(option.all_zeros_mse, option.even_mse)
-    guess = "all zeros" if option.all_zeros_mse <= option.even_mse else "equal frequencies"
+    guess = "all zeros" if option.all_zeros_mse <= option.even_mse else _even(option)
     return (
         f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, "
         f"{number(least / option.mse)} of the error{_assumed(option)}. "
     )
+
+
+def _even(option: Option) -> str:
+    """What `even_mse` answers without asking anybody."""
+    frequencies = option.workload.categorical or option.workload.selections
+    return "equal frequencies" if frequencies else "zeros for means and one half for shares"
 
 
 def _assumed(option: Option) -> str:
@@ -131,7 +138,7 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
-    bounded = option.workload.numeric or option.workload.vectors
+    bounded = option.workload.numeric or option.workload.vectors or option.workload.optional
     if not single and option.few and joint > _USELESS and bounded:
         return (
             f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
@@ -249,9 +256,10 @@ def _may_pair(option: Option) -> bool:
 
 
 def _choices(option: Option) -> str:
-    """The predicted errors of selections and vectors."""
+    """The predicted errors of selections, vectors and optional numbers."""
     kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
     kinds = [("selections", option.workload.selections), ("vectors", option.workload.vectors)]
+    kinds += [("optional numbers", option.workload.optional)]
     of = " and ".join(kind for kind, there in kinds if there)
     return f"standard errors of {of}: {kept}" if kept else ""
 
@@ -262,6 +270,7 @@ def _by(option: Option) -> str:
         return f"{BLOCKS} blocks (signs, asked together)"
     words = f"{option.mechanism} and {option.categorical}" if both else option.mechanism
     own = [("privset", option.workload.selections), (CODEBOOK, option.workload.vectors)]
+    own += [(OPTIONAL, option.workload.optional)]
     return " and ".join([words, *(name for name, there in own if there and name != words)])
 
 
@@ -269,7 +278,7 @@ def _zeros(option: Option) -> str:
     if not option.beats_baseline:
         return ""
     even = option.even_mse < option.all_zeros_mse
-    guess, least = ("equal frequencies", option.even_mse) if even else ("all zeros", option.all_zeros_mse)
+    guess, least = (_even(option), option.even_mse) if even else ("all zeros", option.all_zeros_mse)
     return f"{guess} would score {number(least / option.mse)} times the error{_assumed(option)}"
 
 

@@ -22,7 +22,8 @@ class Group:
     `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
     category's expected frequencies, or |E x|² of a vector, where they are known. Of a selection a user may have up to
     `choices` categories, and has `chosen` on average, where that is known. A vector x is on the scale on which its
-    largest norm is 1; `energy` is E|x|², where that is known.
+    largest norm is 1; `energy` is E|x|², where that is known. Of numbers that are `optional` the share `present` of
+    users have one, where that is known, and `prior` is about those.
     """
 
     count: int
@@ -34,19 +35,26 @@ class Group:
     chosen: float | None = None
     length: int = 0
     energy: float | None = None
+    optional: bool = False
+    present: float | None = None
 
     @property
     def is_number(self) -> bool:
-        """Whether the dimensions are numbers."""
-        return not self.size and not self.length
+        """Whether the dimensions are numbers that everybody has."""
+        return not self.size and not self.length and not self.optional
 
     @property
     def n_coordinates(self) -> int:
         """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen.
 
-        Of a vector the mean of each coordinate.
+        Of a vector the mean of each coordinate, of an optional number the mean and the share of users who have one.
         """
-        return self.count * (max(self.size, self.length, 1) + (self.choices > 0))
+        return self.count * (max(self.size, self.length, 1) + (self.choices > 0) + self.optional)
+
+    @property
+    def expected_present(self) -> float:
+        """The share of users who have an optional number: what is known, and 0.9 if nothing is."""
+        return 0.9 if self.present is None else self.present
 
     @property
     def expected_energy(self) -> float:
@@ -77,8 +85,8 @@ class Workload:
         sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
         return cls(
             tuple(
-                Group(count, size, choices=choices, length=length)
-                for (size, choices, length), count in sorted(sizes.items())
+                Group(count, size, choices=choices, length=length, optional=bool(optional))
+                for (size, choices, length, optional), count in sorted(sizes.items())
             )
         )
 
@@ -94,32 +102,37 @@ class Workload:
         return cls((Group(n_dims, n_categories),))
 
     @property
-    def shape(self) -> tuple[tuple[tuple[int, int, int], int], ...]:
-        """How many dimensions there are of each size, number of choices and length: what a schema must agree with."""
-        sizes: Counter[tuple[int, int, int]] = Counter()
+    def shape(self) -> tuple[tuple[tuple[int, int, int, int], int], ...]:
+        """How many dimensions there are of each `size_of`: what a schema must agree with."""
+        sizes: Counter[tuple[int, int, int, int]] = Counter()
         for group in self.groups:
-            sizes[group.size, group.choices, group.length] += group.count
+            sizes[group.size, group.choices, group.length, int(group.optional)] += group.count
         return tuple(sorted(sizes.items()))
 
     @property
     def numeric(self) -> int:
-        """How many dimensions are numbers."""
-        return dict(self.shape).get((0, 0, 0), 0)
+        """How many dimensions are numbers that everybody has."""
+        return dict(self.shape).get((0, 0, 0, 0), 0)
+
+    @property
+    def optional(self) -> int:
+        """How many dimensions are optional numbers."""
+        return dict(self.shape).get((0, 0, 0, 1), 0)
 
     @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
-        return tuple((size, count) for (size, choices, _), count in self.shape if size and not choices)
+        return tuple((size, count) for (size, choices, *_), count in self.shape if size and not choices)
 
     @property
     def selections(self) -> int:
         """How many dimensions are selections."""
-        return sum(count for (_, choices, _), count in self.shape if choices)
+        return sum(count for (_, choices, *_), count in self.shape if choices)
 
     @property
     def vectors(self) -> tuple[tuple[int, int], ...]:
         """The lengths of vectors, and how many dimensions have each."""
-        return tuple((length, count) for (_, _, length), count in self.shape if length)
+        return tuple((length, count) for (_, _, length, _), count in self.shape if length)
 
     @property
     def prior(self) -> Prior | None:
@@ -145,10 +158,12 @@ class Workload:
     def what(self) -> str:
         """Plain words for what is estimated."""
         frequencies = sum(size * count for size, count in self.categorical)
-        shares = sum(size * count for (size, choices, _), count in self.shape if choices)
+        shares = sum(size * count for (size, choices, *_), count in self.shape if choices)
+        means = self.numeric + self.optional
         coordinates = sum(length * count for length, count in self.vectors)
         numbers = (
-            counted(self.numeric, "mean") if self.numeric else "",
+            counted(means, "mean") if means else "",
+            counted(self.optional, "share") + " of users with a value" if self.optional else "",
             counted(coordinates, "coordinate") if coordinates else "",
             f"{frequencies:,} frequencies" if frequencies else "",
             counted(shares, "share") if shares else "",
@@ -157,10 +172,16 @@ class Workload:
         return " and ".join(n for n in numbers if n)
 
 
-def size_of(dimension: Any) -> tuple[int, int, int]:
-    """How many categories a dimension has, how many of them may be chosen at once, and how long a vector it is."""
-    length = dimension.length if dimension.reads == "vector" else 0
-    return len(dimension.categories), getattr(dimension, "at_most", 0), length
+def size_of(dimension: Any) -> tuple[int, int, int, int]:
+    """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
+    length = getattr(dimension, "length", 0)
+    if length and (dimension.reads != "vector" or getattr(dimension, "optional", False)):
+        raise InvalidInput(
+            f"the vector {dimension.name!r} is optional, which a plan does not foretell: leave optional out, so that "
+            "a missing vector counts as 0"
+        )
+    optional = int(dimension.reads == "optional")
+    return len(dimension.categories), getattr(dimension, "at_most", 0), length, optional
 
 
 def _choices(n: int) -> str:
