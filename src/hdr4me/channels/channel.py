@@ -13,7 +13,20 @@ from hdr4me.channels.proof import check_loss
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
-__all__ = ["CHANNELS", "Channel", "Draws", "Field", "SystemDraws", "Take", "channel_from_dict", "pick"]
+__all__ = [
+    "CHANNELS",
+    "MAX_FIELDS",
+    "Channel",
+    "Draws",
+    "Field",
+    "SystemDraws",
+    "Take",
+    "channel_from_dict",
+    "pick",
+]
+
+MAX_FIELDS = 65536
+"""The most fields that one answer has: entries of a one-hot vector, members of a set."""
 
 
 class Draws(Protocol):
@@ -226,9 +239,9 @@ class Channel(ABC):
         """
         if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
             raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
-        if len(self.fields) > 65536:
+        if len(self.fields) > MAX_FIELDS:
             raise InvalidInput(
-                f"channel {self.mechanism!r} has {len(self.fields)} fields: at most 65536 are allowed"
+                f"channel {self.mechanism!r} has {len(self.fields)} fields: at most {MAX_FIELDS} are allowed"
             )
         check_loss(f"channel {self.mechanism!r}", self.loss, self.epsilon)
 

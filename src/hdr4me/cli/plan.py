@@ -52,7 +52,6 @@ def plan(
             metavar="<float or name=float>",
             help="±ξ to keep within, numbers scaled to [-1, 1], vectors to norm 1; or name=ξ in a dimension's own "
             "units (repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
-        ), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
     probability: Annotated[

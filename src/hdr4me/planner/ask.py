@@ -148,6 +148,10 @@ def plan(
         _check_pairs(setting, schema)
     if setting.workload.optional and setting.epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", epsilon, f"optional numbers need at least {JOINT_FROM}")
+    if setting.workload.categorical and not setting.candidates():
+        most = max(size for size, _ in setting.workload.categorical)
+        words = f"none of these serves {most:,} categories under this budget; auto and projective serve them"
+        raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hdr4me.framework.laws import calibrate
 from hdr4me.framework.report import largest_variance, mean_variance
-from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.oracles import oracle
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import Prior
@@ -30,6 +30,7 @@ from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
 from hdr4me.planner.pairs import PAIR, pair_noise, pair_worst
 
 __all__ = [
+    "NEVER",
     "Effort",
     "choice_variances",
     "deployed",
@@ -42,6 +43,8 @@ __all__ = [
 
 Effort = Literal["law", "table", "design"]
 
+NEVER = 1e12
+"""The variance of what cannot be deployed."""
 _KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 """Where a table for a prior of one's own is designed while the best m is looked for."""
 _DESIGNED = ("optimal", "optimal_mean")
@@ -107,7 +110,12 @@ def largest_error(name: str, epsilon: float) -> float:
 
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """Var of one entry's report where the user has not, and has, the category; "auto" is what a survey chooses."""
+    """Var of one entry's report where the user has not, and has, the category; "auto" is what a survey chooses.
+
+    Both are `NEVER` where there is no such channel for so many categories.
+    """
+    if not categorical_fits(method, epsilon, size):
+        return NEVER, NEVER
     if method == "histogram":
         base = "optimal" if base == PAIR else base
         v = float(deployed(base, epsilon / 2).variance(np.ones(1))[0]) / 4
