@@ -123,7 +123,7 @@ def workload_of(
                 "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
             )
     same: dict[str, Prior] = {common.key: common}
-    groups: Counter[Group] = Counter()
+    kinds: list[Group] = []
     for dimension in schema.dimensions:
         size, choices, length, optional = size_of(dimension)
         own = told.get(dimension.name)
@@ -145,13 +145,15 @@ def workload_of(
             found = same.setdefault(found.key, found)
         law, scale = UNIFORM if size or length else found, scales.get(dimension.name, 1.0)
         kind = Group(1, size, law, scale, squares, choices, chosen, length, energy, bool(optional), present)
-        groups[kind] += 1
+        kinds.append(kind)
 
-    def order(item: tuple[Group, int]) -> tuple[int, ...]:
-        return item[0].size, item[0].choices, item[0].length, item[0].optional
+    def order(kind: Group) -> tuple[int, ...]:
+        return kind.size, kind.choices, kind.length, kind.optional
 
-    ordered = sorted(groups.items(), key=order)
-    return Workload(tuple(replace(group, count=n) for group, n in ordered))
+    count = Counter(kinds)
+    ordered = {kind: k for k, kind in enumerate(sorted(count, key=order))}
+    places = tuple(ordered[kind] for kind in kinds)
+    return Workload(tuple(replace(kind, count=count[kind]) for kind in ordered), places)
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:

@@ -132,11 +132,16 @@ class Plan(Sequence[Option]):
             return ""
         assert self.asked is not None
         best, jointly = self.best, self.setting.jointly and self.best.workload.n_coordinates > 1
-        reached = min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
         return (
             f"±{number(self.asked)} is not reached with {percent(best.probability)} probability"
-            f"{' by all at once' if jointly else ''}, ±{number(reached)} is"
+            f"{' by all at once' if jointly else ''}, ±{number(self.reached)} is"
         )
+
+    @property
+    def reached(self) -> float:
+        """The smallest tolerance, over the options, that is kept with the plan's probability: jointly, or by each."""
+        jointly = self.setting.jointly
+        return min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
 
     def refusal(self) -> NotReachable:
         """What is raised if the tolerance is insisted on: the nearest plan, and what it would take.

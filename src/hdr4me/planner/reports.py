@@ -27,7 +27,7 @@ from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
 from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
-from hdr4me.planner.pairs import PAIR, pair_noise, pair_worst
+from hdr4me.planner.pairs import PAIR
 
 __all__ = [
     "NEVER",
@@ -66,29 +66,28 @@ def deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
 
 
 @lru_cache(maxsize=65536)
-def noise(name: str, epsilon: float, prior: Prior, effort: Effort = "table") -> float:
-    """V̄: the mean variance of one report over the prior."""
-    if name == PAIR:
-        return pair_noise(epsilon, prior)
-    if name != "optimal_mean" or prior.uniform:
+def noise(
+    name: str, epsilon: float, prior: Prior, effort: Effort = "table", designed: Prior | None = None
+) -> float:
+    """V̄: the mean variance of one report over the prior; `optimal_mean` may be designed for another one."""
+    designed = prior if designed is None else designed
+    if name != "optimal_mean" or designed.uniform:
         law = deployed(name, epsilon, table=effort != "law")
         found = mean_variance(law, prior)
         return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
     if effort == "design" or epsilon > _KNOTS[-1]:
-        return prior_variance(optimal_mean(epsilon, prior), prior)
+        return prior_variance(optimal_mean(epsilon, designed), prior)
     if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
         return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
     k = min(int(np.searchsorted(_KNOTS, epsilon, side="right")) - 1, len(_KNOTS) - 2)
-    low, high = (noise(name, knot, prior, "design") for knot in _KNOTS[k : k + 2])
+    low, high = (noise(name, knot, prior, "design", designed) for knot in _KNOTS[k : k + 2])
     share = math.log(epsilon / _KNOTS[k]) / math.log(_KNOTS[k + 1] / _KNOTS[k])
     return float(low ** (1 - share) * high**share)
 
 
 @lru_cache(maxsize=65536)
 def worst_noise(name: str, epsilon: float, factor: float, prior: Prior, effort: Effort = "table") -> float:
-    """The largest V̄ + κS² that any population gives."""
-    if name == PAIR:
-        return pair_worst(epsilon)
+    """The largest V̄ + κS² that any population gives; `optimal_mean` is the table designed for the prior."""
     if name == "optimal_mean" and not prior.uniform:
         law: Any = optimal_mean(epsilon, prior)
     else:
