@@ -84,11 +84,13 @@ def plan(
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. A `Tally`
+        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. Of an
+        optional number also the share of users who have one: {"present": 0.7}, and "values" beside it. A `Tally`
         of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units.
+        schema a mapping from dimension to values in its own units. Those of an optional number may have gaps (None,
+        NaN), which tell the share of users who have one.
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by

@@ -130,7 +130,8 @@ def classes(
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
         elif group.optional:
-            made = optional_variances(group, n_users, inverse, budgets, worst=worst)
+            exact = effort == "design"
+            made = optional_variances(group, n_users, inverse, budgets, worst=worst, exact=exact)
         elif group.length:
             made = vector_variances(group, n_users, inverse, budgets, worst=worst)
         elif mechanism_name == BLOCKS:

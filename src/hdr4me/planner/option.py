@@ -194,24 +194,20 @@ class Option:
         """
         made, found = self.classes(), dict[str, float]()
         sds = np.sqrt(made.variances[0])
-        lengths: dict[int, float] = {}
-        missing: list[tuple[float, float]] = []
+        own = {
+            number: [float(sds[i]) for i, k in enumerate(made.group) if k == number] for number in made.group
+        }
         for number, group in enumerate(self.workload.groups):
-            own = [float(sds[i]) for i, k in enumerate(made.group) if k == number]
             if group.choices:
-                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[0]
-                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[1] * group.choices
-            elif group.length:
-                lengths[group.length] = max(own[0], lengths.get(group.length, 0.0))
-            elif group.optional:
-                missing.append((own[0], own[1]))
-        for dimension in self.schema.dimensions if self.schema is not None else ():
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[number][0]
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[number][1] * group.choices
+        named = () if self.schema is None else self.schema.dimensions
+        for dimension, number in zip(named, self.workload.places, strict=False):
             if dimension.reads == "vector":
-                found[f"coordinate of {dimension.name}"] = lengths[dimension.length] * dimension.norm
+                found[f"coordinate of {dimension.name}"] = own[number][0] * dimension.norm
             elif dimension.reads == "optional":
-                mean, share = (max(each) for each in zip(*missing, strict=True))
-                found[f"mean of {dimension.name}"] = mean * (dimension.high - dimension.low) / 2
-                found[f"share with {dimension.name}"] = share
+                found[f"mean of {dimension.name}"] = own[number][0] * (dimension.high - dimension.low) / 2
+                found[f"share with {dimension.name}"] = own[number][1]
         return found
 
     def to_dict(self) -> dict[str, Any]:
