@@ -107,6 +107,7 @@ def test_the_share_of_users_who_have_a_number_can_be_told() -> None:
     plan = hd.plan(schema=schema, n_users=1000, epsilon=1.0, prior=prior)
     pay, rent = (plan.best.workload.groups[k] for k in plan.best.workload.places)
     assert (pay.present, pay.prior.uniform) == (0.2, True)
+    assert plan.setting.prior_name == "given"
     assert rent.present == 1.0
     assert rent.prior.mean < -0.3
     assert "20 % to 100 % of the users are taken to have an optional number (as told)" in plan.summary

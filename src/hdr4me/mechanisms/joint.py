@@ -89,7 +89,7 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         Whose numbers are expected (see `as_prior`), independent of each other: the design is unbiased for every pair,
         and has the least sum of the two mean squares over these. Numbers that are not spread alike and evenly about
         the middle have no symmetry to shorten the programme: it then has fewer levels up to ε = 4.5, and stops
-        within about 1 % of the least.
+        within about 1.5 % of the least.
 
     Returns
     -------

@@ -61,9 +61,8 @@ class Setting:
         """ "worst", "uniform", or "given" for a prior or values of one's own."""
         if self.worst:
             return "worst"
-        return (
-            "uniform" if all(g.prior.uniform and g.squares is None for g in self.workload.groups) else "given"
-        )
+        untold = all(g.prior.uniform and g.squares is g.present is None for g in self.workload.groups)
+        return "uniform" if untold else "given"
 
     def of_dims(self, n_dims: int) -> Setting:
         """The same for so many dimensions like the first."""
