@@ -8,9 +8,10 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.planner.pairs import PAIR, designed_squares, neighbours, pair_noise, pair_worst
+from hdr4me.planner.pairs import PAIR, curve_row, neighbours, pair_noise, pair_worst
 
 UNIFORM = as_prior("uniform")
+EVEN = UNIFORM, UNIFORM
 
 
 @pytest.mark.parametrize(("epsilon", "single", "paired"), [(2.0, 117.0, 102.5), (4.0, 45.5, 29.7)])
@@ -26,20 +27,28 @@ def test_the_published_errors_of_100_numbers(epsilon: float, single: float, pair
     assert "numbers in pairs" in plan.summary
 
 
-def test_the_curve_is_what_designs_have() -> None:
-    """At a budget of the curve, and between two of them within 2 %."""
-    squares = float((UNIFORM.shares * UNIFORM.values**2).sum())
-    for epsilon, within in ((1.0, 1e-4), (0.6, 0.02)):
-        assert pair_noise(epsilon, UNIFORM) + squares == pytest.approx(
-            designed_squares(epsilon, UNIFORM), rel=within
-        )
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_the_stored_curve_is_what_designs_have(epsilon: float) -> None:
+    """At a stored budget the table is not designed for a plan: the curve has its numbers."""
+    mean, largest = curve_row(epsilon)
+    assert pair_noise(epsilon, EVEN, EVEN, exact=True)[0] == pytest.approx(mean - 1 / 3, rel=1e-5)
+    assert pair_worst(epsilon, EVEN, exact=True) == pytest.approx(largest, rel=1e-5)
+
+
+def test_between_stored_budgets() -> None:
+    """Interpolated within 2 % while a plan searches; what is shown is the design's own number."""
+    quick, exact = (pair_noise(0.6, EVEN, EVEN, exact=x)[0] for x in (False, True))
+    assert quick == pytest.approx(exact, rel=0.02)
+    assert exact == pytest.approx(curve_row(0.6)[0] - 1 / 3, rel=1e-9)
 
 
 def test_small_and_large_budgets() -> None:
-    """Below the least budget of the curve second moments grow as 1/ε²; beyond the largest there is nothing to gain."""
-    assert pair_worst(0.025) == pytest.approx(100 * pair_worst(0.25), rel=1e-9)
-    assert pair_noise(0.01, UNIFORM) > pair_noise(0.1, UNIFORM)
-    assert pair_noise(20.0, UNIFORM) == pair_noise(10.0, UNIFORM)
+    """Below the least budget of designs second moments grow as 1/ε²; beyond the largest there is nothing to gain."""
+    assert pair_worst(0.005, EVEN, exact=True) == pytest.approx(
+        100 * pair_worst(0.05, EVEN, exact=True), rel=1e-9
+    )
+    assert pair_noise(0.01, EVEN, EVEN, exact=True) > pair_noise(0.1, EVEN, EVEN, exact=True)
+    assert pair_noise(20.0, EVEN, EVEN, exact=True) == pair_noise(10.0, EVEN, EVEN, exact=True)
 
 
 @pytest.mark.parametrize(("epsilon", "gain"), [(2.0, "1.1"), (4.0, "1.6")])

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 MAX_FIELDS = 65536
-"""How many whole numbers a report of one channel may have."""
+"""The most fields that one answer has: entries of a one-hot vector, members of a set."""
 
 
 class Draws(Protocol):

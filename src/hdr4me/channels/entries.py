@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
+from hdr4me.channels.channel import MAX_FIELDS, Channel, Draws, Field, Take, pick
 from hdr4me.channels.proof import BITS, ONE, entries_loss
 from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
 from hdr4me.channels.stages import Stages
@@ -62,8 +62,8 @@ class Entries(Channel):
     def __post_init__(self) -> None:
         name = f"channel {self.mechanism!r}"
         object.__setattr__(self, "decode", tuple(self.decode))
-        if type(self.size) is not int or not 2 <= self.size <= 65536:
-            raise InvalidInput(f"{name}: size = {self.size!r} must be 2 to 65536 categories")
+        if type(self.size) is not int or not 2 <= self.size <= MAX_FIELDS:
+            raise InvalidInput(f"{name}: size = {self.size!r} must be 2 to {MAX_FIELDS} categories")
         check_rows(name, self.weights, 2)
         try:
             object.__setattr__(self, "loss", entries_loss(self.weights))

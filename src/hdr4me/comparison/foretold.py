@@ -14,6 +14,7 @@ from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.codebook import Codebook
 from hdr4me.comparison.truth import n_rows, shares_of, unit_values, unit_vectors
+from hdr4me.framework.optional import OptionalReport
 from hdr4me.mechanisms.agreement import contrast
 from hdr4me.mechanisms.codebook import total_error
 from hdr4me.statistics.moments import Moments
@@ -100,22 +101,15 @@ def _between_levels(grid: Floats, columns: list[Floats]) -> Floats:
 
 
 def _optional(channel: Table, values: Floats, share: float, statistic: str) -> float:
-    """The share of users with a number, or the mean among those.
-
-    The mean R is a ratio of two means, whose error is that of value − R·present over the share (delta method).
-    """
-    there = ~np.isnan(values)
-    f = float(there.mean())
-    known = values[there]
-    mean = float(known.mean()) if f else np.nan
-    moments = Moments(channel, "present") if statistic == "share" else Moments(channel, "value", less=mean)
-    squares = moments.probabilities @ np.square(moments.decode)
-    target = np.ones_like(known) if statistic == "share" else known - mean
-    present = _between_levels(squares[:-1], [known]) - np.square(target)
-    within = (present.sum() + (len(values) - len(known)) * squares[-1]) / len(values)
-    if statistic == "share":
-        return float(within + (1 - share) * f * (1 - f))
-    return float(within + (1 - share) * np.square(target).sum() / len(values)) / f**2 if f else np.nan
+    """The share of users with a number, or the mean among those."""
+    levels = np.linspace(-1.0, 1.0, channel.parts[0].size - 1)
+    report = OptionalReport.of(
+        levels, channel.weights, channel.decoders["value"], channel.decoders["present"]
+    )
+    known = values[~np.isnan(values)]
+    even = np.full(len(known), 1.0 / max(len(known), 1))
+    found = report.errors(known, even, len(known) / len(values), 1 - share)
+    return found.share if statistic == "share" else found.mean
 
 
 def _vector(channel: Channel, vectors: Floats, share: float) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.channel import MAX_FIELDS, Field
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.projective import n_points
+from hdr4me.channels.projective import MAX_POINTS, n_points
 from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
@@ -25,6 +25,7 @@ __all__ = [
     "NEARLY",
     "categorical_channel",
     "categorical_choice",
+    "categorical_fits",
     "categorical_reason",
     "grr",
     "histogram",
@@ -101,6 +102,46 @@ def categorical_channel(name: str, epsilon: float, n_categories: int, base: str 
     if name in own:
         return own[name](epsilon, n_categories)
     return (oue(epsilon) if name == "oue" else histogram(epsilon, base)).channel(n_categories)
+
+
+@lru_cache(maxsize=4096)
+def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
+    """Whether there is a channel called `name` for so many categories: each kind has limits of its own.
+
+    Unary and histogram encoding have an entry, and subset selection a field, for at most 65,536 categories; the weights
+    of randomised response are whole numbers, which cannot express a small budget for very many categories.
+
+    Parameters
+    ----------
+    name
+        "auto", which is what a survey chooses, or a name that `categorical_channel` takes.
+    epsilon
+        The budget of one answer.
+    n_categories
+        How many categories the dimension has.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> [categorical_fits(name, 0.5, 100_000) for name in ("projective", "subset", "grr", "oue", "histogram")]
+    [True, True, False, False, False]
+    """
+    if name == "auto":
+        name = categorical_choice(epsilon, n_categories)
+    if name in ("oue", "histogram"):
+        return n_categories <= MAX_FIELDS
+    if name == "projective":
+        return n_categories <= MAX_POINTS // 2
+    size = subset_size(epsilon, n_categories) if name == "subset" else 1
+    if size > 1:
+        return size <= MAX_FIELDS
+    try:
+        return response(epsilon, n_categories).epsilon == epsilon
+    except InvalidInput:
+        return False
 
 
 def subset_selection(epsilon: float, n_categories: int) -> HeavySet:

@@ -22,6 +22,8 @@ __all__ = ["JOINT_FROM", "JOINT_UP_TO", "number_pair", "optional_number"]
 
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
 """The budgets of one report that joint designs are made for; a larger budget uses the design of the largest."""
+_SQUARE = 8
+"""The symmetries of a square: two numbers that are spread alike, and evenly about the middle, have all of them."""
 
 
 def optional_number(
@@ -85,7 +87,9 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         The budget of the report.
     first, second
         Whose numbers are expected (see `as_prior`), independent of each other: the design is unbiased for every pair,
-        and has the least sum of the two mean squares over these.
+        and has the least sum of the two mean squares over these. Numbers that are not spread alike and evenly about
+        the middle have no symmetry to shorten the programme: it then has fewer levels up to ε = 4.5, and stops
+        within about 1.5 % of the least.
 
     Returns
     -------
@@ -103,27 +107,35 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
     budget = _budget(epsilon)
     laws = as_prior(first), as_prior(second)
 
+    even = len(_pair_question(5, *laws).symmetries()) == _SQUARE
+    steps = ((1.5, 5), (2.5, 7), (math.inf, 9)) if even else ((1.5, 5), (4.5, 7), (math.inf, 9))
+
     def make() -> Design:
-        most = next(levels for top, levels in ((1.5, 5), (2.5, 7), (math.inf, 9)) if budget <= top)
+        most = next(levels for top, levels in steps if budget <= top)
         for n_levels in range(most, 2, -2):
-            levels, channel, question = _pair(budget, n_levels, *laws)
+            question = _pair_question(n_levels, *laws)
+            channel = _pair(budget, question, 1e-4 if even else 2e-3)
             if channel.outputs.shape[0] <= MAX_CELLS:
+                levels = np.linspace(-1.0, 1.0, n_levels)
                 return _design("pair", budget, levels, channel, question, ("first", "second"))
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
-    return cached_design(key, make)
+    return cached_design(key if even else {**key, "settled": 2e-3}, make)
 
 
-def _pair(epsilon: float, n_levels: int, first: Prior, second: Prior) -> tuple[Floats, Channel, Question]:
+def _pair_question(n_levels: int, first: Prior, second: Prior) -> Question:
     levels = np.linspace(-1.0, 1.0, n_levels)
     inputs = np.stack([np.repeat(levels, n_levels), np.tile(levels, n_levels)], axis=1)
     shares = np.outer(first.on_levels(n_levels), second.on_levels(n_levels)).ravel()
-    question = Question(inputs, shares, np.ones(2))
+    return Question(inputs, shares, np.ones(2))
+
+
+def _pair(epsilon: float, question: Question, settled: float) -> Channel:
     # randomised response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
     corner = (math.exp(epsilon) + 3) / math.expm1(epsilon)
     reach = (2.6 if epsilon < 2.8 else 1.7) * corner
-    return levels, solve(epsilon, question, np.full(2, reach), coarse=13, fine=161), question
+    return solve(epsilon, question, np.full(2, reach), coarse=13, fine=161, settled=settled)
 
 
 def _budget(epsilon: float) -> float:

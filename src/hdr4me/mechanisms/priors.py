@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +13,12 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Prior", "as_prior"]
+__all__ = ["MOST_TABLES", "Prior", "as_prior", "mean_law", "table_priors"]
 
 Floats = NDArray[np.float64]
+
+MOST_TABLES = 16
+"""Numbers with more different priors than this share one table, so that a survey's document stays small."""
 
 _QUANTILES = 4096
 _PER_BIN = 64
@@ -127,6 +132,39 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     if values.ndim != 1 or values.size == 0:
         raise InvalidInput.of("prior", given, _ALLOWED)
     return _weighted(values, np.ones(values.size), low, high)
+
+
+def mean_law(priors: Sequence[Prior]) -> Prior:
+    """The law of a value of any of these numbers, each number as likely; their own prior if it is the same for all.
+
+    >>> mean_law([as_prior([-0.5]), as_prior([0.5])]).variance
+    0.25
+    >>> mean_law([as_prior("uniform"), as_prior("uniform")]).uniform
+    True
+    """
+    different: dict[str, Prior] = {}
+    count: Counter[str] = Counter()
+    keys = {id(prior): prior.key for prior in priors}
+    for prior in priors:
+        different.setdefault(keys[id(prior)], prior)
+        count[keys[id(prior)]] += 1
+    if len(different) == 1:
+        return priors[0]
+    values = np.concatenate([prior.values for prior in different.values()])
+    shares = [count[key] / len(priors) * prior.shares for key, prior in different.items()]
+    return Prior(values, np.concatenate(shares))
+
+
+def table_priors(priors: Sequence[Prior]) -> list[Prior]:
+    """What each number's table is designed for: its own prior, or the mean law of all if there are too many.
+
+    >>> few = [as_prior([x / 10]) for x in range(3)]
+    >>> table_priors(few) == few
+    True
+    """
+    if len({id(prior) for prior in priors}) > MOST_TABLES and len({p.key for p in priors}) > MOST_TABLES:
+        return [mean_law(priors)] * len(priors)
+    return list(priors)
 
 
 def _in_bins(edges: Floats, weights: Floats, per_bin: int) -> tuple[Floats, Floats]:

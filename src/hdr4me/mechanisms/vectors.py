@@ -34,7 +34,6 @@ __all__ = ["Channel", "Question", "solve"]
 _minimise: Any = linprog  # its stubs know no sparse matrices
 _ROUNDS = 12
 _SETTLED = 1e-4
-"""The programme stops when a round lowers the cost by less than this share."""
 _UNUSED = 1e-9
 """Outputs with less than this share of the light mass are left out."""
 
@@ -87,7 +86,9 @@ class _Found:
     nu: Floats
 
 
-def solve(epsilon: float, question: Question, reach: Floats, coarse: int, fine: int) -> Channel:
+def solve(
+    epsilon: float, question: Question, reach: Floats, coarse: int, fine: int, settled: float = _SETTLED
+) -> Channel:
     """The channel of least cost.
 
     Parameters
@@ -100,6 +101,8 @@ def solve(epsilon: float, question: Question, reach: Floats, coarse: int, fine: 
         Outputs are looked for in the box ±`reach` about the inputs' centre, one number per coordinate.
     coarse, fine
         Points per coordinate of the first grid of outputs, and of the grid on which missing ones are looked for.
+    settled
+        The programme stops when a round lowers the cost by less than this share.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def solve(epsilon: float, question: Question, reach: Floats, coarse: int, fine: 
             break
         last, used = found.cost, found.outputs[_used(found)]
         found = _programme(epsilon, question, group, _closed(np.concatenate([used, missing]), group))
-        if last - found.cost < _SETTLED * last:
+        if last - found.cost < settled * last:
             break
     rows = found.rows[:, _used(found)]
     return Channel(rows / rows.sum(axis=1, keepdims=True), found.outputs[_used(found)])

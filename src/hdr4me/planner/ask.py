@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,6 +33,8 @@ __all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
 
 DEFAULT_PROBABILITY = 0.95
 _CORRECTIONS = 20
+_ENOUGH = 0.998
+"""Users that keep less than this share of the tolerance are more than are needed."""
 CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 """How categories can be served; "auto" gives each dimension the oracle of least error."""
 
@@ -82,11 +85,13 @@ def plan(
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. A `Tally`
+        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. Of an
+        optional number also the share of users who have one: {"present": 0.7}, and "values" beside it. A `Tally`
         of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units.
+        schema a mapping from dimension to values in its own units. Those of an optional number may have gaps (None,
+        NaN), which tell the share of users who have one.
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
@@ -151,16 +156,24 @@ def plan(
         _check_pairs(setting, schema)
     if setting.workload.optional and setting.epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", epsilon, f"optional numbers need at least {JOINT_FROM}")
+    if setting.workload.categorical and not setting.candidates():
+        most = max(size for size, _ in setting.workload.categorical)
+        words = f"none of these serves {most:,} categories under this budget; auto and projective serve them"
+        raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
     if solved and common is None:
         raise InvalidInput.missing("tolerance")
     if solved:
         assert common is not None
         setting = _solve(setting, solved, common, chosen)
     found = rank(setting, common, chosen, schema, solved, rank_by)
-    for _ in range(_CORRECTIONS if solved else 0):
-        if found.kept >= chosen:
+    for attempt in range(_CORRECTIONS if solved else 0):
+        assert common is not None
+        over = found.reached / common
+        enough = found.kept >= chosen
+        if enough and not (attempt == 0 and solved == "n_users" and over < _ENOUGH):
             break
-        setting = _a_little_more(setting, solved)  # the search was a little too hopeful
+        # the search asks laws, or interpolates, where the options ask tables: it was too hopeful, or too careful
+        setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
     own = {}
     if isinstance(tolerance, Mapping):
@@ -197,13 +210,19 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
     raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limit}"), nearest)
 
 
-def _a_little_more(setting: Setting, solved: str) -> Setting:
-    """A little more of what was solved for: the search asks laws, or interpolates, where the options ask tables."""
+def _corrected(setting: Setting, solved: str, over: float) -> Setting:
+    """What was solved for, corrected where the tolerance reached is `over` times that asked for.
+
+    The variance of an estimate is as d/n, and about as 1/ε².
+    """
+    n, d = setting.n_users, setting.workload.n_dims
+    if solved == "n_users" and over < 1:
+        return replace(setting, n_users=math.ceil(n * over**2))
     if solved == "n_users":
-        return replace(setting, n_users=setting.n_users + max(1, setting.n_users // 500))
+        return replace(setting, n_users=max(n + max(1, n // 500), math.ceil(n * over**2)))
     if solved == "epsilon":
-        return replace(setting, epsilon=round_up(setting.epsilon * 1.002))
-    return setting.of_dims(max(1, setting.workload.n_dims - max(1, setting.workload.n_dims // 500)))
+        return replace(setting, epsilon=round_up(setting.epsilon * max(over, 1.002)))
+    return setting.of_dims(max(1, min(d - max(1, d // 500), math.floor(d / over**2))))
 
 
 def _mechanisms(given: Sequence[str] | None, blocks: bool, pairs: bool) -> tuple[str, ...]:

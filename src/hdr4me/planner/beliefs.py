@@ -102,6 +102,17 @@ def workload_of(
     """Groups of dimensions with the same size, prior and tolerance."""
     if prior is not None and values is not None:
         raise InvalidInput("prior together with values is not allowed: give one")
+    try:
+        return _workload(schema, n_dims, n_categories, prior, values, scales)
+    except InvalidInput as refusal:
+        if values is None or refusal.parameters != ("prior",):
+            raise
+        raise InvalidInput.of("values", refusal.value, refusal.allowed) from None
+
+
+def _workload(
+    schema: Any, n_dims: int, n_categories: int | None, prior: Any, values: Any, scales: Mapping[str, float]
+) -> Workload:
     if schema is None:
         if isinstance(prior, Mapping) or isinstance(values, Mapping):
             raise InvalidInput("a prior or values by name need a schema: its dimensions have names and units")
@@ -123,7 +134,7 @@ def workload_of(
                 "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
             )
     same: dict[str, Prior] = {common.key: common}
-    groups: Counter[Group] = Counter()
+    kinds: list[Group] = []
     for dimension in schema.dimensions:
         size, choices, length, optional = size_of(dimension)
         own = told.get(dimension.name)
@@ -140,18 +151,23 @@ def workload_of(
             shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
             squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
         elif own is not None:
-            own, present = _present(dimension, own) if optional else (own, None)
-            found = _own_units(dimension, own)
+            if optional:
+                own, present = _present(dimension, own)
+            elif isinstance(own, Mapping) and "values" in own:  # it was optional in an earlier collection
+                own = own["values"]
+            found = common if own is None else _own_units(dimension, own)
             found = same.setdefault(found.key, found)
         law, scale = UNIFORM if size or length else found, scales.get(dimension.name, 1.0)
         kind = Group(1, size, law, scale, squares, choices, chosen, length, energy, bool(optional), present)
-        groups[kind] += 1
+        kinds.append(kind)
 
-    def order(item: tuple[Group, int]) -> tuple[int, ...]:
-        return item[0].size, item[0].choices, item[0].length, item[0].optional
+    def order(kind: Group) -> tuple[int, ...]:
+        return kind.size, kind.choices, kind.length, kind.optional
 
-    ordered = sorted(groups.items(), key=order)
-    return Workload(tuple(replace(group, count=n) for group, n in ordered))
+    count = Counter(kinds)
+    ordered = {kind: k for k, kind in enumerate(sorted(count, key=order))}
+    places = tuple(ordered[kind] for kind in kinds)
+    return Workload(tuple(replace(kind, count=count[kind]) for kind in ordered), places)
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
@@ -174,13 +190,34 @@ def _own_units(dimension: Any, given: Any) -> Prior:
 
 
 def _present(dimension: Any, given: Any) -> tuple[Any, float | None]:
-    """The values of those who have one, and the share of these, which lists and arrays with gaps tell."""
-    if not isinstance(given, list | np.ndarray):
+    """What is told of those who have an optional number (None: nothing), and their share, if it is told.
+
+    A mapping tells "present", "values" or both; values with gaps tell both; a distribution or a histogram is about
+    those who have a number.
+    """
+    if isinstance(given, Mapping):
+        share = given.get("present")
+        numeric = share is None or (isinstance(share, int | float) and not isinstance(share, bool))
+        if not set(given) <= {"present", "values"} or not numeric or not (share is None or 0 < share <= 1):
+            words = (
+                "of an optional number {'present': a share above 0 and up to 1, 'values': what is expected}"
+            )
+            raise InvalidInput.of("prior", {dimension.name: given}, words)
+        known, counted = _present(dimension, given["values"]) if "values" in given else (None, None)
+        return known, counted if share is None else float(share)
+    histogram = isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
+    if (
+        histogram
+        or isinstance(given, str | Prior)
+        or hasattr(given, "ppf")
+        or not isinstance(given, Iterable)
+    ):
         return given, None
-    values = np.array([as_number(x) for x in given], np.float64)
+    listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+    values = np.array([as_number(x) for x in listed], np.float64)
     there = ~np.isnan(values)
     if not there.any():
-        raise InvalidInput.of("values", dimension.name, "at least one value that is not missing")
+        raise InvalidInput.of("prior", dimension.name, "at least one value that is not missing")
     return values[there], float(there.mean())
 
 

@@ -16,20 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
+from hdr4me.framework.moments import mean_inverse_count, sampled_variance
 from hdr4me.planner.blocks import BLOCKS, block_error, block_variances
+from hdr4me.planner.numbers import alone_variances, pair_variances
 from hdr4me.planner.optional import largest_optional_error, optional_variances
+from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.reports import (
     Effort,
     choice_variances,
     entry_variances,
     largest_error,
-    noise,
     number_variances,
-    worst_noise,
 )
 from hdr4me.planner.vectors import largest_vector_error, vector_variances
 from hdr4me.planner.workload import Group, Workload
+from hdr4me.survey.budget import split_budget
 
 __all__ = ["Classes", "classes", "farthest", "sampled_grid"]
 
@@ -113,22 +114,36 @@ def classes(
     """
     questions = workload.n_questions(mechanism_name)
     inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
-    budgets = [epsilon / m for m in sampled]
+    budgets = [split_budget(epsilon, m) for m in sampled]
     columns, counts, numbers = [], [], []
+    if mechanism_name == PAIR and workload.numeric:
+        for variances, count, k in pair_variances(
+            workload, n_users, inverse, budgets, worst=worst, effort=effort
+        ):
+            columns.append(variances)
+            counts.append(count)
+            numbers.append(k)
     for k, group in enumerate(workload.groups):
+        if mechanism_name == PAIR and group.is_number:
+            continue
         every = float(group.count * max(group.size, 1))
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
         elif group.optional:
-            made = optional_variances(group, n_users, inverse, budgets, worst=worst)
+            exact = effort == "design"
+            made = optional_variances(group, n_users, inverse, budgets, worst=worst, exact=exact)
         elif group.length:
             made = vector_variances(group, n_users, inverse, budgets, worst=worst)
         elif mechanism_name == BLOCKS:
             blocks = block_variances(group, n_users, epsilon, sampled, workload.n_dims, worst=worst)
             made = [(blocks, every)]
+        elif group.size:
+            made = [(_entries(group, mechanism_name, method, n_users, inverse, budgets, worst=worst), every)]
         else:
-            part = _entries if group.size else _numbers
-            found = part(group, mechanism_name, method, n_users, inverse, budgets, worst=worst, effort=effort)
+            laws = group.prior, workload.table_priors[k]
+            found = alone_variances(
+                mechanism_name, *laws, n_users, inverse, budgets, worst=worst, effort=effort
+            )
             made = [(found, every)]
         columns += [variances for variances, _ in made]
         counts += [count for _, count in made]
@@ -149,33 +164,15 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     m
         How many dimensions a user reports.
     """
-    found = [largest_vector_error(epsilon / m, length) for length, _ in workload.vectors]
+    budget = split_budget(epsilon, m)
+    found = [largest_vector_error(budget, length) for length, _ in workload.vectors]
     optional = [group.expected_present for group in workload.groups if group.optional]
-    found += [largest_optional_error(epsilon / m, min(optional))] if optional else []
+    found += [largest_optional_error(budget, min(optional))] if optional else []
     if workload.numeric and mechanism_name == BLOCKS:
         found.append(block_error(epsilon, m))
     elif workload.numeric:
-        found.append(largest_error(mechanism_name, epsilon / m))
+        found.append(largest_error(mechanism_name, budget))
     return max(found, default=None)
-
-
-def _numbers(
-    group: Group,
-    name: str,
-    method: str,
-    n_users: int,
-    inverse: Floats,
-    budgets: list[float],
-    *,
-    worst: bool,
-    effort: Effort,
-) -> Floats:
-    if worst:
-        κ = sampling_factor(n_users, inverse)
-        both = [worst_noise(name, e, float(k), group.prior, effort) for e, k in zip(budgets, κ, strict=True)]
-        return sampled_variance(np.array(both), 0.0, n_users, inverse)
-    each = np.array([noise(name, e, group.prior, effort) for e in budgets])
-    return sampled_variance(each, group.prior.variance, n_users, inverse)
 
 
 def _entries(
@@ -187,7 +184,6 @@ def _entries(
     budgets: list[float],
     *,
     worst: bool,
-    effort: Effort,
 ) -> Floats:
     pairs = np.array([entry_variances(method, name, e, group.size) for e in budgets])
     f = _FREQUENCIES if worst else np.array([1.0 / group.size])

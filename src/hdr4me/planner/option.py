@@ -15,9 +15,11 @@ from hdr4me.framework.supremum import joint_tolerance, log_probability_within
 from hdr4me.planner.baseline import baseline
 from hdr4me.planner.blocks import BLOCKS, block_names, n_questions
 from hdr4me.planner.costs import Classes, classes, farthest
+from hdr4me.planner.numbers import ALONE
 from hdr4me.planner.pairs import PAIR, neighbours
 from hdr4me.planner.weights import Draw, best_draw
 from hdr4me.planner.workload import Workload
+from hdr4me.survey.budget import split_budget
 
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
@@ -102,10 +104,10 @@ class Option:
 
     @property
     def table(self) -> Any:
-        """What serves numbers, for a survey: the mechanism's name, or the table designed for the plan's prior."""
+        """What serves a number by itself: the mechanism's name, or the table designed for the one prior of all."""
         prior = self.workload.prior
         if self.base == PAIR:
-            return "optimal"
+            return ALONE
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
         from hdr4me.mechanisms.prior import optimal_mean
@@ -115,6 +117,7 @@ class Option:
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that carries this option out; `schema` may be left out if the plan was made for one."""
         from hdr4me.survey import Survey
+        from hdr4me.survey.design import design
 
         schema = self.schema if schema is None else schema
         if schema is None:
@@ -126,14 +129,18 @@ class Option:
         if self.mechanism == BLOCKS:
             blocks = block_names(schema.names, self.n_sampled)
             return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
-        return Survey(
+        numbers = [dimension.name for dimension in schema.dimensions if dimension.reads == "number"]
+        priors = (self.workload.groups[k].prior for k in self.workload.numbers)
+        questions = design(
             schema,
-            epsilon=self.epsilon,
-            mechanism=self.table,
-            n_sampled=self.n_sampled,
-            categorical=self.categorical or "auto",
-            name=name,
+            self.epsilon_per_value,
+            ALONE if self.base == PAIR else self.base,
+            self.categorical or "auto",
             pairs=neighbours(schema) if self.base == PAIR else (),
+            priors=dict(zip(numbers, priors, strict=True)),
+        )
+        return Survey.from_questions(
+            schema, epsilon=self.epsilon, n_sampled=self.n_sampled, questions=questions, name=name
         )
 
     @property
@@ -187,24 +194,20 @@ class Option:
         """
         made, found = self.classes(), dict[str, float]()
         sds = np.sqrt(made.variances[0])
-        lengths: dict[int, float] = {}
-        missing: list[tuple[float, float]] = []
+        own = {
+            number: [float(sds[i]) for i, k in enumerate(made.group) if k == number] for number in made.group
+        }
         for number, group in enumerate(self.workload.groups):
-            own = [float(sds[i]) for i, k in enumerate(made.group) if k == number]
             if group.choices:
-                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[0]
-                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[1] * group.choices
-            elif group.length:
-                lengths[group.length] = max(own[0], lengths.get(group.length, 0.0))
-            elif group.optional:
-                missing.append((own[0], own[1]))
-        for dimension in self.schema.dimensions if self.schema is not None else ():
+                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[number][0]
+                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[number][1] * group.choices
+        named = () if self.schema is None else self.schema.dimensions
+        for dimension, number in zip(named, self.workload.places, strict=False):
             if dimension.reads == "vector":
-                found[f"coordinate of {dimension.name}"] = lengths[dimension.length] * dimension.norm
+                found[f"coordinate of {dimension.name}"] = own[number][0] * dimension.norm
             elif dimension.reads == "optional":
-                mean, share = (max(each) for each in zip(*missing, strict=True))
-                found[f"mean of {dimension.name}"] = mean * (dimension.high - dimension.low) / 2
-                found[f"share with {dimension.name}"] = share
+                found[f"mean of {dimension.name}"] = own[number][0] * (dimension.high - dimension.low) / 2
+                found[f"share with {dimension.name}"] = own[number][1]
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,7 +283,7 @@ def make_option(
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=epsilon if blocks else epsilon / n_sampled,
+        epsilon_per_value=epsilon if blocks else split_budget(epsilon, n_sampled),
         reports_per_dimension=n_users * share,
         few=promise.few,
         categorical=method,

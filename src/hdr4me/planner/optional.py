@@ -1,18 +1,15 @@
 """Optional numbers in a plan: the error of the mean among those who have one, and of their share.
 
-One report tells a value y, whose mean is 0 without a number, and a presence z, whose mean is 1 with a number and 0
-without. The mean R among the share π of users who have one is Σy/Σz. To first order its error is that of (y − R·z)/π.
-
-The design is a linear programme, so that `optional_curve.json` holds its second moments for some budgets: E[y²], E[yz]
-and E[z²] for numbers at t = 0, 1/16, …, 1, and E[y²] and E[z²] without a number. Between the budgets they are
-interpolated in log ε. `write` makes the file anew.
+The formulas are those of `hdr4me.framework.optional`. The options that are shown ask the very table that a survey has.
+While a plan searches, `optional_curve.json` holds the table's second moments for some budgets: E[y²], E[yz] and E[z²]
+for numbers at t = 0, 1/16, …, 1, and E[y²] and E[z²] without a number. Between the budgets they are interpolated in
+log ε. `write` makes the file anew.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -21,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import sampled_variance, sampling_factor
+from hdr4me.framework.optional import OptionalErrors, OptionalReport
 from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO, optional_number
 from hdr4me.planner.workload import Group
 
 __all__ = [
     "OPTIONAL",
-    "Moments",
+    "deployed_report",
     "design_moments",
     "largest_optional_error",
-    "moments",
     "optional_variances",
+    "quick_report",
     "write",
 ]
 
@@ -41,6 +39,7 @@ BUDGETS = (
     9.0, 10.0,
 )  # fmt: skip
 POINTS = np.linspace(0.0, 1.0, 17)
+_LEVELS = np.concatenate([-POINTS[:0:-1], POINTS])
 NEVER = 1e12
 """The variance under budgets that no design is made for."""
 _SHARES = np.linspace(0.0, 1.0, 65)
@@ -48,35 +47,20 @@ _SHARES = np.linspace(0.0, 1.0, 65)
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Second moments of a report: of numbers at `POINTS`, and without a number. E[yz] is odd in t, the others even."""
-
-    value: Floats
-    both: Floats
-    present: Floats
-    value_without: float
-    present_without: float
-
-    def residual(self, t: Floats, mean: float) -> Floats:
-        """E[(y − R·z)²] for numbers t."""
-        at = np.abs(t)
-        both = np.sign(t) * np.interp(at, POINTS, self.both)
-        value, present = (np.interp(at, POINTS, x) for x in (self.value, self.present))
-        return np.asarray(value - 2.0 * mean * both + mean**2 * present)
+@lru_cache(maxsize=256)
+def deployed_report(epsilon: float) -> OptionalReport:
+    """The report of the table that a survey has under a budget."""
+    made = optional_number(epsilon)
+    return OptionalReport.of(made.levels, made.weights, made.decoders["value"], made.decoders["present"])
 
 
 def design_moments(epsilon: float) -> list[list[float]]:
     """What the file stores for one budget, from the design itself."""
-    made = optional_number(epsilon)
-    rows = np.array(made.weights, np.float64) / 2.0**32
-    y, z = (np.array(made.decoders[name]) for name in ("value", "present"))
-    levels = np.array(made.levels)
+    made = deployed_report(epsilon)
     found = []
-    for product, sign in ((y * y, 1.0), (y * z, -1.0), (z * z, 1.0)):
-        each = rows @ product
-        both = (np.interp(POINTS, levels, each[:-1]) + sign * np.interp(-POINTS, levels, each[:-1])) / 2
-        found.append([float(f"{x:.7g}") for x in (*both, each[-1])])
+    for each, sign in zip(made.squares, (1.0, -1.0, 1.0), strict=True):
+        low, high = (np.interp(t, made.levels, each[:-1]) for t in (-POINTS, POINTS))
+        found.append([float(f"{x:.7g}") for x in (*((high + sign * low) / 2), each[-1])])
     return found
 
 
@@ -87,8 +71,8 @@ def _stored() -> tuple[Floats, NDArray[Any]]:
 
 
 @lru_cache(maxsize=4096)
-def moments(epsilon: float) -> Moments:
-    """The moments under a budget from `JOINT_FROM` on; above `JOINT_UP_TO` they are those of that one."""
+def quick_report(epsilon: float) -> OptionalReport:
+    """The moments, interpolated, from `JOINT_FROM` on; above `JOINT_UP_TO` they are those of that budget."""
     x, stored = _stored()
     at = math.log(min(epsilon, JOINT_UP_TO))
     k = min(max(int(np.searchsorted(x, at, side="right")) - 1, 0), len(x) - 2)
@@ -98,11 +82,19 @@ def moments(epsilon: float) -> Moments:
     scale = np.sqrt(value * present)[:-1]
     angles = [row[1][:-1] / np.sqrt(row[0] * row[2])[:-1] for row in (low, high)]
     both = scale * ((1 - share) * angles[0] + share * angles[1])
-    return Moments(value[:-1], both, present[:-1], float(value[-1]), float(present[-1]))
+    rows = [
+        [*(sign * each[:0:-1]), *each, last]
+        for each, sign, last in (
+            (value[:-1], 1.0, value[-1]),
+            (both, -1.0, 0.0),
+            (present[:-1], 1.0, present[-1]),
+        )
+    ]
+    return OptionalReport(_LEVELS, np.array(rows))
 
 
 def optional_variances(
-    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool, exact: bool = False
 ) -> list[tuple[Floats, float]]:
     """The variance of the mean among those who have a number, and of their share; how many there are of each.
 
@@ -119,11 +111,14 @@ def optional_variances(
         The ε of one answer.
     worst
         Whether the largest variance of any values is meant.
+    exact
+        Whether the table is designed at the very budget.
     """
+    report = deployed_report if exact else quick_report
     κ = np.broadcast_to(sampling_factor(n_users, inverse), (len(budgets),))
     rule = _worst if worst else _expected
     found = [
-        (NEVER, NEVER) if epsilon < JOINT_FROM else rule(group, moments(epsilon), float(k))
+        (NEVER, NEVER) if epsilon < JOINT_FROM else rule(group, report(epsilon), float(k))
         for epsilon, k in zip(budgets, κ, strict=True)
     ]
     mean, share = (
@@ -132,31 +127,25 @@ def optional_variances(
     return [(mean, float(group.count)), (share, float(group.count))]
 
 
-def _expected(group: Group, made: Moments, κ: float) -> tuple[float, float]:
+def _expected(group: Group, report: OptionalReport, κ: float) -> OptionalErrors:
     """The variance of a report about the mean, and about the share: its noise, and κ times the spread over users."""
-    π, prior = group.expected_present, group.prior
-    second = float(prior.shares @ made.residual(prior.values, prior.mean))
-    without = made.value_without + prior.mean**2 * made.present_without
-    mean = (π * second + (1 - π) * without - (1 - κ) * π * prior.variance) / π**2
-    present = float(prior.shares @ np.interp(np.abs(prior.values), POINTS, made.present))
-    return mean, π * (present - 1.0) + (1 - π) * made.present_without + κ * π * (1 - π)
+    return report.errors(group.prior.values, group.prior.shares, group.expected_present, κ)
 
 
-def _worst(group: Group, made: Moments, κ: float) -> tuple[float, float]:
+def _worst(group: Group, report: OptionalReport, κ: float) -> OptionalErrors:
     """The largest over all values: of two values with the mean R for the mean, since their moments are linear."""
-    π, t = group.expected_present, np.concatenate([-POINTS[:0:-1], POINTS])
+    π, t = group.expected_present, _LEVELS
     largest = 0.0
-    for mean in POINTS.tolist():
-        each = made.residual(t, mean) - (1 - κ) * (t - mean) ** 2
+    for mean in t.tolist():
+        each = report.residual(t, mean) - (1 - κ) * (t - mean) ** 2
         low, high = t[t <= mean], t[t >= mean]
         gap = high[None, :] - low[:, None]
         weight = np.divide(mean - low[:, None], gap, out=np.zeros_like(gap), where=gap > 0)
         two = (1 - weight) * each[t <= mean][:, None] + weight * each[t >= mean][None, :]
-        without = made.value_without + mean**2 * made.present_without
-        largest = max(largest, (π * float(two.max()) + (1 - π) * without) / π**2)
+        largest = max(largest, (π * float(two.max()) + (1 - π) * report.without(mean)) / π**2)
     f = _SHARES
-    share = f * (made.present.max() - 1.0) + (1 - f) * made.present_without + κ * f * (1 - f)
-    return largest, float(share.max())
+    share = f * (report.squares[2, :-1].max() - 1.0) + (1 - f) * report.squares[2, -1] + κ * f * (1 - f)
+    return OptionalErrors(largest, float(share.max()))
 
 
 def largest_optional_error(epsilon: float, present: float) -> float:

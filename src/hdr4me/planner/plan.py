@@ -11,12 +11,9 @@ from typing import Any, overload
 import numpy as np
 
 from hdr4me.errors import NotReachable
-from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
-from hdr4me.planner.blocks import BLOCKS, possible
 from hdr4me.planner.option import Option, make_option
-from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
 from hdr4me.planner.winners import Winner, winners
 from hdr4me.planner.words import not_reachable, number, percent, summary
@@ -135,11 +132,16 @@ class Plan(Sequence[Option]):
             return ""
         assert self.asked is not None
         best, jointly = self.best, self.setting.jointly and self.best.workload.n_coordinates > 1
-        reached = min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
         return (
             f"±{number(self.asked)} is not reached with {percent(best.probability)} probability"
-            f"{' by all at once' if jointly else ''}, ±{number(reached)} is"
+            f"{' by all at once' if jointly else ''}, ±{number(self.reached)} is"
         )
+
+    @property
+    def reached(self) -> float:
+        """The smallest tolerance, over the options, that is kept with the plan's probability: jointly, or by each."""
+        jointly = self.setting.jointly
+        return min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
 
     def refusal(self) -> NotReachable:
         """What is raised if the tolerance is insisted on: the nearest plan, and what it would take.
@@ -307,8 +309,7 @@ def rank(
         option(name, method, m, tolerance)
         for (name, method), at in best.items()
         for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
-        if name != BLOCKS or possible(m, setting.workload.n_dims)
-        if (name != PAIR and not setting.workload.optional) or setting.epsilon / m >= JOINT_FROM
+        if setting.deployable((name, method), m)
     ]
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))

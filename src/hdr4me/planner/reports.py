@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 
 from hdr4me.framework.laws import calibrate
 from hdr4me.framework.report import largest_variance, mean_variance
-from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.oracles import oracle
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
 from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
-from hdr4me.planner.pairs import PAIR, pair_noise, pair_worst
+from hdr4me.planner.pairs import PAIR
 
 __all__ = [
+    "NEVER",
     "Effort",
     "choice_variances",
     "deployed",
@@ -42,6 +43,8 @@ __all__ = [
 
 Effort = Literal["law", "table", "design"]
 
+NEVER = 1e12
+"""The variance of what cannot be deployed."""
 _KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 """Where a table for a prior of one's own is designed while the best m is looked for."""
 _DESIGNED = ("optimal", "optimal_mean")
@@ -63,29 +66,28 @@ def deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
 
 
 @lru_cache(maxsize=65536)
-def noise(name: str, epsilon: float, prior: Prior, effort: Effort = "table") -> float:
-    """V̄: the mean variance of one report over the prior."""
-    if name == PAIR:
-        return pair_noise(epsilon, prior)
-    if name != "optimal_mean" or prior.uniform:
+def noise(
+    name: str, epsilon: float, prior: Prior, effort: Effort = "table", designed: Prior | None = None
+) -> float:
+    """V̄: the mean variance of one report over the prior; `optimal_mean` may be designed for another one."""
+    designed = prior if designed is None else designed
+    if name != "optimal_mean" or designed.uniform:
         law = deployed(name, epsilon, table=effort != "law")
         found = mean_variance(law, prior)
         return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
     if effort == "design" or epsilon > _KNOTS[-1]:
-        return prior_variance(optimal_mean(epsilon, prior), prior)
+        return prior_variance(optimal_mean(epsilon, designed), prior)
     if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
         return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
     k = min(int(np.searchsorted(_KNOTS, epsilon, side="right")) - 1, len(_KNOTS) - 2)
-    low, high = (noise(name, knot, prior, "design") for knot in _KNOTS[k : k + 2])
+    low, high = (noise(name, knot, prior, "design", designed) for knot in _KNOTS[k : k + 2])
     share = math.log(epsilon / _KNOTS[k]) / math.log(_KNOTS[k + 1] / _KNOTS[k])
     return float(low ** (1 - share) * high**share)
 
 
 @lru_cache(maxsize=65536)
 def worst_noise(name: str, epsilon: float, factor: float, prior: Prior, effort: Effort = "table") -> float:
-    """The largest V̄ + κS² that any population gives."""
-    if name == PAIR:
-        return pair_worst(epsilon)
+    """The largest V̄ + κS² that any population gives; `optimal_mean` is the table designed for the prior."""
     if name == "optimal_mean" and not prior.uniform:
         law: Any = optimal_mean(epsilon, prior)
     else:
@@ -107,7 +109,12 @@ def largest_error(name: str, epsilon: float) -> float:
 
 @lru_cache(maxsize=65536)
 def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """Var of one entry's report where the user has not, and has, the category; "auto" is what a survey chooses."""
+    """Var of one entry's report where the user has not, and has, the category; "auto" is what a survey chooses.
+
+    Both are `NEVER` where there is no such channel for so many categories.
+    """
+    if not categorical_fits(method, epsilon, size):
+        return NEVER, NEVER
     if method == "histogram":
         base = "optimal" if base == PAIR else base
         v = float(deployed(base, epsilon / 2).variance(np.ones(1))[0]) / 4

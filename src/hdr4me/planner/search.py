@@ -10,15 +10,16 @@ import numpy as np
 
 from hdr4me.framework.few import Counts, within_few
 from hdr4me.framework.supremum import log_probability_within
-from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
-from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON
+from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON, possible
 from hdr4me.planner.costs import Classes, classes, farthest, sampled_grid
 from hdr4me.planner.optional import OPTIONAL
 from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.reports import Effort
 from hdr4me.planner.vectors import CODEBOOK
 from hdr4me.planner.workload import Workload
+from hdr4me.survey.budget import split_budget
 
 __all__ = [
     "MAX_DIMS",
@@ -60,16 +61,18 @@ class Setting:
         """ "worst", "uniform", or "given" for a prior or values of one's own."""
         if self.worst:
             return "worst"
-        return (
-            "uniform" if all(g.prior.uniform and g.squares is None for g in self.workload.groups) else "given"
-        )
+        untold = all(g.prior.uniform and g.squares is g.present is None for g in self.workload.groups)
+        return "uniform" if untold else "given"
 
     def of_dims(self, n_dims: int) -> Setting:
         """The same for so many dimensions like the first."""
         return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
 
     def candidates(self) -> list[tuple[str, str]]:
-        """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method."""
+        """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method.
+
+        Methods that have no channel for so many categories under the whole ε are left out.
+        """
         tried = [name for name in self.mechanisms if self._is_tried(name)]
         if not self.workload.categorical:
             if self.workload.numeric:
@@ -77,7 +80,7 @@ class Setting:
             own = [("privset", self.workload.selections), (CODEBOOK, self.workload.vectors)]
             return [next(((name, "") for name, there in own if there), (OPTIONAL, ""))]
         sizes = [size for size, _ in self.workload.categorical]
-        methods = list(self.methods)
+        methods = [x for x in self.methods if self._serves(x, self.epsilon)]
         if {"auto", "projective"} <= set(
             methods
         ):  # as a survey chooses: long reports where short ones are bad
@@ -88,6 +91,19 @@ class Setting:
         if not self.workload.numeric:
             return [(method, method) for method in methods]
         return [(name, method) for name in tried for method in methods]
+
+    def _serves(self, method: str, epsilon: float) -> bool:
+        """Whether a method has channels for all categories if one answer has this budget."""
+        return all(categorical_fits(method, epsilon, size) for size, _ in self.workload.categorical)
+
+    def deployable(self, candidate: tuple[str, str], m: int) -> bool:
+        """Whether a survey can carry a candidate out with m answers of each user."""
+        name, method = candidate
+        if name == BLOCKS:
+            return possible(m, self.workload.n_dims)
+        if (name == PAIR or self.workload.optional) and split_budget(self.epsilon, m) < JOINT_FROM:
+            return False
+        return not method or self._serves(method, split_budget(self.epsilon, m))
 
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""

@@ -63,6 +63,7 @@ def summary(plan: Plan) -> str:
         _asked(plan),
         "" if plan.asked_own else _units(plan),
         _choices(option),
+        _present(option),
         _sent(option),
         _zeros(option),
         _few(option),
@@ -262,6 +263,24 @@ def _choices(option: Option) -> str:
     kinds += [("optional numbers", option.workload.optional)]
     of = " and ".join(kind for kind, there in kinds if there)
     return f"standard errors of {of}: {kept}" if kept else ""
+
+
+def _present(option: Option) -> str:
+    """How many users are taken to have an optional number."""
+    groups = [group for group in option.workload.groups if group.optional]
+    if not groups:
+        return ""
+    shares = sorted({group.expected_present for group in groups})
+    taken = " to ".join(dict.fromkeys(percent(share) for share in (shares[0], shares[-1])))
+    told = [group.present is not None for group in groups]
+    how = (
+        "as told"
+        if all(told)
+        else "in part assumed"
+        if any(told)
+        else "assumed: values with gaps tell otherwise"
+    )
+    return f"{taken} of the users are taken to have an optional number ({how})"
 
 
 def _by(option: Option) -> str:

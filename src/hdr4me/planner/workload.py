@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
 from hdr4me.pages.counted import counted
 
 __all__ = ["UNIFORM", "Group", "Workload", "size_of"]
@@ -78,6 +79,31 @@ class Workload:
     """
 
     groups: tuple[Group, ...]
+    places: tuple[int, ...] = ()
+    """The number of each dimension's group in the schema's order; one group after the other if left out."""
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The groups of the numbers that everybody has, in the order of the dimensions."""
+        places = self.places or (k for k, group in enumerate(self.groups) for _ in range(group.count))
+        return tuple(k for k in places if self.groups[k].is_number)
+
+    @cached_property
+    def pairs(self) -> Counter[tuple[int, int]]:
+        """How many pairs of neighbouring numbers are of these two groups."""
+        return Counter(zip(self.numbers[::2], self.numbers[1::2], strict=False))
+
+    @cached_property
+    def pair_laws(self) -> tuple[Prior, Prior]:
+        """What the table of all pairs is designed for: the mean law of the first numbers, and of the second ones."""
+        paired = [self.groups[k].prior for k in self.numbers[: len(self.numbers) // 2 * 2]]
+        return mean_law(paired[::2]), mean_law(paired[1::2])
+
+    @cached_property
+    def table_priors(self) -> dict[int, Prior]:
+        """What the table of a number by itself is designed for, by its group."""
+        designed = table_priors([self.groups[k].prior for k in self.numbers])
+        return dict(zip(self.numbers, designed, strict=True))
 
     @classmethod
     def of(cls, schema: Any) -> Workload:

@@ -22,6 +22,8 @@ _LEVELS = 5
 def priors(counted: Counted) -> dict[str, Any]:
     """A histogram (edges, weights) for each number, and frequencies by label for each category.
 
+    Of an optional number the histogram of those who have one and their share, by the names "values" and "present".
+
     A number whose table has fewer than five levels (Duchi's has two) tells its mean and not its spread, and a number
     that shares its table with another dimension is not deconvolved: both are left out, and so is a dimension without
     answers.
@@ -68,12 +70,14 @@ def priors(counted: Counted) -> dict[str, Any]:
                 found[dimension.name] = dict(zip(rows.categories, shares.tolist(), strict=True))
         elif dimension.reads in ("number", "optional") and isinstance(channel, Table):
             shares = prior_from_counts(Moments(channel).probabilities, counts).shares
-            shares = shares[:-1] if dimension.reads == "optional" else shares  # the last row has no value
+            optional = dimension.reads == "optional"
+            shares = shares[:-1] if optional else shares  # the last row has no value
             if shares.size >= _LEVELS and shares.sum() > 0:
                 low, high = dimension.bounds
                 middles = (np.arange(shares.size - 1) + 0.5) / (shares.size - 1)
                 edges = low + (high - low) * np.concatenate([[0.0], middles, [1.0]])
-                found[dimension.name] = edges, shares / shares.sum()
+                told = edges, shares / shares.sum()
+                found[dimension.name] = {"values": told, "present": float(shares.sum())} if optional else told
     if not found:
         raise InvalidInput(
             "the tally tells no dimension's distribution: it needs answers, and for numbers a table of five levels or "

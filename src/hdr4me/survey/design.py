@@ -32,6 +32,7 @@ def design(
     blocks: Sequence[Sequence[str]] = (),
     weights: Mapping[str, int] | None = None,
     lasting: float | None = None,
+    priors: Mapping[str, Any] | None = None,
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
@@ -53,6 +54,9 @@ def design(
         How often a question is drawn, by the name of its first dimension.
     lasting
         The budget of all permanent answers to one question about an unchanged value, for channels of two stages.
+    priors
+        What is expected of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`): `optimal_mean`
+        and pairs are designed for it. All pairs share one table.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
@@ -63,6 +67,8 @@ def design(
     made: dict[tuple[Any, ...], Channel] = {}
     questions: list[Question] = []
     n_pairs = len(pairs)
+    named = [[schema.names[j] for j in own] for own in together[:n_pairs]]
+    own_tables, pair_laws = _designed_for(mechanism, named, priors or {})
     signs = {own[0] for own in together[n_pairs:]}
     for j, dimension in enumerate(schema):
         if j in later:
@@ -73,10 +79,16 @@ def design(
             if j in signs
             else _key(dimension, len(dimensions), epsilon, categorical)
         )
+        prior = own_tables.get(dimension.name) if key == ("number",) else None
+        if prior is not None and not prior.uniform:
+            key = ("number", prior.key)
         if key not in made:
-            made[key] = (
-                _channel(key, epsilon, mechanism) if lasting is None else _staged(key, epsilon, lasting)
-            )
+            if lasting is not None:
+                made[key] = _staged(key, epsilon, lasting)
+            elif key[0] == "number":
+                made[key] = _number(epsilon, mechanism, prior)
+            else:
+                made[key] = _channel(key, epsilon, mechanism, pair_laws)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -178,14 +190,33 @@ def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) ->
     return (categorical_choice(epsilon, v) if categorical == "auto" else categorical, v)
 
 
-def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
-    match key:
-        case ("number",):
-            return _number(epsilon, mechanism)
-        case ("optional" | "pair" as takes,):
-            from hdr4me.mechanisms.joint import number_pair, optional_number
+def _designed_for(
+    mechanism: Any, pairs: Sequence[Sequence[str]], priors: Mapping[str, Any]
+) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """The prior that each number's own table is designed for, by name, and those of the table of all pairs."""
+    if not priors:
+        return {}, {}
+    from hdr4me.mechanisms.priors import mean_law, table_priors
 
-            return _joint((optional_number if takes == "optional" else number_pair)(epsilon))
+    own = {}
+    if isinstance(mechanism, str) and mechanism == "optimal_mean":
+        own = dict(zip(priors, table_priors(list(priors.values())), strict=True))
+    if not pairs:
+        return own, {}
+    first, second = (mean_law([priors[pair[place]] for pair in pairs]) for place in (0, 1))
+    return own, {"first": first, "second": second}
+
+
+def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any, pair_laws: Mapping[str, Any]) -> Channel:
+    match key:
+        case ("optional",):
+            from hdr4me.mechanisms.joint import optional_number
+
+            return _joint(optional_number(epsilon))
+        case ("pair",):
+            from hdr4me.mechanisms.joint import number_pair
+
+            return _joint(number_pair(epsilon, **pair_laws))
         case ("block", size):
             from hdr4me.mechanisms.agreement import agreement_channel
 
@@ -207,8 +238,12 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any) -> Channel:
     raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel")
 
 
-def _number(epsilon: float, mechanism: Any) -> Channel:
-    if isinstance(mechanism, str):
+def _number(epsilon: float, mechanism: Any, prior: Any = None) -> Channel:
+    if prior is not None and not prior.uniform:
+        from hdr4me.mechanisms.prior import optimal_mean
+
+        mechanism = optimal_mean(epsilon, prior)
+    elif isinstance(mechanism, str):
         from hdr4me.mechanisms import mechanism as named
 
         mechanism = named(mechanism, epsilon=epsilon)
