@@ -190,7 +190,9 @@ def _work(method: str, part: Inputs, structure: Structure | None, options: dict[
 
     def chosen() -> Choice:
         # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm.
-        nothing = n >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
+        # Dimensions count as far as they have noise: a few noisy ones beside many exact zeros are a few.
+        effective = float(np.sum(s**2)) ** 2 / float(np.sum(s**4))
+        nothing = effective >= _ENOUGH and posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
         if confirmed > _CONFIRMED:
             margins["structure"] = confirmed_margin(n)
