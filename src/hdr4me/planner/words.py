@@ -205,7 +205,7 @@ def _asked(plan: Plan) -> str:
 
 def _units(plan: Plan) -> str:
     """The first numbers of a schema in their own units."""
-    if plan.best.schema is None:
+    if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
         return ""
     numbers = [d.name for d in plan.best.schema.dimensions if not d.categories]
     shown = [name for name in numbers if name in plan.own_units][:3]
