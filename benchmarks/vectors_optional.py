@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 
+from hdr4me.framework.optional_vectors import OptionalVectorReport
 from hdr4me.mechanisms.codebook import scores_of
 from hdr4me.survey import Schema, Survey, Vector
 from vectors_accuracy import Measured, N, collected, drawn
@@ -22,15 +23,11 @@ Floats = NDArray[np.float64]
 
 
 def error_of_ratio(channel: Any, data: Floats, share: float) -> Floats:
-    """n·MSE of each coordinate's mean R among the users who have a vector: E[(y − R·(1 + s))²]/share².
-
-    Here y and s are the decoded numbers of the coordinate and of the last one, and E[y·s] = 0.
-    """
-    first, second = scores_of(channel)
-    mean = data.mean(axis=0)
-    squares = (1 + (second - 1) * share * np.square(data).mean(axis=0)) / first**2
-    present = 1 - 2 * (1 - share) + (1 + (second - 1) * (1 - share)) / first**2
-    return np.asarray((squares - 2 * mean * share * mean + mean**2 * present) / share**2)
+    """n·MSE of each coordinate's mean among the users who have a vector, if users are drawn anew."""
+    report = OptionalVectorReport(scores_of(channel))
+    energies, squares = np.square(data).mean(axis=0), np.square(data.mean(axis=0))
+    each = zip(energies.tolist(), squares.tolist(), strict=True)
+    return np.array([report.errors(energy, square, share, 1.0).mean for energy, square in each])
 
 
 def on_optional_vectors(share: float, epsilon: float, times: int) -> str:

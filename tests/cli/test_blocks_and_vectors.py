@@ -95,6 +95,25 @@ def test_an_optional_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) ->
     ]
     assert np.abs(found).max() < 7
     assert run("estimate", tmp_path / "t", "--recalibrate", "bayes").code == 0
+    for prior in (tmp_path / "in.csv", tmp_path / "t"):
+        asked = ("--users", 9000, "--epsilon", 4, "--tolerance", "g=0.2", "--prior", prior)
+        plan = run("plan", "--schema", tmp_path / "schema.toml", *asked, "--json")
+        assert plan.code == 0, plan.err
+        assert set(plan.json["errors"]) == {"coordinate of g", "share with g"}
+        assert "of the users are taken to have an optional vector (as told)" in plan.json["summary"]
+    compared = run(
+        "compare",
+        tmp_path / "in.csv",
+        "--schema",
+        tmp_path / "schema.toml",
+        "--repeats",
+        2,
+        "--epsilon",
+        4,
+        "--json",
+    )
+    assert compared.code == 0, compared.err
+    assert [row["statistic"] for row in compared.json["rows"]] == ["mean", "share"]
 
 
 def test_wrong_blocks(plain, tmp_path: Path) -> None:

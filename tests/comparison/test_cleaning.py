@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hdr4me.comparison.cleaned import cleaned, comparable
 from hdr4me.comparison.truth import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
+from hdr4me.survey import Dimension
 
 AGE = hd.Numeric("age", 0, 100, default=40)
 PLANET = hd.Categorical("planet", ["earth", "mars"])
@@ -107,18 +109,55 @@ def test_if_nothing_is_left_the_columns_are_named(tmp_path: Path) -> None:
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 
+class Quarter(Dimension):
+    """A dimension of another package: one of the four quarters of a town."""
+
+    kind = "quarter"
+    categories = ("north", "east", "south", "west")
+    reads = "category"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def place(self, value: Any, size: int) -> int:
+        return 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.kind}
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> "Quarter":
+        return cls(**fields)
+
+
 def test_kinds_from_outside_are_named() -> None:
     class Odd(hd.Numeric):
         pass
 
-    class Maybe(hd.Vector):
-        optional = True
-
     own = Odd("x", 0, 1)
-    kept, notes = comparable(hd.Schema([own, Maybe("v", 2)]))
-    assert (kept, notes) == ([own], ["'v' is left out: optional vectors are not compared"])
-    with pytest.raises(InvalidInput, match="no column is left to compare: 'v' is left out"):
-        compare(pa.table({"v": [[0.0, 1.0]] * 20}), schema=hd.Schema([Maybe("v", 2)]), **QUICK)
+    kept, notes = comparable(hd.Schema([own, Quarter("home")]))
+    assert (kept, notes) == (
+        [own],
+        ["'home' is left out: dimensions of the type 'quarter' are not compared"],
+    )
+    with pytest.raises(InvalidInput, match="no column is left to compare: 'home' is left out"):
+        compare(pa.table({"home": ["north"] * 20}), schema=hd.Schema([Quarter("home")]), **QUICK)
+
+
+def test_missing_vectors_stay_missing_where_they_are_optional() -> None:
+    rows = [[3.0, 4.0], None, [float("nan")] * 2, [1.0], [1.0, float("nan")], [6.0, 8.0]]
+    schema = hd.Schema([hd.Vector("v", 2, norm=5.0, optional=True)])
+    for column in (rows, ["|".join(map(str, row)) if row else "" for row in rows]):
+        table, account = cleaned(pa.table({"v": column}), schema)
+        found = table.column("v").to_pylist()
+        assert [row is None for row in found] == [False, True, True, True, False, False]
+        assert found[4] == pytest.approx([1.0, 0.0], abs=1e-6)
+        assert found[5] == pytest.approx([3.0, 4.0], abs=1e-6)
+        assert account.rows()[0]["missing"] == 2
+        assert truth_of(schema, table, "share").tolist() == [0.5]
+        assert truth_of(schema, table, "mean") == pytest.approx([7 / 15, 8 / 15], abs=1e-6)
+    nobody, _ = cleaned(pa.table({"v": pa.array([None] * 3, pa.list_(pa.float64()))}), schema)
+    assert np.isnan(truth_of(schema, nobody, "mean")).all()
 
 
 def test_lists_and_gaps_are_those_that_a_client_sends() -> None:

@@ -30,6 +30,19 @@ def _patients() -> tuple[pa.Table, hd.Schema]:
     return pa.table({"all": x.tolist(), "three": x[:, :3].tolist()}), schema
 
 
+def _some_patients() -> tuple[pa.Table, hd.Schema]:
+    """The same patients, of whom some have none of the vectors, more often where they are heavy."""
+    x = load_diabetes(return_X_y=True)[0]
+    x = x * np.sqrt(len(x))
+    lost = np.random.default_rng(1).random((2, len(x)))
+    alls = [None if u < 0.3 + 0.3 * (row[2] > 0) else row.tolist() for u, row in zip(lost[0], x, strict=True)]
+    three = [None if u < 0.2 else row[:3].tolist() for u, row in zip(lost[1], x, strict=True)]
+    schema = hd.Schema(
+        [hd.Vector("all", 10, norm=4.0, optional=True), hd.Vector("three", 3, norm=2.5, optional=True)]
+    )
+    return pa.table({"all": alls, "three": three}), schema
+
+
 def _words() -> tuple[pa.Table, hd.Schema]:
     """The words of a licence: which vowels each has."""
     words = [word.lower() for word in LICENCE.read_text().split() if word.isalpha()]
@@ -62,6 +75,7 @@ def _numbers() -> tuple[pa.Table, hd.Schema]:
     ("made", "mechanisms"),
     [
         (_patients, ["codebook"]),
+        (_some_patients, ["codebook"]),
         (_words, ["privset"]),
         (_wines, ["optional"]),
         (_numbers, ["optimal", "pair", "agreement"]),
@@ -113,6 +127,7 @@ def _everything() -> tuple[pa.Table, hd.Schema]:
             "smoker": ["no", "yes"] * 100,
             "langs": [["de"], ["de", "en"], []] * 66 + [["fr"], ["en"]],
             "where": [[0.1, 0.2], [-3.0, 4.0]] * 100,
+            "move": [[0.1, 0.2, 0.3], None] * 100,
         }
     )
     schema = hd.Schema(
@@ -123,6 +138,7 @@ def _everything() -> tuple[pa.Table, hd.Schema]:
             hd.Categorical("smoker", ["no", "yes"]),
             hd.Selection("langs", ["de", "en", "fr"], at_most=2),
             hd.Vector("where", 2, norm=5.0),
+            hd.Vector("move", 3, optional=True),
         ]
     )
     return table, schema
@@ -136,16 +152,19 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
         ("optional numbers", "mean", "range scaled to [−1, 1]"),
         ("optional numbers", "share", "shares of users"),
         ("vectors", "mean", "norm scaled to 1"),
+        ("optional vectors", "mean", "norm scaled to 1"),
+        ("optional vectors", "share", "shares of users"),
         ("categories", "frequency", "shares of users"),
         ("selections", "chosen", "shares of users"),
     }
     assert all(row.recalibrated is not None and row.foretold is not None for row in found.rows)
-    assert len(found.plot().axes) == 6
+    assert len(found.plot().axes) == 8
     for title in ("The mean of vectors", "The share of optional numbers", "The chosen of selections"):
         assert title in found.html()
     assert found.best(4.0, "vectors").mechanism == "codebook"
     assert found.best(4.0, "optional numbers").statistic == "mean"
     assert found.best(4.0, "optional numbers", "share").statistic == "share"
+    assert found.best(4.0, "optional vectors", "share").mechanism == "codebook"
     with pytest.raises(InvalidInput, match="nothing was compared for the share of vectors at epsilon = 4"):
         found.best(4.0, "vectors", "share")
     (tmp_path / "schema.json").write_text(json.dumps(schema.to_dict()))
@@ -226,5 +245,6 @@ def test_lists_without_a_schema() -> None:
 
 
 def test_names_of_mechanisms_belong_to_one_kind() -> None:
-    names = [name for kind in KINDS for name in kind.served_by]
+    """Vectors and optional ones are both served by codebooks."""
+    names = [name for kind in KINDS if not kind.optional for name in kind.served_by]
     assert len(names) == len(set(names))

@@ -222,8 +222,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     survey = small(2)
     with pytest.raises(InvalidInput, match=r"permanent answers .* not for vectors"):
         PermanentClient(survey, hd.Ledger(tmp_path / "ledger.json"))
-    with pytest.raises(InvalidInput, match="the optional vector 'v', and optional vectors are not planned"):
-        hd.plan(schema=survey.schema, n_users=1000, epsilon=4.0)
     with pytest.raises(InvalidInput, match="lasting is for numbers and categories"):
         hd.Survey(survey.schema, epsilon=1.0, lasting=4.0)
     with pytest.raises(InvalidInput, match="numbers only; 'v' is a vector"):

@@ -123,14 +123,6 @@ def test_other_statistics_are_refused() -> None:
         hd.plan(schema=hd.Schema([GRADIENT]), n_users=1000, epsilon=1.0, statistic="variance")
 
 
-def test_an_optional_vector_is_refused() -> None:
-    class Maybe(hd.Vector):
-        optional = True
-
-    with pytest.raises(InvalidInput, match="the vector 'v' is optional, which a plan does not foretell"):
-        hd.plan(schema=hd.Schema([Maybe("v", 2)]), n_users=1000, epsilon=1.0)
-
-
 def test_few_answers_are_bounded() -> None:
     plan = hd.plan(schema=hd.Schema([hd.Vector("v", 50)]), n_users=40, epsilon=1.0)
     assert plan.best.few

@@ -252,9 +252,11 @@ def _values(source: str, schema: Any) -> Any:
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
 
+    from hdr4me.planner.workload import size_of
+
     table = parquet.read_table(source) if source.endswith(".parquet") else csv.read_csv(source)
     known = {d.name: table.column(d.name) for d in schema.dimensions if d.name in table.column_names}
-    gaps = [d.name for d in schema.dimensions if d.reads == "optional"]  # where a gap is an answer
+    gaps = [d.name for d in schema.dimensions if size_of(d)[-1]]  # where a gap is an answer
     return {
         name: (column if name in gaps else column.drop_null()).to_pylist() for name, column in known.items()
     }

@@ -53,13 +53,8 @@ def named(names: Iterable[str]) -> str:
 
 def _reason(dimension: Dimension) -> str:
     """Why a dimension is not compared; empty if it is."""
-    if isinstance(dimension, Vector) and dimension.optional:
-        return "optional vectors are not compared"
-    return (
-        ""
-        if isinstance(dimension, _COMPARED)
-        else f"dimensions of the type {dimension.kind!r} are not compared"
-    )
+    known = isinstance(dimension, _COMPARED)
+    return "" if known else f"dimensions of the type {dimension.kind!r} are not compared"
 
 
 def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
@@ -67,7 +62,8 @@ def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
 
     A number that is missing or no number is the default, or null if it is optional, and one out of range the nearer
     bound. A category that is missing or not in the list is the default. A selection is the list of the choices that
-    count, a vector a list of numbers, scaled to the norm if it is longer. A product has no column.
+    count, a vector a list of numbers, scaled to the norm if it is longer, or null if it is optional and missing. A
+    product has no column.
 
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
     >>> table, account = cleaned(pa.table({"age": ["31", "abc"], "smoker": ["yes", "alien"]}), schema)
@@ -109,8 +105,10 @@ def _values(source: Source, j: int, dimension: Dimension, column: Any) -> Any:
     """The clean values of one dimension in a batch."""
     array = source.owners[j]
     if isinstance(dimension, Vector):
-        flat = pa.array((source.vectors[j] * dimension.norm).ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, dimension.length)
+        points = source.vectors[j]
+        flat = pa.array((points[:, : dimension.length] * dimension.norm).ravel())
+        missing = pa.array(points[:, -1] < 0) if dimension.optional else None
+        return pa.FixedSizeListArray.from_arrays(flat, dimension.length, mask=missing)
     if isinstance(dimension, Selection):
         chosen = [[dimension.categories[k] for k in dimension.clean(value)] for value in column.to_pylist()]
         return pa.array(chosen, pa.list_(pa.string()))

@@ -87,7 +87,7 @@ class Comparison:
         epsilon
             The budget.
         kind
-            "numbers", "optional numbers", "vectors", "categories" or "selections".
+            "numbers", "optional numbers", "vectors", "optional vectors", "categories" or "selections".
         statistic
             Of rows of this statistic; the first one of the kind unless given.
 
@@ -198,7 +198,8 @@ def compare(
         vectors by "codebook", selections by "privset".
     statistic
         What is asked of numbers: "mean", "median" or "variance". Categories and selections are asked for shares,
-        vectors for the means of their coordinates, optional numbers for the share of users who have one too.
+        vectors for the means of their coordinates, optional numbers and vectors also for the share of users who have
+        one.
     schema
         The dimensions with their ranges and categories, if they are known.
     columns

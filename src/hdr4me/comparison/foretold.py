@@ -15,8 +15,9 @@ from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.codebook import Codebook
 from hdr4me.comparison.truth import n_rows, shares_of, unit_values, unit_vectors
 from hdr4me.framework.optional import OptionalReport
+from hdr4me.framework.optional_vectors import OptionalVectorReport
 from hdr4me.mechanisms.agreement import contrast
-from hdr4me.mechanisms.codebook import total_error
+from hdr4me.mechanisms.codebook import scores_of, total_error
 from hdr4me.statistics.moments import Moments
 from hdr4me.survey import Dimension, Survey, Vector
 
@@ -33,7 +34,7 @@ def foretold_mse(survey: Survey, table: pa.Table, statistic: str) -> float | Non
         return None
     told = foretold_each(survey, table, statistic)
     known = [x for x in told.values() if x is not None]
-    sizes = [n_rows(x) for x in survey.schema]
+    sizes = [n_rows(x, statistic) for x in survey.schema]
     return float(np.average(known, weights=sizes)) if len(known) == len(sizes) else None
 
 
@@ -63,7 +64,12 @@ def _spread(
     """within + (1 − π)·between for one of the dimensions of a question."""
     dimension = own[place]
     if isinstance(dimension, Vector):
-        return _vector(channel, unit_vectors(dimension, table), share)
+        if not isinstance(channel, HeavySet) or not isinstance(channel.family, Codebook):
+            return None
+        vectors = unit_vectors(dimension, table)
+        if dimension.optional:
+            return _optional_vector(channel, vectors, share, statistic)
+        return _vector(channel, vectors, share)
     if dimension.reads in ("category", "selection"):
         known = isinstance(channel, Entries | HeavySet)
         return _category(channel, shares_of(dimension, table), share) if known else None
@@ -112,10 +118,19 @@ def _optional(channel: Table, values: Floats, share: float, statistic: str) -> f
     return found.share if statistic == "share" else found.mean
 
 
-def _vector(channel: Channel, vectors: Floats, share: float) -> float | None:
+def _optional_vector(channel: HeavySet, vectors: Floats, share: float, statistic: str) -> float:
+    """The share of users with a vector, or a coordinate of those, on average over the coordinates."""
+    known = vectors[~np.isnan(vectors).any(axis=1)]
+    energy = square = 0.0
+    if len(known):
+        energy, square = (float(x.mean()) for x in (np.square(known), np.square(known.mean(axis=0))))
+    report = OptionalVectorReport(scores_of(channel))
+    found = report.errors(energy, square, len(known) / len(vectors), 1 - share)
+    return found.share if statistic == "share" else found.mean
+
+
+def _vector(channel: HeavySet, vectors: Floats, share: float) -> float:
     """A coordinate of a vector, on average over the coordinates."""
-    if not isinstance(channel, HeavySet) or not isinstance(channel.family, Codebook):
-        return None
     length = float(np.sqrt(np.mean(np.sum(np.square(vectors), axis=1))))
     within = total_error(channel, length) / vectors.shape[1]
     return float(within + (1 - share) * vectors.var(axis=0).mean())

@@ -17,7 +17,7 @@ from hdr4me.planner.costs import sampled_grid
 from hdr4me.planner.pairs import PAIR, PAIRS_FROM, neighbours
 from hdr4me.planner.vectors import CODEBOOK
 from hdr4me.planner.workload import Group
-from hdr4me.survey import Schema, Survey
+from hdr4me.survey import Dimension, Schema, Survey, Vector
 
 __all__ = [
     "CATEGORICAL",
@@ -46,6 +46,14 @@ class Kind:
     reads: str
     usual: tuple[str, ...]
     others: tuple[str, ...] = ()
+    optional: bool = False
+    """Of vectors, whether not everybody has one."""
+
+    def holds(self, dimension: Dimension) -> bool:
+        """Whether a dimension is of this kind."""
+        return dimension.reads == self.reads and (
+            not isinstance(dimension, Vector) or dimension.optional == self.optional
+        )
 
     @property
     def served_by(self) -> tuple[str, ...]:
@@ -60,7 +68,7 @@ class Kind:
             case "selection":
                 return ("chosen",)
             case "vector":
-                return ("mean",)
+                return ("mean", "share") if self.optional else ("mean",)
             case "optional" if of_numbers == "mean":
                 return ("mean", "share")
         return (of_numbers,)
@@ -70,6 +78,7 @@ KINDS = (
     Kind("numbers", "number", (*NUMERIC, *_TOGETHER), built_in()),
     Kind("optional numbers", "optional", (OPTIONAL,)),
     Kind("vectors", "vector", (CODEBOOK,)),
+    Kind("optional vectors", "vector", (CODEBOOK,), optional=True),
     Kind("categories", "category", CATEGORICAL, ("projective", "histogram")),
     Kind("selections", "selection", (PRIVSET,)),
 )
@@ -89,12 +98,12 @@ class Part:
 def scale(kind: str, statistic: str) -> str:
     """In words, what the errors of a row are measured in.
 
-    >>> scale("numbers", "mean"), scale("vectors", "mean"), scale("optional numbers", "share")
+    >>> scale("numbers", "mean"), scale("optional vectors", "mean"), scale("optional numbers", "share")
     ('range scaled to [−1, 1]', 'norm scaled to 1', 'shares of users')
     """
     if statistic in ("frequency", "chosen", "share"):
         return "shares of users"
-    return "norm scaled to 1" if kind == "vectors" else "range scaled to [−1, 1]"
+    return "norm scaled to 1" if kind.endswith("vectors") else "range scaled to [−1, 1]"
 
 
 def parts_of(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[Part], list[str]]:
@@ -105,7 +114,7 @@ def parts_of(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[Par
             raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
     parts, unserved = [], []
     for kind in KINDS:
-        own = [x for x in schema if x.reads == kind.reads]
+        own = [x for x in schema if kind.holds(x)]
         names = tuple(x for x in mechanisms or kind.usual if x in kind.served_by)
         if own and names:
             parts.append(Part(kind, Schema(own), names, mechanisms is not None))

@@ -38,10 +38,18 @@ def _column(table: pa.Table, name: str) -> Floats:
 
 
 def unit_vectors(dimension: Vector, table: pa.Table) -> Floats:
-    """Vectors [n, length] on the scale on which the largest norm is 1."""
+    """Vectors [n, length] on the scale on which the largest norm is 1; rows of NaN where an optional one is missing.
+
+    >>> lists = pa.array([[3.0, 0.0], None], pa.list_(pa.float64(), 2))
+    >>> unit_vectors(Vector("v", 2, norm=6.0, optional=True), pa.table({"v": lists})).tolist()
+    [[0.5, 0.0], [nan, nan]]
+    """
     lists: Any = table.column(dimension.name).combine_chunks()
-    flat = np.asarray(lists.flatten(), np.float64)
-    return flat.reshape(table.num_rows, dimension.length) / dimension.norm
+    found = np.full((table.num_rows, dimension.length), np.nan)
+    found[np.asarray(lists.is_valid())] = np.asarray(lists.flatten(), np.float64).reshape(
+        -1, dimension.length
+    )
+    return found / dimension.norm
 
 
 def shares_of(dimension: Dimension, table: pa.Table) -> Floats:
@@ -57,8 +65,10 @@ def shares_of(dimension: Dimension, table: pa.Table) -> Floats:
     return np.asarray(found / table.num_rows)
 
 
-def n_rows(dimension: Dimension) -> int:
+def n_rows(dimension: Dimension, statistic: str) -> int:
     """How many rows an answer has for a dimension."""
+    if statistic == "share":
+        return 1
     return dimension.length if isinstance(dimension, Vector) else max(1, len(dimension.categories))
 
 
@@ -70,8 +80,8 @@ def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
     schema, table
         The dimensions, and their clean values.
     statistic
-        "frequency", "chosen", "share" (of users who have a number), "mean", "median" or "variance"; of an optional
-        number these are told of those who have one.
+        "frequency", "chosen", "share" (of users who have a number or vector), "mean", "median" or "variance"; of an
+        optional number or vector these are told of those who have one.
     """
     return np.concatenate([np.atleast_1d(_truth(x, table, statistic)) for x in schema])
 
@@ -80,11 +90,15 @@ def _truth(dimension: Dimension, table: pa.Table, statistic: str) -> Any:
     if statistic in ("frequency", "chosen"):
         return shares_of(dimension, table)
     if isinstance(dimension, Vector):
-        return unit_vectors(dimension, table).mean(axis=0)
-    values = unit_values(dimension, table)
-    there = values[~np.isnan(values)]
+        values = unit_vectors(dimension, table)
+        there = values[~np.isnan(values).any(axis=1)]
+    else:
+        values = unit_values(dimension, table)
+        there = values[~np.isnan(values)]
     if statistic == "share":
         return len(there) / len(values)
+    if isinstance(dimension, Vector):
+        return there.mean(axis=0) if len(there) else np.full(dimension.length, np.nan)
     rules: dict[str, Callable[[Floats], Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
     return rules[statistic](there) if len(there) else np.nan
 
@@ -93,7 +107,7 @@ def scaled_answer(schema: Schema, statistic: str) -> Callable[[Floats], Floats]:
     """From an answer's own units to the scale on which errors are told; shares of users stay as they are."""
     if statistic in _OF_SHARES:
         return lambda values: values
-    each = [n_rows(x) for x in schema]
+    each = [n_rows(x, statistic) for x in schema]
     half = np.repeat([(x.bounds[1] - x.bounds[0]) / 2 for x in schema], each)
     if statistic == "variance":
         return lambda values: values / half**2

@@ -15,9 +15,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels.proof import BITS
 
-__all__ = ["OptionalErrors", "OptionalReport"]
+__all__ = ["SURELY", "OptionalErrors", "OptionalReport", "widening"]
+
+SURELY = 3.0
+"""The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
 
 Floats = NDArray[np.float64]
+
+
+def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
+    """How many times wider than by the first order a tolerance for means among those who have a value must be.
+
+    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, an error is that of the
+    first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
+    x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
+    share is not `SURELY` above 0: then no mean is told.
+
+    Parameters
+    ----------
+    share_error
+        The standard error of the share.
+    present
+        π.
+    n_means
+        k, how many estimates the promise is for.
+
+    Examples
+    --------
+    >>> widening([0.0, 0.05, 0.2], 0.5, 10).round(2).tolist()
+    [1.0, 1.06, inf]
+    """
+    δ = np.asarray(share_error, np.float64) / present
+    return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)
 
 
 class OptionalErrors(NamedTuple):

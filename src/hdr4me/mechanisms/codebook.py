@@ -39,6 +39,14 @@ class Scores(NamedTuple):
         """c: the mean of a codeword along a direction of length 1."""
         return float(np.sqrt(value_variance()) * self.first)
 
+    def square(self, x: float) -> float:
+        """The mean square of a decoded coordinate whose own mean square over users is `x`.
+
+        >>> Scores(0.5, 1.25).square(0.0), Scores(0.5, 1.25).square(1.0)
+        (4.0, 5.0)
+        """
+        return (1.0 + (self.second - 1.0) * x) / self.first**2
+
 
 @lru_cache(maxsize=1)
 def value_variance() -> float:
@@ -101,7 +109,7 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 
 
 def _error(length: int, scores: Scores, norm: float) -> float:
-    return (length + (scores.second - 1) * norm**2) / scores.first**2 - norm**2
+    return length * scores.square(norm**2 / length) - norm**2
 
 
 @lru_cache(maxsize=256)

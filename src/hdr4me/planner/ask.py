@@ -14,7 +14,6 @@ from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.blocks import BLOCKS, blocks_fit
-from hdr4me.planner.optional_vectors import refuse_optional_vectors
 from hdr4me.planner.pairs import PAIR, PAIRS_FROM, pairs_fit
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
@@ -86,12 +85,12 @@ def plan(
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
         these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. Of an
-        optional number also the share of users who have one: {"present": 0.7}, and "values" beside it. A `Tally`
-        of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
+        optional number or vector also the share of users who have one: {"present": 0.7}, and "values" beside it. A
+        `Tally` of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units. Those of an optional number may have gaps (None,
-        NaN), which tell the share of users who have one.
+        schema a mapping from dimension to values in its own units. Those of an optional number or vector may have gaps
+        (None, NaN), which tell the share of users who have one.
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
@@ -135,8 +134,6 @@ def plan(
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
-    if schema is not None:
-        refuse_optional_vectors(schema)
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
     kinds = (schema, 2 if n_dims is None else n_dims, n_categories)
     setting = Setting(

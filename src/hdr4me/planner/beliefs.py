@@ -146,7 +146,12 @@ def _workload(
                 )
         found, squares, chosen, energy, present = common, None, None, None, None
         if length and own is not None:
-            squares, energy = _lengths(dimension, own)
+            if optional:
+                own, present = _present_vectors(dimension, own)
+            elif isinstance(own, Mapping) and set(own) & {"present", "values"}:  # it was optional earlier
+                own = own.get("values")
+            if own is not None:
+                squares, energy = _lengths(dimension, own)
         elif size and own is not None:
             shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
             squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
@@ -196,15 +201,9 @@ def _present(dimension: Any, given: Any) -> tuple[Any, float | None]:
     those who have a number.
     """
     if isinstance(given, Mapping):
-        share = given.get("present")
-        numeric = share is None or (isinstance(share, int | float) and not isinstance(share, bool))
-        if not set(given) <= {"present", "values"} or not numeric or not (share is None or 0 < share <= 1):
-            words = (
-                "of an optional number {'present': a share above 0 and up to 1, 'values': what is expected}"
-            )
-            raise InvalidInput.of("prior", {dimension.name: given}, words)
+        share = _told_share(dimension, given)
         known, counted = _present(dimension, given["values"]) if "values" in given else (None, None)
-        return known, counted if share is None else float(share)
+        return known, counted if share is None else share
     histogram = isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
     if (
         histogram
@@ -219,6 +218,37 @@ def _present(dimension: Any, given: Any) -> tuple[Any, float | None]:
     if not there.any():
         raise InvalidInput.of("prior", dimension.name, "at least one value that is not missing")
     return values[there], float(there.mean())
+
+
+def _present_vectors(dimension: Any, given: Any) -> tuple[Any, float | None]:
+    """The vectors that are told of those who have one (None: nothing), and the share of these users, if it is told.
+
+    A mapping tells "present", "values" or both; vectors with gaps among them tell both.
+    """
+    if isinstance(given, Mapping):
+        share = _told_share(dimension, given)
+        known, counted = _present_vectors(dimension, given["values"]) if "values" in given else (None, None)
+        return known, counted if share is None else share
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return given, None
+    listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+    there = [value for value in listed if dimension.has(value)]
+    if listed and not there:
+        raise InvalidInput.of("prior", dimension.name, "at least one vector that is not missing")
+    return there, len(there) / max(len(listed), 1)
+
+
+def _told_share(dimension: Any, given: Mapping[str, Any]) -> float | None:
+    """The share of users who have an optional number or vector, if it is told."""
+    share = given.get("present")
+    numeric = share is None or (isinstance(share, int | float) and not isinstance(share, bool))
+    if not set(given) <= {"present", "values"} or not numeric or not (share is None or 0 < share <= 1):
+        kind = "vector" if dimension.reads == "vector" else "number"
+        words = (
+            f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': what is expected}}"
+        )
+        raise InvalidInput.of("prior", {dimension.name: given}, words)
+    return None if share is None else float(share)
 
 
 def _lengths(dimension: Any, given: Any) -> tuple[float, float]:

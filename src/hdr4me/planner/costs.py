@@ -5,7 +5,7 @@ Nothing is derived here: the variance of one report comes from `reports.py`, tha
 
 - a prior for numbers (spread evenly unless told otherwise); frequencies of a category 1/v each; of a selection half of
   the choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly
-  in their ball (`vectors.py`); an optional number of nine users in ten (`optional.py`);
+  in their ball (`vectors.py`); nine users in ten have what is optional (`optional.py`, `optional_vectors.py`);
 - "worst": the largest that any population can give.
 """
 
@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance
+from hdr4me.framework.optional import widening
 from hdr4me.planner.blocks import BLOCKS, block_error, block_variances
 from hdr4me.planner.numbers import alone_variances, pair_variances
 from hdr4me.planner.optional import largest_optional_error, optional_variances
+from hdr4me.planner.optional_vectors import largest_optional_vector_error, optional_vector_variances
 from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.reports import (
     Effort,
@@ -59,13 +61,15 @@ class Classes:
 
     `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
     choices over the most that there can be. So has an optional number: its mean among those who have one, and their
-    share. A vector has one column, and two for the worst population.
+    share. A vector has one column, and two for the worst population; an optional one has its share beside them.
+    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.optional.widening`).
     """
 
     sampled: tuple[int, ...]
     variances: Floats
     counts: Floats
     scales: Floats
+    wider: Floats
     group: tuple[int, ...]
 
     @property
@@ -75,8 +79,9 @@ class Classes:
 
     @property
     def sds(self) -> Floats:
-        """Standard deviations in units of each group's own tolerance."""
-        return np.asarray(np.sqrt(self.variances) / self.scales)
+        """Standard deviations for tolerances, in units of each group's own; 0 where nothing is asked of a group."""
+        asked = np.isfinite(self.scales)
+        return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
 
 def classes(
@@ -110,12 +115,12 @@ def classes(
     Returns
     -------
     Classes
-        One row for each m, one column or two for each group.
+        One row for each m, one to three columns for each group.
     """
     questions = workload.n_questions(mechanism_name)
     inverse = np.array([mean_inverse_count(n_users, m / questions) for m in sampled])
     budgets = [split_budget(epsilon, m) for m in sampled]
-    columns, counts, numbers = [], [], []
+    columns, counts, numbers, wider = [], [], [], []
     if mechanism_name == PAIR and workload.numeric:
         for variances, count, k in pair_variances(
             workload, n_users, inverse, budgets, worst=worst, effort=effort
@@ -123,12 +128,15 @@ def classes(
             columns.append(variances)
             counts.append(count)
             numbers.append(k)
+            wider.append(np.ones(len(sampled)))
     for k, group in enumerate(workload.groups):
         if mechanism_name == PAIR and group.is_number:
             continue
         every = float(group.count * max(group.size, 1))
         if group.choices:
             made = _choices(group, n_users, inverse, budgets, worst=worst)
+        elif group.length and group.optional:
+            made = optional_vector_variances(group, n_users, inverse, budgets, worst=worst)
         elif group.optional:
             exact = effort == "design"
             made = optional_variances(group, n_users, inverse, budgets, worst=worst, exact=exact)
@@ -148,8 +156,13 @@ def classes(
         columns += [variances for variances, _ in made]
         counts += [count for _, count in made]
         numbers += [k] * len(made)
+        widest = np.ones(len(sampled))
+        if group.optional:
+            widest = widening(np.sqrt(made[1][0]), group.expected_present, workload.n_coordinates)
+        wider += [np.ones(len(sampled)) if i == 1 else widest for i in range(len(made))]
     scales = np.array([workload.groups[k].scale for k in numbers])
-    return Classes(sampled, np.stack(columns, axis=1), np.array(counts), scales, tuple(numbers))
+    variances, factors = np.stack(columns, axis=1), np.stack(wider, axis=1)
+    return Classes(sampled, variances, np.array(counts), scales, factors, tuple(numbers))
 
 
 def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) -> float | None:
@@ -166,8 +179,11 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     """
     budget = split_budget(epsilon, m)
     found = [largest_vector_error(budget, length) for length, _ in workload.vectors]
-    optional = [group.expected_present for group in workload.groups if group.optional]
-    found += [largest_optional_error(budget, min(optional))] if optional else []
+    for group in workload.groups:
+        if group.length and group.optional:
+            found.append(largest_optional_vector_error(budget, group.length, group.expected_present))
+        elif group.optional:
+            found.append(largest_optional_error(budget, group.expected_present))
     if workload.numeric and mechanism_name == BLOCKS:
         found.append(block_error(epsilon, m))
     elif workload.numeric:

@@ -189,7 +189,7 @@ class Option:
         """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
 
         Of a vector that of a coordinate's mean, in the vector's own units: the root mean square over the coordinates.
-        Of an optional number those of the mean among the users who have one, in its own units, and of their share.
+        Of an optional number or vector those of the mean among users who have one, in own units, and of their share.
         Only for dimensions of the plan's schema of these kinds; the largest where several have the same name of row.
         """
         made, found = self.classes(), dict[str, float]()
@@ -205,6 +205,8 @@ class Option:
         for dimension, number in zip(named, self.workload.places, strict=False):
             if dimension.reads == "vector":
                 found[f"coordinate of {dimension.name}"] = own[number][0] * dimension.norm
+                if dimension.optional:
+                    found[f"share with {dimension.name}"] = own[number][1]
             elif dimension.reads == "optional":
                 found[f"mean of {dimension.name}"] = own[number][0] * (dimension.high - dimension.low) / 2
                 found[f"share with {dimension.name}"] = own[number][1]
@@ -304,13 +306,18 @@ class _Promise:
         self.few = self.counts.few
         # the variance of one report: what E[1/r]·v was made from
         self.single = self.sds**2 / self.counts.mean_inverse if self.few else self.sds**2
+        self.told = bool(np.isfinite(self.sds).all())
 
     def joint(self, probability: float) -> float:
+        if not self.told:
+            return math.inf
         if not self.few:
             return joint_tolerance(0.0, self.sds, self.numbers, probability)
         return tolerance_within(self.single, self.numbers, self.counts, probability, self.largest)
 
     def each(self, probability: float) -> float:
+        if not self.told:
+            return math.inf
         if not self.few:
             return joint_tolerance(0.0, self.sds.max(), 1, probability)
         return tolerance_within(
@@ -319,6 +326,8 @@ class _Promise:
 
     def within(self, tolerance: float) -> tuple[float, float]:
         """The least certain coordinate's probability, and that of all at once."""
+        if not self.told:
+            return 0.0, 0.0
         if not self.few:
             log = log_probability_within(0.0, self.sds, tolerance)
             return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))

@@ -1,32 +1,67 @@
-"""Optional vectors in a schema that is to be planned: the refusal, with what to do instead."""
+"""Optional vectors in a plan: the error of a coordinate's mean among those who have a vector, and of their share.
+
+The formulas are those of `hdr4me.framework.optional_vectors`. The error depends on E|x|², on |E x|² and on the share of
+users who have a vector, which are told or assumed (`workload.py`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
-from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import sampled_variance, sampling_factor
+from hdr4me.framework.optional import OptionalErrors
+from hdr4me.framework.optional_vectors import OptionalVectorReport
+from hdr4me.planner.vectors import codebook_scores, largest_vector_error
+from hdr4me.planner.workload import Group
 
-__all__ = ["refuse_optional_vectors"]
+__all__ = ["largest_optional_vector_error", "optional_vector_variances"]
+
+Floats = NDArray[np.float64]
 
 
-def refuse_optional_vectors(schema: Any) -> None:
-    """Refuse a schema with an optional vector: its error depends on how many users have one.
+def optional_vector_variances(
+    group: Group, n_users: int, inverse: Floats, budgets: list[float], *, worst: bool
+) -> list[tuple[Floats, float]]:
+    """The variance of a coordinate's mean among those who have a vector, and of their share; how many are of each.
 
-    Raises
-    ------
-    InvalidInput
-        If a vector is optional; the sentences say what to do.
+    "Worst" is over all vectors and shares for the share, and over all vectors for the mean, if as many have one as is
+    assumed. As for vectors that everybody has, one coordinate then has all the length and the others have none: these
+    are the last of three kinds.
 
-    Examples
-    --------
-    >>> from hdr4me.survey import Schema, Vector
-    >>> refuse_optional_vectors(Schema([Vector("move", 3)]))
+    Parameters
+    ----------
+    group
+        Optional vectors that are alike.
+    n_users, inverse
+        n, and E[1/r] of the number r of reports, for each budget.
+    budgets
+        The ε of one answer.
+    worst
+        Whether the largest variance of any population is meant.
     """
-    for dimension in schema.dimensions:
-        if dimension.reads == "vector" and getattr(dimension, "optional", False):
-            raise InvalidInput(
-                f"the schema has the optional vector {dimension.name!r}, and optional vectors are not planned: the "
-                "standard error of the mean among those who have a vector is about 1/share times that of a vector "
-                "which everybody has, and the share is not known. `hdr4me survey` makes a survey without a plan. "
-                "docs/vectors.md says more"
-            )
+    d, π, count = group.length, group.expected_present, float(group.count)
+    κ = np.broadcast_to(sampling_factor(n_users, inverse), (len(budgets),)).tolist()
+    reports = [OptionalVectorReport(codebook_scores(epsilon, d + 1)) for epsilon in budgets]
+
+    def variances(found: list[OptionalErrors]) -> tuple[Floats, Floats]:
+        mean, share = (
+            sampled_variance(np.array(each), 0.0, n_users, inverse) for each in zip(*found, strict=True)
+        )
+        return mean, share
+
+    if not worst:
+        energy, square = group.expected_energy / d, (group.squares or 0.0) / d
+        mean, share = variances(
+            [report.errors(energy, square, π, k) for report, k in zip(reports, κ, strict=True)]
+        )
+        return [(mean, count * d), (share, count)]
+    mean, share = variances([report.worst(π, k) for report, k in zip(reports, κ, strict=True)])
+    none, _ = variances([report.errors(0.0, 0.0, π, k) for report, k in zip(reports, κ, strict=True)])
+    return [(mean, count), (share, count)] + ([(none, count * (d - 1))] if d > 1 else [])
+
+
+def largest_optional_vector_error(epsilon: float, length: int, present: float) -> float:
+    """The largest distance of (y − R·(1 + s))/π from its mean: what a bound for few reports needs."""
+    reach = largest_vector_error(epsilon, length + 1) - 1.0
+    return 2.0 + (2 * reach + 1.0) / present

@@ -77,7 +77,8 @@ class Setting:
         if not self.workload.categorical:
             if self.workload.numeric:
                 return [(name, "") for name in tried]
-            own = [("privset", self.workload.selections), (CODEBOOK, self.workload.vectors)]
+            vectors = self.workload.vectors or self.workload.optional_vectors
+            own = [("privset", self.workload.selections), (CODEBOOK, vectors)]
             return [next(((name, "") for name, there in own if there), (OPTIONAL, ""))]
         sizes = [size for size, _ in self.workload.categorical]
         methods = [x for x in self.methods if self._serves(x, self.epsilon)]

@@ -21,7 +21,7 @@ from hdr4me.framework.moments import sampled_variance, sampling_factor
 from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of, total_error
 from hdr4me.planner.workload import Group
 
-__all__ = ["CODEBOOK", "coordinate_error", "largest_vector_error", "vector_variances"]
+__all__ = ["CODEBOOK", "codebook_scores", "coordinate_error", "largest_vector_error", "vector_variances"]
 
 CODEBOOK = "codebook"
 """The mechanism that serves vectors."""
@@ -53,13 +53,14 @@ def coordinate_error(length: int, norm: float, n_users: int, epsilon: float) -> 
 
 
 @lru_cache(maxsize=8192)
-def _scores(epsilon: float, length: int) -> Scores:
+def codebook_scores(epsilon: float, length: int) -> Scores:
+    """The moments of the scores of the codebook that a survey has."""
     return scores_of(codebook_channel(epsilon, length))
 
 
 def _noise(scores: Scores, square: float) -> float:
     """The variance of one report about a coordinate whose mean square over users is `square`."""
-    return (1.0 + (scores.second - 1.0) * square) / scores.first**2 - square
+    return scores.square(square) - square
 
 
 def vector_variances(
@@ -83,7 +84,7 @@ def vector_variances(
     worst
         Whether the largest variance of any population is meant.
     """
-    d, scores = group.length, [_scores(epsilon, group.length) for epsilon in budgets]
+    d, scores = group.length, [codebook_scores(epsilon, group.length) for epsilon in budgets]
     if not worst:
         square = group.expected_energy / d
         spread = square - (group.squares or 0.0) / d
@@ -98,4 +99,4 @@ def vector_variances(
 
 def largest_vector_error(epsilon: float, length: int) -> float:
     """The largest distance of a report from its coordinate: what a bound for few reports needs."""
-    return 1.0 + max(map(abs, values())) / _scores(epsilon, length).contrast
+    return 1.0 + max(map(abs, values())) / codebook_scores(epsilon, length).contrast

@@ -15,12 +15,17 @@ from hdr4me.planner.vectors import CODEBOOK
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
     from hdr4me.planner.plan import Plan
+    from hdr4me.planner.workload import Group
 
 __all__ = ["not_reachable", "number", "percent", "summary"]
 
 _USELESS = 1.0
 """A tolerance of half the range or more says nothing about a mean."""
 _WORTH_WEIGHING = 1.1
+_UNTOLD = (
+    "the share of users who have an optional value is less than three of its standard errors, so that no mean among "
+    "them is told"
+)
 
 
 def number(x: float) -> str:
@@ -139,7 +144,9 @@ def _promise(option: Option) -> str:
     single = option.workload.n_coordinates == 1
     p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
-    bounded = option.workload.numeric or option.workload.vectors or option.workload.optional
+    if not math.isfinite(each) and _optional(option):
+        return f"nothing can be promised of {option.workload.what}: {_UNTOLD}"
+    bounded = option.workload.numeric or option.workload.optional or _vectors(option)
     if not single and option.few and joint > _USELESS and bounded:
         return (
             f"each of {option.workload.what} will be within {_tolerance(each)} with {p} probability, if the values are "
@@ -160,6 +167,8 @@ def _promise(option: Option) -> str:
 def _promise_own(plan: Plan) -> str:
     """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
     names, kept = list(plan.asked_own), plan.own_units
+    if not math.isfinite(plan.best.tolerance_each) and _optional(plan.best):
+        return f"nothing can be promised of {', '.join(names[:3])}: {_UNTOLD}"
     shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     several = len(names) > 1 or _is_vector(plan, names[0])
@@ -196,7 +205,7 @@ def _asked(plan: Plan) -> str:
 
 def _units(plan: Plan) -> str:
     """The first numbers of a schema in their own units."""
-    if plan.best.schema is None:
+    if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
         return ""
     numbers = [d.name for d in plan.best.schema.dimensions if not d.categories]
     shown = [name for name in numbers if name in plan.own_units][:3]
@@ -257,19 +266,34 @@ def _may_pair(option: Option) -> bool:
 
 
 def _choices(option: Option) -> str:
-    """The predicted errors of selections, vectors and optional numbers."""
+    """The predicted errors of selections, vectors and what is optional."""
     kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
     kinds = [("selections", option.workload.selections), ("vectors", option.workload.vectors)]
+    kinds += [("optional vectors", option.workload.optional_vectors)]
     kinds += [("optional numbers", option.workload.optional)]
     of = " and ".join(kind for kind, there in kinds if there)
     return f"standard errors of {of}: {kept}" if kept else ""
 
 
+def _optional(option: Option) -> bool:
+    """Whether something is optional."""
+    return any(group.optional for group in option.workload.groups)
+
+
+def _vectors(option: Option) -> bool:
+    """Whether there are vectors, optional or not."""
+    return bool(option.workload.vectors or option.workload.optional_vectors)
+
+
 def _present(option: Option) -> str:
-    """How many users are taken to have an optional number."""
+    """How many users are taken to have an optional number, and how many an optional vector."""
     groups = [group for group in option.workload.groups if group.optional]
-    if not groups:
-        return ""
+    kinds = [("number", [group for group in groups if not group.length])]
+    kinds += [("vector", [group for group in groups if group.length])]
+    return "; ".join(_taken(kind, own) for kind, own in kinds if own)
+
+
+def _taken(kind: str, groups: list[Group]) -> str:
     shares = sorted({group.expected_present for group in groups})
     taken = " to ".join(dict.fromkeys(percent(share) for share in (shares[0], shares[-1])))
     told = [group.present is not None for group in groups]
@@ -280,7 +304,7 @@ def _present(option: Option) -> str:
         if any(told)
         else "assumed: values with gaps tell otherwise"
     )
-    return f"{taken} of the users are taken to have an optional number ({how})"
+    return f"{taken} of the users are taken to have an optional {kind} ({how})"
 
 
 def _by(option: Option) -> str:
@@ -288,7 +312,7 @@ def _by(option: Option) -> str:
     if option.mechanism == BLOCKS:
         return f"{BLOCKS} blocks (signs, asked together)"
     words = f"{option.mechanism} and {option.categorical}" if both else option.mechanism
-    own = [("privset", option.workload.selections), (CODEBOOK, option.workload.vectors)]
+    own = [("privset", option.workload.selections), (CODEBOOK, _vectors(option))]
     own += [(OPTIONAL, option.workload.optional)]
     return " and ".join([words, *(name for name, there in own if there and name != words)])
 

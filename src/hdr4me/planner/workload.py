@@ -23,8 +23,8 @@ class Group:
     `scale` is the group's tolerance over the plan's own: infinite where nothing is asked of it. `squares` is Σ f² of a
     category's expected frequencies, or |E x|² of a vector, where they are known. Of a selection a user may have up to
     `choices` categories, and has `chosen` on average, where that is known. A vector x is on the scale on which its
-    largest norm is 1; `energy` is E|x|², where that is known. Of numbers that are `optional` the share `present` of
-    users have one, where that is known, and `prior` is about those.
+    largest norm is 1; `energy` is E|x|², where that is known. Of numbers or vectors that are `optional` the share
+    `present` of users have one, where that is known, and `prior`, `squares` and `energy` are about those.
     """
 
     count: int
@@ -48,13 +48,13 @@ class Group:
     def n_coordinates(self) -> int:
         """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen.
 
-        Of a vector the mean of each coordinate, of an optional number the mean and the share of users who have one.
+        Of a vector the mean of each coordinate; of what is optional also the share of users who have it.
         """
         return self.count * (max(self.size, self.length, 1) + (self.choices > 0) + self.optional)
 
     @property
     def expected_present(self) -> float:
-        """The share of users who have an optional number: what is known, and 0.9 if nothing is."""
+        """The share of users who have what is optional: what is known, and 0.9 if nothing is."""
         return 0.9 if self.present is None else self.present
 
     @property
@@ -157,8 +157,15 @@ class Workload:
 
     @property
     def vectors(self) -> tuple[tuple[int, int], ...]:
-        """The lengths of vectors, and how many dimensions have each."""
-        return tuple((length, count) for (_, _, length, _), count in self.shape if length)
+        """The lengths of vectors that everybody has, and how many dimensions have each."""
+        return tuple(
+            (length, count) for (_, _, length, optional), count in self.shape if length and not optional
+        )
+
+    @property
+    def optional_vectors(self) -> tuple[tuple[int, int], ...]:
+        """The lengths of optional vectors, and how many dimensions have each."""
+        return tuple((length, count) for (_, _, length, optional), count in self.shape if length and optional)
 
     @property
     def prior(self) -> Prior | None:
@@ -186,11 +193,13 @@ class Workload:
         frequencies = sum(size * count for size, count in self.categorical)
         shares = sum(size * count for (size, choices, *_), count in self.shape if choices)
         means = self.numeric + self.optional
-        coordinates = sum(length * count for length, count in self.vectors)
+        vectors = (*self.vectors, *self.optional_vectors)
+        coordinates = sum(length * count for length, count in vectors)
+        present = self.optional + sum(count for _, count in self.optional_vectors)
         numbers = (
             counted(means, "mean") if means else "",
-            counted(self.optional, "share") + " of users with a value" if self.optional else "",
             counted(coordinates, "coordinate") if coordinates else "",
+            counted(present, "share") + " of users with a value" if present else "",
             f"{frequencies:,} frequencies" if frequencies else "",
             counted(shares, "share") if shares else "",
             _choices(self.selections),
@@ -200,14 +209,10 @@ class Workload:
 
 def size_of(dimension: Any) -> tuple[int, int, int, int]:
     """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
-    length = getattr(dimension, "length", 0)
-    if length and (dimension.reads != "vector" or getattr(dimension, "optional", False)):
-        raise InvalidInput(
-            f"the vector {dimension.name!r} is optional, which a plan does not foretell: leave optional out, so that "
-            "a missing vector counts as 0"
-        )
-    optional = int(dimension.reads == "optional")
-    return len(dimension.categories), getattr(dimension, "at_most", 0), length, optional
+    vector = dimension.reads == "vector"
+    optional = dimension.optional if vector else dimension.reads == "optional"
+    length = dimension.length if vector else 0
+    return len(dimension.categories), getattr(dimension, "at_most", 0), length, int(optional)
 
 
 def _choices(n: int) -> str:

@@ -12,6 +12,7 @@ from hdr4me.framework.deconvolve import prior_from_counts
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.statistic import Counted
+from hdr4me.statistics.vectors import is_optional_vector, share_of_vectors
 
 __all__ = ["priors"]
 
@@ -22,7 +23,8 @@ _LEVELS = 5
 def priors(counted: Counted) -> dict[str, Any]:
     """A histogram (edges, weights) for each number, and frequencies by label for each category.
 
-    Of an optional number the histogram of those who have one and their share, by the names "values" and "present".
+    Of an optional number the histogram of those who have one and their share, by the names "values" and "present". Of
+    an optional vector the share, which is taken as at least its standard error and at most 1.
 
     A number whose table has fewer than five levels (Duchi's has two) tells its mean and not its spread, and a number
     that shares its table with another dimension is not deconvolved: both are left out, and so is a dimension without
@@ -68,6 +70,11 @@ def priors(counted: Counted) -> dict[str, Any]:
             shares = np.maximum(rows.value, 0.0)
             if shares.sum() > 0:
                 found[dimension.name] = dict(zip(rows.categories, shares.tolist(), strict=True))
+        elif is_optional_vector(dimension):
+            share = share_of_vectors(counted, j)
+            value, error = float(share.value[0]), float(share.error[0])
+            if not np.isnan(error):
+                found[dimension.name] = {"present": min(max(value, error), 1.0)}
         elif dimension.reads in ("number", "optional") and isinstance(channel, Table):
             shares = prior_from_counts(Moments(channel).probabilities, counts).shares
             optional = dimension.reads == "optional"

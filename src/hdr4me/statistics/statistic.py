@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
+from hdr4me.framework.optional import SURELY
 from hdr4me.registry import Registry
 from hdr4me.statistics.few import FewLaw
 from hdr4me.survey import Dimension, Survey
@@ -21,9 +22,6 @@ __all__ = ["STATISTICS", "SURELY", "Counted", "Intervals", "Part", "Statistic"]
 Floats = NDArray[np.float64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]
 """(level, kind) → the lower and the upper ends of every row."""
-
-SURELY = 3.0
-"""The share of users with a value must be this many standard errors above 0 before a mean among them is told."""
 
 
 class Counted(Protocol):

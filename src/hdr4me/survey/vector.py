@@ -120,8 +120,16 @@ class Vector(Dimension):
         """
         numbers = self.numbers(value)
         inside = [x / self.norm for x in self._inside(numbers)]
-        there = numbers is not None and not all(map(math.isnan, numbers))
-        return [*inside, float(there) - 1.0] if self.optional else inside
+        return [*inside, float(_some(numbers)) - 1.0] if self.optional else inside
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is a vector: of the right length, with at least one finite number.
+
+        >>> move = Vector("move", 2)
+        >>> move.has([1, None]), move.has([1]), move.has("|"), move.has(None)
+        (True, False, False, False)
+        """
+        return _some(self.numbers(value))
 
     def _inside(self, numbers: list[float] | None) -> tuple[float, ...]:
         found = [0.0 if math.isnan(x) else x for x in numbers or [0.0] * self.length]
@@ -170,3 +178,8 @@ class Vector(Dimension):
     def from_dict(cls, fields: Mapping[str, Any]) -> Vector:
         check_fields(fields, {"name", "length"}, {"norm", "optional"})
         return cls(**fields)
+
+
+def _some(numbers: list[float] | None) -> bool:
+    """Whether there is a vector in which one coordinate at least is a finite number."""
+    return numbers is not None and not all(map(math.isnan, numbers))
