@@ -58,10 +58,7 @@ def test_beside_everything_else() -> None:
         "mean of pay",
         "share with pay",
     }
-    assert (
-        best.workload.what
-        == "2 means and 12 coordinates and 2 shares of users with a value and 2 frequencies"
-    )
+    assert best.workload.what == "2 means, 12 coordinates, 2 shares of users with a value and 2 frequencies"
     for kind in ("number", "vector"):
         assert f"90 % of the users are taken to have an optional {kind}" in plan.summary
     assert "standard errors of vectors and optional vectors and optional numbers" in plan.summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hdr4me.pages.counted import counted
+from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Table
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey, Vector
 
@@ -48,8 +48,7 @@ def together(survey: Survey) -> list[str]:
 
 def _and(names: list[str]) -> str:
     """Names in a sentence; of many the first ones and the last one."""
-    first = [*names[: _SHOWN - 1], "…"] if len(names) > _SHOWN else names[:-1]
-    return f"{', '.join(first)} and {names[-1]}"
+    return listed([*names[: _SHOWN - 1], "…", names[-1]] if len(names) > _SHOWN else names)
 
 
 def _answers(dimension: Dimension) -> str:
@@ -59,11 +58,11 @@ def _answers(dimension: Dimension) -> str:
         return f"{text}, or {missing}"
     if isinstance(dimension, Selection):
         own = dimension.categories[: len(dimension.categories) - dimension.optional]
-        return f"at most {dimension.at_most} of: {_listed(own)}" + (
+        return f"at most {dimension.at_most} of: {_first(own)}" + (
             ", or missing" if dimension.optional else ""
         )
     if isinstance(dimension, Categorical):
-        return f"one of: {_listed(dimension.categories)}"
+        return f"one of: {_first(dimension.categories)}"
     if isinstance(dimension, Vector):
         numbers = counted(dimension.length, "number")
         return f"a vector of {numbers}, of norm {dimension.norm:g} at most, or " + (
@@ -72,7 +71,7 @@ def _answers(dimension: Dimension) -> str:
     return f"a {dimension.kind}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _first(names: tuple[str, ...]) -> str:
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" … and {rest:,} more" if rest > 0 else "")
 

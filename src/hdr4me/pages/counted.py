@@ -1,8 +1,10 @@
-"""A number with its noun, in the singular where the number is one; standard library only."""
+"""Numbers with their nouns, and lists, as a sentence has them; standard library only."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+from collections.abc import Sequence
+
+__all__ = ["counted", "listed"]
 
 
 def counted(n: int, noun: str) -> str:
@@ -12,3 +14,12 @@ def counted(n: int, noun: str) -> str:
     ('1 dimension', '0 users', '12,000 users')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words with commas between them, and "and" before the last one.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)

@@ -14,9 +14,10 @@ from hdr4me.errors import NotReachable
 from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.option import Option, make_option
+from hdr4me.planner.printed import number, percent
 from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
 from hdr4me.planner.winners import Winner, winners
-from hdr4me.planner.words import not_reachable, number, percent, summary
+from hdr4me.planner.words import not_reachable, summary
 
 __all__ = ["Plan", "rank"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
-from hdr4me.pages.counted import counted
+from hdr4me.pages.counted import counted, listed
 
 __all__ = ["UNIFORM", "Group", "Workload", "size_of"]
 
@@ -204,7 +204,7 @@ class Workload:
             counted(shares, "share") if shares else "",
             _choices(self.selections),
         )
-        return " and ".join(n for n in numbers if n)
+        return listed([n for n in numbers if n])
 
 
 def size_of(dimension: Any) -> tuple[int, int, int, int]:
