@@ -203,8 +203,8 @@ def test_what_is_foretold_comes_true_on_real_data(epsilon: float, share: float) 
     """Ten numbers of patients, some of whom have none, beside another number; 4,000 users drawn from 442.
 
     Mean squares over 80 collections, of the coordinates and of the share, are within 4.5 standard errors of what is
-    foretold: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is the
-    relative error of the share. All coordinates and the share are within the tolerance for all at once in 69
+    foretold: a right plan fails in 0.1 % of seeds. Added are 3 δ², the next order after the delta method, where δ is
+    the relative error of the share. All coordinates and the share are within the tolerance for all at once in 69
     collections of 80 or more: with 95 % probability in each, fewer happen in 0.1 % of seeds.
     """
     x, _ = load_diabetes(return_X_y=True)
