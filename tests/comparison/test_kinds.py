@@ -248,3 +248,12 @@ def test_names_of_mechanisms_belong_to_one_kind() -> None:
     """Vectors and optional ones are both served by codebooks."""
     names = [name for kind in KINDS if not kind.optional for name in kind.served_by]
     assert len(names) == len(set(names))
+
+
+def test_a_vector_that_nobody_has() -> None:
+    schema = hd.Schema([hd.Vector("v", 2, optional=True)])
+    table = pa.table({"v": pa.array([None] * 3000, pa.list_(pa.float64()))})
+    found = compare(table, schema=schema, epsilon=4.0, repeats=2, seed=1)
+    assert [row.statistic for row in found.rows] == ["share"]
+    assert found.rows[0].foretold is not None
+    assert "100 % of the answers are left out" in found.notes[0]

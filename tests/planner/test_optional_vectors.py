@@ -141,6 +141,9 @@ def test_a_tally_tells_the_share() -> None:
         seed=2,
     )
     assert 0.0 < nobody.priors()["pair"]["present"] < 0.1
+    one = simulate_tally(pa.table({"pair": [[1.0, 0.5]]}), hd.Survey(schema, epsilon=4.0), seed=3)
+    with pytest.raises(InvalidInput, match="the tally tells no dimension's distribution"):
+        one.priors()
 
 
 def test_no_promise_where_no_mean_is_told() -> None:

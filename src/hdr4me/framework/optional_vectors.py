@@ -33,7 +33,7 @@ class OptionalVectorReport:
     >>> report = OptionalVectorReport(scores_of(codebook_channel(4.0, 11)))
     >>> errors = report.errors(energy=0.1, square=0.0, present=0.5, drawn=1.0)
     >>> round(errors.mean, 2), round(errors.share, 2)  # n·Var
-    (1.78, 0.68)
+    (1.95, 0.67)
     """
 
     scores: Scores
