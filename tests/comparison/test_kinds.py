@@ -159,7 +159,7 @@ def test_every_kind_is_compared_and_says_its_scale(tmp_path: Path) -> None:
     }
     assert all(row.recalibrated is not None and row.foretold is not None for row in found.rows)
     assert len(found.plot().axes) == 8
-    for title in ("The mean of vectors", "The share of optional numbers", "The chosen of selections"):
+    for title in ("The mean of vectors", "The share of optional numbers", "The share chosen of selections"):
         assert title in found.html()
     assert found.best(4.0, "vectors").mechanism == "codebook"
     assert found.best(4.0, "optional numbers").statistic == "mean"

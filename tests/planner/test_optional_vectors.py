@@ -61,7 +61,7 @@ def test_beside_everything_else() -> None:
     assert best.workload.what == "2 means, 12 coordinates, 2 shares of users with a value and 2 frequencies"
     for kind in ("number", "vector"):
         assert f"90 % of the users are taken to have an optional {kind}" in plan.summary
-    assert "standard errors of vectors and optional vectors and optional numbers" in plan.summary
+    assert "standard errors of vectors, optional vectors and optional numbers" in plan.summary
     assert len(best.draw().shares) == 5
     assert [channel.mechanism for channel in best.survey().channels].count("codebook") == 2
 

@@ -80,7 +80,7 @@ def test_vectors_beside_numbers_categories_and_selections() -> None:
     }
     assert best.reports_per_dimension == pytest.approx(100_000 / 5)
     assert len(best.draw().shares) == 5
-    assert "and privset and codebook" in plan.summary
+    assert ", privset and codebook" in plan.summary
     survey = best.survey()
     assert survey.n_sampled == best.n_sampled
     assert {channel.mechanism for channel in survey.channels} >= {"codebook", "privset"}

@@ -44,7 +44,8 @@ def titled(comparison: Comparison) -> dict[str, list[Row]]:
     """The rows of each kind and statistic, which are on one scale, by a title."""
     found: dict[str, list[Row]] = {}
     for row in comparison.rows:
-        found.setdefault(f"The {row.statistic} of {row.kind}", []).append(row)
+        of = "share chosen" if row.statistic == "chosen" else row.statistic
+        found.setdefault(f"The {of} of {row.kind}", []).append(row)
     return found
 
 
