@@ -87,7 +87,7 @@ def test_vectors_beside_numbers_categories_and_selections() -> None:
     both = hd.plan(schema=hd.Schema([GRADIENT, SPOKEN]), n_users=1000, epsilon=2.0)
     assert both.best.mechanism == "privset"
     assert "by privset and codebook" in both.summary
-    with pytest.raises(InvalidInput, match="is not what was planned: 100 coordinates and 6 shares"):
+    with pytest.raises(InvalidInput, match="is not what was planned: 100 coordinates, 6 shares"):
         both.best.survey(hd.Schema([hd.Vector("gradient", 99), SPOKEN]))
 
 
