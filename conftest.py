@@ -11,6 +11,7 @@ os.environ["HDR4ME_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "
 # OpenBLAS reads this number when numpy is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 
@@ -26,3 +27,11 @@ def _compile_untraced(self: Any, *arguments: Any, **options: Any) -> Any:
 
 _compile = Dispatcher.compile
 Dispatcher.compile = _compile_untraced
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages of the documentation run what tests run too: coverage does not trace them."""
+    pages = Path(__file__).parent / "docs"
+    for item in items:
+        if pages in item.path.parents:
+            item.add_marker("no_cover")

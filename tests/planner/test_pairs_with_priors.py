@@ -44,7 +44,7 @@ def paired(schema: hd.Schema, epsilon: float, **told: Any) -> list[Option]:
     return list(plan.options)
 
 
-@pytest.mark.parametrize("epsilon", [1.7, 3.0, 6.0, 12.0])
+@pytest.mark.parametrize("epsilon", [1.7, 3.0, 12.0])
 @pytest.mark.parametrize("prior", [NEAR, ENDS, SKEWED], ids=["near", "ends", "skewed"])
 def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, prior: Prior) -> None:
     """The best option of four numbers, exactly: between the budgets of a curve it was wrong by 1.2 to 7.5 times."""
@@ -144,7 +144,7 @@ def test_too_many_priors_share_a_table() -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("epsilon", [2.2, 4.4])
+@pytest.mark.parametrize("epsilon", [4.4])
 def test_what_is_foretold_comes_true_on_real_data(epsilon: float) -> None:
     """Four measurements of 178 wines, 3,000 users drawn from them, two skewed ones; 80 collections of each survey.
 
