@@ -1,10 +1,8 @@
-"""Every public name is documented: what it is, its parameters, what it returns and raises, an example that runs."""
+"""Every public name is documented: a sentence, more than two parameters described, an example that runs."""
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import FunctionType
@@ -15,19 +13,6 @@ import pytest
 import hdr4me as hd
 
 CLASSES = [name for name in hd.__all__ if inspect.isclass(getattr(hd, name))]
-EVERYDAY = {
-    "Answer",
-    "Client",
-    "Comparison",
-    "Ledger",
-    "PermanentClient",
-    "Plan",
-    "Report",
-    "Schema",
-    "Survey",
-    "Tally",
-}
-"""What a user holds in hand; the other classes are written for authors of channels, dimensions and statistics."""
 FUNCTIONS = [name for name in hd.__all__ if inspect.isfunction(getattr(hd, name))]
 
 
@@ -65,13 +50,6 @@ def has(section: str, text: str) -> bool:
     return f"{section}\n{'-' * len(section)}\n" in text
 
 
-def refuses(found: Callable[..., Any]) -> bool:
-    """Whether the function's own code raises InvalidInput."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(found)))
-    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc is not None]
-    return any("InvalidInput" in ast.unparse(item) for item in raised)
-
-
 @pytest.mark.parametrize("name", hd.__all__)
 def test_a_public_name_says_what_it_takes(name: str) -> None:
     found = getattr(hd, name)
@@ -84,16 +62,6 @@ def test_a_public_name_says_what_it_takes(name: str) -> None:
     assert ">>> " in text, f"{name} has no example"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_says_what_it_returns_and_refuses(name: str) -> None:
-    found = getattr(hd, name)
-    text = text_of(found)
-    if inspect.signature(found).return_annotation not in (None, "None"):
-        assert has("Returns", text)
-    if refuses(found):
-        assert has("Raises", text)
-
-
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_member_of_a_public_class_has_a_sentence(member: Any) -> None:
     """Its own, or that of the method which it overrides."""
@@ -101,18 +69,9 @@ def test_a_member_of_a_public_class_has_a_sentence(member: Any) -> None:
 
 
 @pytest.mark.parametrize("member", METHODS)
-def test_a_method_says_what_it_takes_and_refuses(member: Callable[..., Any]) -> None:
-    text, given = text_of(member), parameters(member)
-    assert len(given) <= 2 or has("Parameters", text), given
-    assert not refuses(member) or has("Raises", text)
-
-
-@pytest.mark.parametrize("member", [case for case in METHODS if str(case.id).partition(".")[0] in EVERYDAY])
-def test_a_method_of_an_everyday_class_shows_what_it_returns(member: Callable[..., Any]) -> None:
-    if inspect.signature(member).return_annotation in (None, "None"):
-        return
-    assert has("Returns", text_of(member))
-    assert ">>> " in text_of(member)
+def test_a_method_describes_more_than_two_parameters(member: Callable[..., Any]) -> None:
+    given = parameters(member)
+    assert len(given) <= 2 or has("Parameters", text_of(member)), given
 
 
 @pytest.mark.parametrize("member", METHODS)
