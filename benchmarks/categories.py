@@ -28,7 +28,7 @@ from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.few import few_categories
-from hdr4me.statistics.supports import hyperplane_sums
+from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 

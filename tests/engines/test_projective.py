@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.projective.response import field_arrays
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.kernels.exact.projective import coordinates, dots
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.projective import field_arrays, projective, space_oracle
+from hdr4me.mechanisms.projective import projective, space_oracle
 from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.statistics.moments import Moments, row_variances
-from hdr4me.statistics.supports import support_counts
 
 __all__ = ["frequency_moments", "sample_covariance", "value_moments"]
 
@@ -68,7 +67,7 @@ def frequency_moments(
         share = inside = np.clip(frequency, 0.0, 1.0)
     else:
         equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
-        supports = support_counts(channel, counts) if isinstance(channel, HeavySet) else counts
+        supports = channel.response.supports(counts) if isinstance(channel, HeavySet) else counts  # type: ignore[attr-defined]
         frequency = other + (equal - other) * supports / r
         absent, present = channel.indicator_variances  # type: ignore[attr-defined]
         share, inside = frequency, np.clip(frequency, 0.0, 1.0)

@@ -23,7 +23,6 @@ from hdr4me.framework.noise_tails import noise_reach, skew_size, widest_variance
 from hdr4me.framework.two_groups import category_interval
 from hdr4me.framework.weighted_means import ratio_interval, weighted_interval
 from hdr4me.statistics.moments import Moments
-from hdr4me.statistics.supports import support_counts
 
 __all__ = ["EXACT", "FEW_NOTE", "NORMAL", "Few", "FewLaw", "few_categories", "few_means", "few_ratio"]
 
@@ -172,7 +171,7 @@ def few_categories(
         named = cells[:, 1]
     else:
         equal, other = made.decode
-        named = support_counts(channel, counts) if isinstance(channel, HeavySet) else counts
+        named = channel.response.supports(counts) if isinstance(channel, HeavySet) else counts  # type: ignore[attr-defined]
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 
     def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.finite_field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
 from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import FormatError, InvalidInput
 
@@ -58,6 +58,7 @@ class Projective(Family):
     """
 
     name = "projective"
+    response_class = "hdr4me.channels.projective.response:ProjectiveResponse"
 
     size: int
     order: int
@@ -150,7 +151,7 @@ class Projective(Family):
         return p, p * Fraction(shared, k) + (1 - p) * Fraction(k - shared, n - k)
 
     def support_counts(self, counts: Sequence[int]) -> list[int]:
-        """The reports in each category's hyperplane, one by one; `hdr4me.statistics.supports` has the quick way."""
+        """The reports in each category's hyperplane, one by one; `ProjectiveResponse` is quicker."""
         points = [self.vector(y) for y in range(self.n_outputs)]
         return [
             sum(count for y, count in zip(points, counts, strict=True) if dot(points[x], y, self.order) == 0)

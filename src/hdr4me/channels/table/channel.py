@@ -13,7 +13,7 @@ from typing import Any
 from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
 from hdr4me.channels.proof import BITS, ONE, column_loss
 from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.stages import Stages
+from hdr4me.channels.table.stages import Stages
 from hdr4me.errors import FormatError, InvalidInput
 
 __all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased"]
@@ -67,6 +67,7 @@ class Table(Channel):
     """
 
     kind = "table"
+    response_class = "hdr4me.channels.table.response:TableResponse"
 
     mechanism: str
     epsilon: float

@@ -49,6 +49,7 @@ class Agreement(Family):
     """
 
     name = "agreement"
+    response_class = "hdr4me.channels.agreement.response:AgreementResponse"
 
     size: int
     agreeing: int

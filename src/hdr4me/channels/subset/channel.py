@@ -35,6 +35,7 @@ class Subset(Family):
     """
 
     name = "subset"
+    response_class = "hdr4me.channels.subset.response:SubsetResponse"
 
     size: int
     chosen: int

@@ -12,8 +12,8 @@ from typing import Any
 from hdr4me.channels.channel import MAX_FIELDS, Channel, Draws, Field, Take, pick
 from hdr4me.channels.proof import BITS, ONE, entries_loss
 from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.stages import Stages
-from hdr4me.channels.table import check_rows, check_unbiased
+from hdr4me.channels.table.channel import check_rows, check_unbiased
+from hdr4me.channels.table.stages import Stages
 from hdr4me.errors import InvalidInput
 
 __all__ = ["Entries"]
@@ -50,6 +50,7 @@ class Entries(Channel):
     """
 
     kind = "entries"
+    response_class = "hdr4me.channels.unary.response:UnaryResponse"
 
     mechanism: str
     epsilon: float

@@ -1,27 +1,24 @@
-"""How many reports support each category, from a channel's counters: in NumPy where a family has a quick way.
+"""What a projective space says about each category: how many reports support it, from the counters of the points.
 
-For points of a projective space this is the finite Radon transform, the sum over each hyperplane. With y = (1, y') the
+This is the finite Radon transform, the sum over each hyperplane. With y = (1, y') the
 sum over {d·y' = b} for all b at once is one inverse Fourier transform along the line of multiples of d (the projection
 theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of one dimension less, and so on down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import HeavySet
-from hdr4me.channels.finite_field import prime_power
-from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.heavy_response import NamingResponse
+from hdr4me.channels.projective.channel import n_points
+from hdr4me.channels.projective.field import prime_power, tables
 from hdr4me.kernels.exact.projective import coordinates
-from hdr4me.mechanisms.projective import field_arrays
-from hdr4me.registry import Registry
 
-__all__ = ["SUPPORTS", "hyperplane_sums", "support_counts"]
+__all__ = ["FieldArrays", "ProjectiveResponse", "field_arrays", "hyperplane_sums"]
 
 Counts = NDArray[np.int64]
 
@@ -29,23 +26,50 @@ _PART = 24
 """Counts are transformed in parts of so many bits: rounding errors stay below 1/100 then, and the sums are exact."""
 
 
-def support_counts(channel: HeavySet, counts: Counts) -> Counts:
-    """How many reports support each category."""
-    family = channel.family
-    if family.name in SUPPORTS:
-        return SUPPORTS[family.name](family, counts)
-    return np.array(family.support_counts(counts.tolist()), np.int64)
+_INVERSES_UP_TO = 4096
 
 
-def _projective(family: Family, counts: Counts) -> Counts:
-    assert isinstance(family, Projective)
-    total = np.zeros(family.size, np.int64)
-    rest, shift = counts, 0
-    while rest.any():
-        part = rest & ((1 << _PART) - 1)
-        total += hyperplane_sums(part, family.order, family.length)[: family.size] << shift
-        rest, shift = rest >> _PART, shift + _PART
-    return total
+class FieldArrays(NamedTuple):
+    """A field's tables as kernels take them; products and differences are empty if the field's size is a prime."""
+
+    products: NDArray[np.uint8]
+    differences: NDArray[np.uint8]
+    inverses: NDArray[np.int64]
+
+
+@lru_cache(maxsize=16)
+def field_arrays(order: int) -> FieldArrays:
+    """The tables of a field of `order` numbers: of a large prime there are none.
+
+    >>> field_arrays(8).products.size, field_arrays(7).products.size, field_arrays(7).inverses.tolist()
+    (64, 0, [0, 1, 4, 5, 2, 3, 6])
+    """
+    found = prime_power(order)
+    if found is None or found[1] == 1:
+        nothing = np.empty(0, np.uint8)
+        few = range(1, order) if order <= _INVERSES_UP_TO else ()
+        inverses = [0, *(pow(a, -1, order) for a in few)] if few else []
+        return FieldArrays(nothing, nothing, np.array(inverses, np.int64))
+    own = tables(order)
+    return FieldArrays(
+        np.array(own.products, np.uint8),
+        np.array(own.differences, np.uint8),
+        np.array(own.inverses, np.int64),
+    )
+
+
+class ProjectiveResponse(NamingResponse):
+    """A report supports the categories on the hyperplane of its point."""
+
+    def supports(self, counts: Counts) -> Counts:
+        family = self.channel.family
+        total = np.zeros(family.size, np.int64)
+        rest, shift = counts, 0
+        while rest.any():
+            part = rest & ((1 << _PART) - 1)
+            total += hyperplane_sums(part, family.order, family.length)[: family.size] << shift
+            rest, shift = rest >> _PART, shift + _PART
+        return total
 
 
 def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
@@ -137,8 +161,3 @@ def _inverses(q: int) -> Counts:
         found = _times(found, power, q) if exponent & 1 else found
         power, exponent = _times(power, power, q), exponent >> 1
     return found
-
-
-SUPPORTS: Registry[Callable[[Family, Counts], Counts]] = Registry(
-    "family", "supports", {"subset": lambda family, counts: counts, "projective": _projective}
-)

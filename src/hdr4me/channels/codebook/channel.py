@@ -131,6 +131,7 @@ class Codebook(Family):
     """
 
     name = "codebook"
+    response_class = "hdr4me.channels.codebook.response:CodebookResponse"
 
     length: int
     codewords: int

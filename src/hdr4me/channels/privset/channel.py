@@ -73,6 +73,7 @@ class PrivSet(Family):
     """
 
     name = "privset"
+    response_class = "hdr4me.channels.privset.response:PrivSetResponse"
 
     size: int
     most: int
