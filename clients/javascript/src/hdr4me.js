@@ -442,20 +442,10 @@ const permanent = async (survey, record, key, known, affordable, fresh) => {
     const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 16))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
     let row = inputOf(question, record, (i) => fractions[i]);
-    const paid = rows.filter((x) => known.includes(own[x]));
-    if (!paid.includes(row)) {
-      if (marks.length < affordable || !paid.length) marks.push(own[row]);
-      else {
-        // The row paid for whose levels differ least in sum; of several, the first.
-        const levels = ([total, a, b], { size }) => [
-          total + abs((a % size) - (b % size)),
-          floor(a / size),
-          floor(b / size),
-        ];
-        const far = (x) => parts.reduceRight(levels, [0, x, row])[0];
-        row = paid.reduce((best, x) => (far(x) < far(best) ? x : best));
-      }
-    }
+    const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
+    // Once the budget is spent, the row paid for last, whatever the value.
+    if (paid.length && marks.length >= affordable) row = paid.at(-1);
+    else if (!paid.includes(row)) marks.push(own[row]);
     const lasting = await secret(2, q, row, (source) => drawOutput(row, source, 1));
     answers.push([q, ...lasting.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
   }

@@ -25,7 +25,7 @@ __all__ = ["DEFAULT_LIMIT", "Ledger"]
 DEFAULT_LIMIT = 16.0
 """The sum of ε over all series that a ledger allows unless another limit is given."""
 
-Choose = Callable[[bytes, frozenset[str], int], Sequence[str]]
+Choose = Callable[[bytes, Sequence[str], int], Sequence[str]]
 
 
 class Ledger:
@@ -178,15 +178,15 @@ class Ledger:
     def claim(self, survey: Survey, choose: Choose) -> None:
         """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
 
-        `choose` is given the device's secret, the marks paid for and how many more the budget allows; it returns the
-        new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
+        `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
+        allows; it returns the new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
         later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
         """
         lasting = survey.lasting_epsilon
         cost = Fraction(lasting) / survey.n_sampled
         with self._locked():
             book = self.book()
-            known = frozenset(book.rows.get(survey.series, ()))
+            known = book.rows.get(survey.series, ())
             if not known:
                 self._check(book, survey, lasting)
             secret = self._secret(book)

@@ -44,8 +44,8 @@ class Book:
     """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written.
 
     `spent[key][day]` is an amount; `key` is a series (in entries that version 1 left, a fingerprint) and `day` counts
-    the days since 1970 in UTC. `rows[series]` are the marks of the permanent answers already paid for, `secret` is the
-    mark of the device's secret, empty if there is none.
+    the days since 1970 in UTC. `rows[series]` are the marks of the permanent answers already paid for, in order of
+    payment; `secret` is the mark of the device's secret, empty if there is none.
     """
 
     identity: str = ""
@@ -79,7 +79,7 @@ class Book:
                 key: {str(day): str(amount) for day, amount in sorted(self.spent[key].items())}
                 for key in sorted(self.spent)
             },
-            "rows": {key: sorted(self.rows[key]) for key in sorted(self.rows)},
+            "rows": {key: list(self.rows[key]) for key in sorted(self.rows)},
             "secret": self.secret,
         }
         checksum = hashlib.sha256(json.dumps(body, indent=1).encode("ascii")).hexdigest()

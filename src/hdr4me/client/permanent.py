@@ -3,17 +3,18 @@
 All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
 number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
 level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
-reports tell no more than one. Each row that a question visits for the first time costs ε/m. In a survey with
+reports reveal no more than one. Each row that a question visits for the first time costs ε/m. Once the budget is spent,
+every question repeats the answer of the row that it paid for last, whatever the value is. In a survey with
 `lasting_epsilon` the permanent answer passes a second, fresh stage in each report: reports differ, and a new row costs
 the lasting ε/m. Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Channel, Draws, SystemDraws
+from hdr4me.channels import Draws, SystemDraws
 from hdr4me.client.client import draw_questions, value_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
@@ -33,8 +34,9 @@ class PermanentClient:
     """Turns a record into a report that stays the same while the record does.
 
     The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
-    first report costs the survey's ε or raises BudgetExceeded. Later ones always come: where the budget is spent, a
-    value on a new row is answered as the nearest row that was paid for. A refusal would tell that the value changed.
+    first report costs the survey's ε or raises BudgetExceeded. Later reports are never refused, because a refusal would
+    reveal that the value changed. Once the budget is spent, each question repeats the answer of the row that it paid for
+    last, whatever the value is.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ class PermanentClient:
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
         decided: list[Answers] = []
 
-        def choose(secret: bytes, known: frozenset[str], affordable: int) -> tuple[str, ...]:
+        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[str, ...]:
             answers, new = decide(self.survey, self.survey.series, secret, record, known, affordable)
             decided.append(answers)
             return new
@@ -112,7 +114,7 @@ def decide(
     series: str,
     secret: bytes,
     record: Mapping[str, Any],
-    known: Collection[str],
+    known: Sequence[str],
     affordable: int,
     fresh: Draws | None = None,
 ) -> tuple[Answers, tuple[str, ...]]:
@@ -128,8 +130,8 @@ def decide(
         The device's secret, 32 bytes.
     record : Mapping
         Values by name.
-    known : collection of str
-        The marks of the rows that are paid for.
+    known : sequence of str
+        The marks of the rows that are paid for, in order of payment.
     affordable : int
         How many more the budget allows; at least m if none is known yet.
     fresh : Draws, optional
@@ -148,12 +150,14 @@ def decide(
         row = _row_of(survey, q, record, secret, series)
         # Every row's mark is computed, whatever the value.
         marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
-        if marks[row] not in known:
-            paid = [x for x, mark in enumerate(marks) if mark in known]
-            if len(new) < affordable or not paid:
-                new.append(marks[row])
-            else:
-                row = _nearest(channel, row, paid)
+        rows = {mark: x for x, mark in enumerate(marks)}
+        paid = [rows[mark] for mark in known if mark in rows]
+        if paid and len(new) >= affordable:
+            row = paid[
+                -1
+            ]  # The budget is spent: from here on the answer must not depend on the value at all.
+        elif row not in paid:
+            new.append(marks[row])
         # A stream for each row: if the entries of two categories shared their words, a change from one category to
         # the other would move two entries only and so name both.
         answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
@@ -170,18 +174,3 @@ def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, se
         level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
         row = row * take.size + level
     return row
-
-
-def _nearest(channel: Channel, row: int, paid: list[int]) -> int:
-    """The row paid for whose levels differ least in sum from those of `row`; of several, the first."""
-    sizes = [take.size for take in channel.takes]
-
-    def levels(x: int) -> list[int]:
-        found = []
-        for size in reversed(sizes):
-            x, level = divmod(x, size)
-            found.append(level)
-        return found
-
-    wanted = levels(row)
-    return min(paid, key=lambda x: sum(abs(a - b) for a, b in zip(levels(x), wanted, strict=True)))
