@@ -179,8 +179,8 @@ class Ledger:
         """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
 
         `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
-        allows; it returns the new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
-        later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
+        allows; it returns the new marks. The first claim of a series pays for all m questions or raises BudgetExceeded,
+        whatever the record; later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
         """
         lasting = survey.lasting_epsilon
         cost = Fraction(lasting) / survey.n_sampled

@@ -35,8 +35,8 @@ class PermanentClient:
 
     The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
     first report costs the survey's ε or raises BudgetExceeded. Later reports are never refused, because a refusal would
-    reveal that the value changed. Once the budget is spent, each question repeats the answer of the row that it paid for
-    last, whatever the value is.
+    reveal that the value changed. Once the budget is spent, each question repeats the answer of the row that it paid
+    for last, whatever the value is.
 
     Parameters
     ----------
