@@ -153,9 +153,8 @@ def decide(
         rows = {mark: x for x, mark in enumerate(marks)}
         paid = [rows[mark] for mark in known if mark in rows]
         if paid and len(new) >= affordable:
-            row = paid[
-                -1
-            ]  # The budget is spent: from here on the answer must not depend on the value at all.
+            # The budget is spent: from here on the answer must not depend on the value at all.
+            row = paid[-1]
         elif row not in paid:
             new.append(marks[row])
         # A stream for each row: if the entries of two categories shared their words, a change from one category to
