@@ -8,16 +8,20 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import memoized_attacks
 from hdr4me.accounting.composite import composite, second_moment
 from hdr4me.accounting.repeated import guessed, repeated
 from hdr4me.channels import Channel, Entries
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss
+from hdr4me.client import Ledger, PermanentClient
+from hdr4me.client.ledger_file import beside
 from hdr4me.client.permanent import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -490,6 +494,38 @@ def test_the_figures_simulated(permanent: bool) -> None:
     wins = (right > days / 2) + (right == days / 2) * rng.integers(0, 2, n)
     expected = guessed(1.0, 1 if permanent else days)
     assert abs(wins.mean() - expected) < 5 * math.sqrt(expected * (1 - expected) / n)
+
+
+def test_attacks_after_the_budget_is_spent_succeed_no_better_than_the_bound_allows() -> None:
+    """300 fixed secrets, two rows paid for; benchmarks/memoized_attacks.py has 10,000 (nothing here is random).
+
+    The same attacks on a rule that chooses among stored answers by the value are far above the bound.
+    """
+    found, bits = memoized_attacks.outcomes(300)
+    assert [one.attack for one in found if not one.within] == []
+    assert 23 < bits < 27  # of 50, by guessing
+    broken, read = memoized_attacks.outcomes(300, "nearest")
+    assert [one.within for one in broken] == [False, False, True, True]
+    assert read > 45
+
+
+def test_the_reports_of_two_secret_histories_are_identical_once_the_budget_is_spent(tmp_path: Path) -> None:
+    """With real ledgers: the same secret gives the same reports, whatever the values are."""
+    severity = Survey(
+        Schema([Categorical("severity", ["none", "low", "high", "severe"])]), epsilon=1.0, categorical="grr"
+    )
+    weekly = Survey(Schema([Numeric("x", 0, 100)]), epsilon=1.0)
+    for survey, name, paid, secrets in (
+        (severity, "severity", ("none", "severe"), [("low", "none"), ("high", "severe")]),
+        (weekly, "x", (0, 100), [(20, 80, 80, 0, 20), (80, 20, 80, 100, 55)]),
+    ):
+        told = set()
+        for i, values in enumerate(secrets):
+            path = tmp_path / f"{name}-{i}.json"
+            beside(path, "secret").write_bytes(bytes(range(32)))
+            client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
+            told.add(tuple(client.report({name: value}) for value in (*paid, *values)))
+        assert len(told) == 1
 
 
 def test_no_other_rule_guesses_better() -> None:
