@@ -263,7 +263,7 @@ const heavy_set = ({ epsilon, family, weight }) => {
   return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
 };
 
-const channelKinds = { table, entries, heavy_set, value: table, category: heavy_set }; // version 1 had the last two
+const channelKinds = { table, entries, heavy_set };
 
 // ---- Dimensions: {name, reads, place(value, size)}; a place is an input and a fraction of the way to the next -------
 
@@ -357,32 +357,13 @@ const canonical = (value) =>
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
-// The channels and questions of version 1, which had one table for each dimension.
-const version1 = ({ dimensions, randomizers }) => ({
-  questions: dimensions.map((_, j) => ({ dimensions: [j], channel: j })),
-  channels: dimensions.map(({ randomizer, categories }) => {
-    const channel = randomizers[randomizer];
-    const { weights } = channel;
-    const n = weights.length;
-    const [[weight]] = weights;
-    return {
-      ...channel,
-      takes: taking("number", n),
-      size: categories?.length,
-      weight,
-      family: { name: "subset", size: n, chosen: 1 },
-    };
-  }),
-});
-
 // Reads a survey's document (text or object) and proves all that protects the person who answers.
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
-  const { format, version, epsilon, n_sampled: m, dimensions } = body;
-  check(/^hdr4me-survey[12]$/.test(format + version));
+  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
+  check(format == "hdr4me-survey" && version === 2);
   check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
-  const { channels, questions: list } = version == 1 ? version1(body) : body;
   const [n, d] = exact(epsilon);
   let lasting = 0; // what a permanent answer costs, where that is more than its share of epsilon
   const made = channels.map((channel) => {

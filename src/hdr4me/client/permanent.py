@@ -41,7 +41,7 @@ class PermanentClient:
     Parameters
     ----------
     survey : Survey
-        What is asked. A survey of the same series gets the same answers.
+        The survey; a survey of the same series gets the same answers.
     ledger : Ledger
         Its `reports_per_survey` allows that many times m rows. With the default, 1, the answers to the first record are
         sent for ever.
@@ -74,27 +74,7 @@ class PermanentClient:
     def report(self, record: Mapping[str, Any]) -> Report:
         """The permanent answers to this record; keys that the survey does not ask for are ignored.
 
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        InvalidInput
-            If the record is not a mapping.
-        BudgetExceeded
-            If there is no budget for the first report.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     client = hd.PermanentClient(survey, hd.Ledger(f"{folder}/ledger.json"))
-        ...     client.report({"age": 31}) == client.report({"age": 31})
-        True
+        Raises BudgetExceeded if there is no budget for the first report.
         """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
@@ -118,7 +98,7 @@ def decide(
     affordable: int,
     fresh: Draws | None = None,
 ) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and the marks of the rows that must be paid for first.
+    """The m answers (question, field, …) in increasing order of question, and the marks of the rows to be paid for.
 
     Parameters
     ----------
@@ -135,12 +115,7 @@ def decide(
     affordable : int
         How many more the budget allows; at least m if none is known yet.
     fresh : Draws, optional
-        What a second stage draws from, where a channel has one: the system unless given.
-
-    Returns
-    -------
-    answers, marks
-        m answers (question, field, …) in increasing order of question, and the new marks in the same order.
+        The source of a channel's second stage; the system's randomness unless given.
     """
     fresh = fresh or SystemDraws()
     answers: list[tuple[int, ...]] = []
