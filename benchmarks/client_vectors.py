@@ -52,7 +52,7 @@ class Words:
 
 
 def surveys() -> list[Survey]:
-    """Every kind of question and channel; version 1 as it lies in tests/golden."""
+    """Every kind of question and channel, and the surveys in tests/golden."""
     odd = Schema(
         [
             Numeric("age", 0, 120, default=40),

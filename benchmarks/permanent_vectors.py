@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,61 @@ def two_stages(index: int) -> list[dict[str, Any]]:
     return found
 
 
+def small(m: int) -> Survey:
+    """m questions of three categories each, all of them answered."""
+    names = ["x", "y"][:m]
+    return Survey(
+        Schema([Categorical(name, ["0", "1", "2"]) for name in names]),
+        epsilon=9.0 * m,
+        n_sampled=m,
+        categorical="grr",
+    )
+
+
+def histories() -> list[dict[str, Any]]:
+    """Every history of three reports over three rows, for one and two questions and three budgets in rows.
+
+    Under the secret the three rows of a question have three different answers, so an answer shows which row was used.
+    A case is three texts of digits: the values and the answers (the questions of a report side by side), and how many
+    rows each report pays for.
+    """
+    rng, found = random.Random(20260103), []
+    for m in (1, 2):
+        survey = small(m)
+        names = [dimension.name for dimension in survey.schema]
+        while True:
+            secret = rng.randbytes(32)
+            shown = [
+                decide(survey, survey.series, secret, dict.fromkeys(names, row), (), m)[0] for row in "012"
+            ]
+            if all(len({answers[q] for answers in shown}) == 3 for q in range(m)):
+                break
+        for budget in range(m, m + 3):
+            cases = []
+            for values in product("012", repeat=3 * m):
+                known: list[str] = []
+                told, paid = "", ""
+                for t in range(3):
+                    value = dict(zip(names, values[t * m : t * m + m], strict=True))
+                    answers, new = decide(survey, survey.series, secret, value, known, budget - len(known))
+                    known += new
+                    told += "".join(str(code) for _, code in answers)
+                    paid += str(len(new))
+                cases.append(["".join(values), told, paid])
+            found.append(
+                {
+                    "survey": json.loads(survey.to_json()),
+                    "secret": secret.hex(),
+                    "names": names,
+                    "budget": budget,
+                    "cases": cases,
+                }
+            )
+    return found
+
+
 def main(path: Path) -> None:
-    """All vectors, about 2,900 of them."""
+    """All vectors: about 2,900, and 2,268 histories of three reports."""
     rng = random.Random(20260101)
     streams, draws, reports = [], [], []
     for _ in range(300):
@@ -151,6 +205,7 @@ def main(path: Path) -> None:
         "series": [survey.series for survey in asked],
         "reports": reports,
         "two_stages": two_stages(len(asked) - 1),
+        "histories": histories(),
     }
     lines = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     path.write_text(lines.replace("],[", "],\n[").replace("},{", "},\n{") + "\n", encoding="utf-8")

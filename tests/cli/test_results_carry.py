@@ -181,7 +181,7 @@ def test_work_without_steps_shows_a_bar_after_a_while(monkeypatch, capsys) -> No
     assert "planning" in shown
 
 
-def test_formats_of_the_first_version_still_give_answers(run) -> None:
+def test_golden_tallies_still_give_answers(run) -> None:
     golden = Path(__file__).parents[1] / "golden"
     for path in sorted(golden.glob("*.tally")):
         found = run("estimate", path, "--json").json

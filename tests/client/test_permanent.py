@@ -114,6 +114,31 @@ def test_reports() -> None:
         assert list(new) == vector["new"]
 
 
+def test_every_history_of_the_vectors() -> None:
+    """All histories of three reports over three rows, against the rule of docs/over-time.md written again."""
+    for vector in VECTORS["histories"]:
+        survey, secret = Survey.from_json(json.dumps(vector["survey"])), bytes.fromhex(vector["secret"])
+        names, budget = vector["names"], vector["budget"]
+        m = len(names)
+        assert len(vector["cases"]) == 27**m
+        all_alike = [decide(survey, survey.series, secret, dict.fromkeys(names, x), (), m)[0] for x in "012"]
+        for values, told, paid in vector["cases"]:
+            known: list[str] = []
+            rows: list[list[int]] = [[] for _ in names]
+            for t in range(3):
+                asked = values[t * m : t * m + m]
+                record = dict(zip(names, asked, strict=True))
+                answers, new = decide(survey, survey.series, secret, record, known, budget - len(known))
+                known += new
+                assert "".join(str(code) for _, code in answers) == told[t * m : t * m + m]
+                assert len(new) == int(paid[t])
+                for q, row in enumerate(map(int, asked)):
+                    spent = sum(map(len, rows)) >= budget
+                    if not spent and row not in rows[q]:
+                        rows[q].append(row)
+                    assert answers[q] == all_alike[rows[q][-1] if spent else row][q]
+
+
 def test_the_series_of_the_vectors_are_the_surveys_own() -> None:
     assert [Survey.from_json(json.dumps(d)).series for d in VECTORS["surveys"]] == VECTORS["series"]
 
@@ -168,14 +193,45 @@ def test_marks_not_values_are_remembered(all_sent: Survey, path: Path) -> None:
     assert beside(path, "secret").read_bytes().hex() not in path.read_text()
 
 
-def test_at_the_limit_the_nearest_row_answers(path: Path) -> None:
-    """Rows 0 and 10 of eleven are paid for; nothing is refused, and nothing more is spent."""
+def test_once_the_budget_is_spent_the_last_paid_row_answers_whatever_the_value(path: Path) -> None:
+    """Rows 0 and 10 of eleven are paid for, in this order; nothing is refused, and nothing more is spent."""
     survey = Survey(Schema([Categorical("x", [str(i) for i in range(11)])]), epsilon=1.0, categorical="grr")
+    beside(path, "secret").write_bytes(bytes(32))
     client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
-    low, high = client.report({"x": "0"}), client.report({"x": "10"})
+    first, last = client.report({"x": "0"}), client.report({"x": "10"})
+    assert first != last
     assert client.ledger.total == 2
-    assert all(client.report({"x": str(i)}) == (low if i <= 5 else high) for i in range(11))
+    assert all(client.report({"x": str(i)}) == last for i in (*range(11), 0))
     assert client.ledger.total == 2
+
+
+def test_a_renewed_budget_answers_by_value_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One new row a week: while the week's budget is spent, the row paid for last answers, whatever the value."""
+    survey = Survey(Schema([Categorical("x", ["a", "b", "c"])]), epsilon=9.0, categorical="grr")
+    secret = bytes(32)
+    beside(path, "secret").write_bytes(secret)
+    own = {x: decide(survey, survey.series, secret, {"x": x}, (), 1)[0] for x in "abc"}
+    assert len(set(own.values())) == 3
+    client = PermanentClient(survey, Ledger(path, every="week", limit=None))
+    for week, (values, shown) in enumerate(
+        [("abca", "aaaa"), ("bac", "bbb"), ("abac", "abac"), ("ab", "ab")]
+    ):
+        monkeypatch.setattr("hdr4me.client.ledger._today", lambda week=week: 20_000 + 7 * week)
+        assert [client.report({"x": x}).answers for x in values] == [own[x] for x in shown]
+
+
+def test_the_order_of_payment_is_kept(path: Path) -> None:
+    """The file keeps the marks in the order in which their rows were paid for, also after reading it again."""
+    survey = Survey(Schema([Categorical("x", list("abcdefgh"))]), epsilon=1.0, categorical="grr")
+    for value in "hbfacgde":
+        PermanentClient(survey, Ledger(path, reports_per_survey=8)).report({"x": value})
+    secret = beside(path, "secret").read_bytes()
+    marks = [
+        Stream(secret, survey.series, Use.MARK, 0, "abcdefgh".index(x)).take(16).hex() for x in "hbfacgde"
+    ]
+    assert json.loads(path.read_text())["rows"][survey.series] == marks
+    before = path.read_bytes()
+    assert Ledger(path).book().text().encode() == before
 
 
 def test_the_first_report_is_paid_whole_or_refused_whatever_the_record(all_sent: Survey, path: Path) -> None:
@@ -295,14 +351,14 @@ def test_a_change_of_category_moves_every_entry(all_sent: Survey) -> None:
 
 
 def test_pairs_of_numbers(path: Path) -> None:
-    """One question of two numbers: the nearest pair of levels answers at the limit."""
+    """One question of two numbers: the pair of levels paid for last answers once the budget is spent."""
     schema = Schema([Numeric("x", 0, 1), Numeric("y", 0, 1)])
     survey = Survey(schema, epsilon=2.0, pairs=[("x", "y")])
     channel = survey.questions[0].channel
     client = PermanentClient(survey, Ledger(path, reports_per_survey=2))
-    low, high = client.report({"x": 0, "y": 0}), client.report({"x": 1, "y": 1})
-    assert client.report({"x": 0.1, "y": 0.2}) == low
-    assert client.report({"x": 0.9, "y": 0.8}) == high
+    client.report({"x": 0, "y": 0})
+    last = client.report({"x": 1, "y": 1})
+    assert {client.report({"x": x, "y": x}) for x in (0, 0.1, 0.9, 1)} == {last}
     assert channel.n_inputs == channel.takes[0].size * channel.takes[1].size
 
 

@@ -1,17 +1,18 @@
-"""Files that version 0.1 wrote are still read, and give the same counts and the same answers to the last bit."""
+"""Golden files of the current formats: the same bytes when written again, the same answers to the last bit."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from hdr4me.client import Ledger
+from hdr4me.client import Ledger, PermanentClient
+from hdr4me.client.permanent import decide
+from hdr4me.client.prf import Stream, Use
 from hdr4me.engines import Local
-from hdr4me.survey import Survey
+from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 
 FOLDER = Path(__file__).parent
@@ -24,29 +25,30 @@ def survey_of(name: str) -> Survey:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_survey_of_version_1_keeps_its_fingerprint(name: str) -> None:
+def test_a_survey_keeps_its_fingerprint_and_its_bytes(name: str) -> None:
     survey = survey_of(name)
     assert survey.fingerprint == ANSWERS[name]["fingerprint"]
     assert Survey.from_json(survey.to_json()) == survey
+    assert (survey.to_json() + "\n").encode() == (FOLDER / f"{name}.survey.json").read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("suffix", ["jsonl", "arrow", "parquet"])
-def test_reports_of_version_1_give_the_tally_of_version_1(name: str, suffix: str) -> None:
+def test_reports_give_their_tally(name: str, suffix: str) -> None:
     tally = Local(threads=1).tally(FOLDER / f"{name}.{suffix}", survey_of(name))
     assert tally == Tally.load(FOLDER / f"{name}.tally")
     assert tally.n_reports == ANSWERS[name]["n_reports"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tally_of_version_1_is_written_to_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_a_tally_is_written_to_the_same_bytes(name: str, tmp_path: Path) -> None:
     path = FOLDER / f"{name}.tally"
     Tally.load(path).save(tmp_path / "again.tally")
     assert (tmp_path / "again.tally").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_are_those_of_version_1_to_the_last_bit(name: str) -> None:
+def test_answers_are_the_same_to_the_last_bit(name: str) -> None:
     rows = Tally.load(FOLDER / f"{name}.tally").estimate().table()
     expected = ANSWERS[name]["table"]
     assert len(rows) == len(expected)
@@ -55,6 +57,19 @@ def test_answers_are_those_of_version_1_to_the_last_bit(name: str) -> None:
         assert found == was
 
 
-def test_a_ledger_of_version_1_keeps_what_was_spent(tmp_path: Path) -> None:
-    shutil.copy(FOLDER / "ledger.json", tmp_path / "ledger.json")
-    assert Ledger(tmp_path / "ledger.json").total == Fraction(3)
+def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> None:
+    """Three rows of four are paid for; whatever the value, the row paid for last answers."""
+    for suffix in ("", ".counter", ".secret"):
+        shutil.copy(FOLDER / f"ledger.json{suffix}", tmp_path)
+    survey = Survey(Schema([Categorical("mood", list("abcd"))]), epsilon=2.0, categorical="grr")
+    ledger = Ledger(tmp_path / "ledger.json", reports_per_survey=3)
+    before = ledger.path.read_bytes()
+    assert ledger.book().text().encode() == before
+    assert ledger.total == 6
+    assert ledger.left(survey) == 0
+    secret = (FOLDER / "ledger.json.secret").read_bytes()
+    marks = [Stream(secret, survey.series, Use.MARK, 0, row).take(16).hex() for row in (3, 0, 2)]
+    assert list(ledger.book().rows[survey.series]) == marks
+    told = {PermanentClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
+    assert told == {decide(survey, survey.series, secret, {"mood": "c"}, (), 1)[0]}
+    assert ledger.path.read_bytes() == before

@@ -87,7 +87,24 @@ async function permanent() {
       "two stages",
     );
   }
+  let histories = 0;
+  for (const { survey, secret, names, budget, cases } of vectors.histories) {
+    const [read, key, m] = [await client.readSurvey(survey), await keyOf(secret), names.length];
+    for (const [values, told, paid] of cases.filter((_, i) => i % step == 0)) {
+      const [known, found] = [[], ["", ""]];
+      for (let t = 0; t < 3; t++) {
+        const record = Object.fromEntries(names.map((name, i) => [name, values[t * m + i]]));
+        const [answers, marks] = await client.permanent(read, record, key, known, budget - known.length);
+        found[0] += answers.map(([, code]) => code).join("");
+        found[1] += marks.length;
+        known.push(...marks);
+      }
+      same(found, [told, paid], `history ${values}, budget ${budget}`);
+      histories++;
+    }
+  }
   return (
+    histories +
     vectors.streams.length +
     vectors.draws.length +
     vectors.secret_marks.length +

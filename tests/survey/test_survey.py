@@ -85,8 +85,8 @@ def first_dimension(survey: Survey, **change: Any) -> dict[str, Any]:
     ("change", "message"),
     [
         ({"format": "x"}, "format"),
-        ({"version": 3}, "version 3: this program reads versions 1 and 2"),
-        ({"version": 1}, "fields missing or unknown"),
+        ({"version": 3}, "version 3: this program reads version 2"),
+        ({"version": 1}, "version 1: this program reads version 2"),
         ({"version": True}, "version True"),
         ({"extra": 1}, "'extra'"),
         ({"bits": 32}, "'bits'"),

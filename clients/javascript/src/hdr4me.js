@@ -263,7 +263,7 @@ const heavy_set = ({ epsilon, family, weight }) => {
   return { takes, drawOutput: (x, source) => choose(x, word(source, 32) < weight, source) };
 };
 
-const channelKinds = { table, entries, heavy_set, value: table, category: heavy_set }; // version 1 had the last two
+const channelKinds = { table, entries, heavy_set };
 
 // ---- Dimensions: {name, reads, place(value, size)}; a place is an input and a fraction of the way to the next -------
 
@@ -357,32 +357,13 @@ const canonical = (value) =>
 
 const fingerprint = async (document) => hex(await subtle.digest("SHA-256", utf8(canonical(document))));
 
-// The channels and questions of version 1, which had one table for each dimension.
-const version1 = ({ dimensions, randomizers }) => ({
-  questions: dimensions.map((_, j) => ({ dimensions: [j], channel: j })),
-  channels: dimensions.map(({ randomizer, categories }) => {
-    const channel = randomizers[randomizer];
-    const { weights } = channel;
-    const n = weights.length;
-    const [[weight]] = weights;
-    return {
-      ...channel,
-      takes: taking("number", n),
-      size: categories?.length,
-      weight,
-      family: { name: "subset", size: n, chosen: 1 },
-    };
-  }),
-});
-
 // Reads a survey's document (text or object) and proves all that protects the person who answers.
 const readSurvey = async (document) => {
   const { fingerprint: claimed, ...body } = JSON.parse(typeof document == "string" ? document : json(document));
-  const { format, version, epsilon, n_sampled: m, dimensions } = body;
-  check(/^hdr4me-survey[12]$/.test(format + version));
+  const { format, version, epsilon, n_sampled: m, dimensions, channels, questions: list } = body;
+  check(format == "hdr4me-survey" && version === 2);
   check(claimed == (await fingerprint(body)), "fingerprint");
   const asked = dimensions.map((dimension) => dimensionKinds[dimension.type](dimension));
-  const { channels, questions: list } = version == 1 ? version1(body) : body;
   const [n, d] = exact(epsilon);
   let lasting = 0; // what a permanent answer costs, where that is more than its share of epsilon
   const made = channels.map((channel) => {
@@ -442,20 +423,10 @@ const permanent = async (survey, record, key, known, affordable, fresh) => {
     const fractions = await Promise.all(parts.map(({ j }) => secret(1, j, 0, (source) => word(source, 16))));
     const own = await Promise.all(rows.map((x) => secret(3, q, x, (source) => hex(source(16)))));
     let row = inputOf(question, record, (i) => fractions[i]);
-    const paid = rows.filter((x) => known.includes(own[x]));
-    if (!paid.includes(row)) {
-      if (marks.length < affordable || !paid.length) marks.push(own[row]);
-      else {
-        // The row paid for whose levels differ least in sum; of several, the first.
-        const levels = ([total, a, b], { size }) => [
-          total + abs((a % size) - (b % size)),
-          floor(a / size),
-          floor(b / size),
-        ];
-        const far = (x) => parts.reduceRight(levels, [0, x, row])[0];
-        row = paid.reduce((best, x) => (far(x) < far(best) ? x : best));
-      }
-    }
+    const paid = known.map((mark) => own.indexOf(mark)).filter((x) => x >= 0); // in order of payment
+    // Once the budget is spent, the row paid for last, whatever the value.
+    if (paid.length && marks.length >= affordable) row = paid.at(-1);
+    else if (!paid.includes(row)) marks.push(own[row]);
     const lasting = await secret(2, q, row, (source) => drawOutput(row, source, 1));
     answers.push([q, ...lasting.map((k) => (stages ? pick(stages.second[k], word(fresh, 16)) : k))]);
   }

@@ -45,8 +45,8 @@ def show(
     rows: list[dict[str, Any]] = [
         {
             "series": key,
-            "spent": float(book.amount({key})),
-            "counts_now": float(book.amount({key}, since)),
+            "spent": float(book.amount(key)),
+            "counts_now": float(book.amount(key, since)),
             "first": _date(min(days)),
             "last": _date(max(days)),
             "permanent_rows": len(book.rows.get(key, ())),

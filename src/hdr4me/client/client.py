@@ -50,24 +50,8 @@ class Client:
     def report(self, record: Mapping[str, Any]) -> Report:
         """The randomised answers to this record; keys that the survey does not ask for are ignored.
 
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        InvalidInput
-            If the record is not a mapping; a value that cannot be used becomes the default.
-        BudgetExceeded
-            If the client has a ledger and the ledger refuses.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> len(hd.Client(survey).report({"age": 31, "smoker": "no"}).answers)
-        1
+        Raises BudgetExceeded if the client has a ledger and the ledger refuses. A value that cannot be used becomes the
+        default.
         """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")

@@ -25,29 +25,29 @@ __all__ = ["DEFAULT_LIMIT", "Ledger"]
 DEFAULT_LIMIT = 16.0
 """The sum of ε over all series that a ledger allows unless another limit is given."""
 
-Choose = Callable[[bytes, frozenset[str], int], Sequence[str]]
+Choose = Callable[[bytes, Sequence[str], int], Sequence[str]]
 
 
 class Ledger:
     """Spent ε for each series of surveys and in total, kept as exact fractions in a JSON file.
 
-    A ledger that cannot be read, or that is an older copy, refuses: it never starts anew. What is spent is on the disk
-    before the report is released.
+    A ledger that cannot be read, or that is an older copy, refuses; it is never started anew. What is spent is on the
+    disk before the report is released.
 
     Parameters
     ----------
     path : path
-        The ledger's file. Its lock, its counter and the device's secret stand beside it under the same name with
-        `.lock`, `.counter` and `.secret` added.
+        The ledger's file. Its lock, its counter and the device's secret are files beside it with the same name and
+        `.lock`, `.counter` and `.secret` appended.
     limit : float or None
         The largest sum of ε over all series; None: no such limit.
     reports_per_survey : int
-        How many reports' ε may be spent on one series: a survey under another name is of the same series.
+        How many reports' ε may be spent on one series; a renamed survey is of the same series.
     every : int, str or None
         The period after which the budget renews: days, or a text such as "week" or "30d". Both limits then hold for
-        any so many consecutive days (UTC), and not for longer. None: they hold for ever.
+        any period of that length (UTC days), and not for longer. None: they hold for ever.
     timeout : float
-        For how many seconds to wait for another process that uses the ledger.
+        Seconds to wait for another process that uses the ledger.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Ledger:
         if limit is not None and not (_is_number(limit) and 0 < limit < float("inf")):
             raise InvalidInput.of("limit", limit, "a positive, finite number, or None for no limit")
         if type(reports_per_survey) is not int or reports_per_survey < 1:
-            raise InvalidInput.of("reports_per_survey", reports_per_survey, "a whole number from 1")
+            raise InvalidInput.of("reports_per_survey", reports_per_survey, "a positive integer")
         if not _is_number(timeout) or not 0 <= timeout <= 86_400:
             raise InvalidInput.of("timeout", timeout, "a number of seconds from 0 to 86400")
         # One file, one lock, by whatever name it is opened and wherever the process moves to.
@@ -96,71 +96,24 @@ class Ledger:
         return self.book().total()
 
     def spent(self, survey: Survey) -> Fraction:
-        """What was ever spent on this survey's series.
-
-        Returns
-        -------
-        Fraction
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
-        ...     ledger.spend(survey)
-        ...     ledger.spent(survey)
-        Fraction(2, 1)
-        """
-        return self.book().amount(_keys(survey))
+        """What was ever spent on this survey's series."""
+        return self.book().amount(survey.series)
 
     def left(self, survey: Survey) -> Fraction:
-        """The ε that this ledger would still allow for this survey's series today; may not reach one report.
-
-        Returns
-        -------
-        Fraction
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
-        ...     ledger.spend(survey)
-        ...     ledger.left(survey)
-        Fraction(0, 1)
-        """
+        """The ε that this ledger would still allow for this survey's series today; may be less than one report."""
         return self._left(self.book(), survey, survey.epsilon)
 
     def book(self) -> Book:
-        """What the file says.
+        """The content of the file."""
+        return read(self.path)
 
-        Returns
-        -------
-        Book
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = hd.Ledger(f"{folder}/ledger.json")
-        ...     ledger.spend(survey)
-        ...     ledger.book() == ledger.book()
-        True
-        """
-        return read(self.path, _today())
+    def _since(self) -> int | None:
+        """The first day of the current period; None if the budget does not renew."""
+        return None if self.every is None else _today() - self.every + 1
 
     def _left(self, book: Book, survey: Survey, epsilon: float) -> Fraction:
-        since = None if self.every is None else _today() - self.every + 1
-        left = self.reports_per_survey * Fraction(epsilon) - book.amount(_keys(survey), since)
+        since = self._since()
+        left = self.reports_per_survey * Fraction(epsilon) - book.amount(survey.series, since)
         if self.limit is not None:
             left = min(left, self.limit - book.total(since))
         return max(left, Fraction(0))
@@ -168,7 +121,7 @@ class Ledger:
     # -- spending ----------------------------------------------------------------------------------------------
 
     def spend(self, survey: Survey) -> None:
-        """Write down one report's ε, or raise BudgetExceeded and write nothing."""
+        """Record one report's ε as spent, or raise BudgetExceeded and write nothing."""
         cost = Fraction(survey.epsilon)
         with self._locked():
             book = self.book()
@@ -178,15 +131,15 @@ class Ledger:
     def claim(self, survey: Survey, choose: Choose) -> None:
         """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
 
-        `choose` is given the device's secret, the marks paid for and how many more the budget allows; it returns the
-        new marks. The first claim of a series pays for all m questions or raises BudgetExceeded, whatever the record;
-        later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
+        `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
+        allows; it returns the new marks. The first claim of a series pays for all m questions or raises BudgetExceeded,
+        whatever the record; later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
         """
         lasting = survey.lasting_epsilon
         cost = Fraction(lasting) / survey.n_sampled
         with self._locked():
             book = self.book()
-            known = frozenset(book.rows.get(survey.series, ()))
+            known = book.rows.get(survey.series, ())
             if not known:
                 self._check(book, survey, lasting)
             secret = self._secret(book)
@@ -201,10 +154,9 @@ class Ledger:
             self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
-        cost = Fraction(epsilon)
-        since = None if self.every is None else _today() - self.every + 1
+        cost, since = Fraction(epsilon), self._since()
         when = "" if self.every is None else f" in {self.every} day(s)"
-        if book.amount(_keys(survey), since) + cost > self.reports_per_survey * cost:
+        if book.amount(survey.series, since) + cost > self.reports_per_survey * cost:
             raise BudgetExceeded(
                 f"survey {survey.fingerprint} has been answered {self.reports_per_survey} time(s) at epsilon = "
                 f"{epsilon}, under this name or another: {self.path} allows no more{when}"
@@ -250,11 +202,6 @@ def _charged(book: Book, survey: Survey, cost: Fraction) -> Book:
     entry = dict(book.spent.get(survey.series, {}))
     entry[_today()] = entry.get(_today(), Fraction(0)) + cost
     return replace(book, spent={**book.spent, survey.series: entry})
-
-
-def _keys(survey: Survey) -> set[str]:
-    """A survey's entries: by series, and by fingerprint, which is how version 1 kept them."""
-    return {survey.series, survey.fingerprint}
 
 
 def _today() -> int:

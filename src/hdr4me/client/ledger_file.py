@@ -27,7 +27,7 @@ __all__ = ["MAX_BYTES", "Book", "beside", "read", "write"]
 
 FORMAT, VERSION = "hdr4me-ledger", 2
 MAX_BYTES = 4 << 20
-"""A larger file is no ledger; one that would become larger takes no more entries."""
+"""A larger file is not a ledger; one that would become larger accepts no more entries."""
 
 _LOOKS = 3
 
@@ -43,9 +43,9 @@ _FIELDS = {"format", "version", "identity", "counter", "spent", "rows", "secret"
 class Book:
     """What a ledger's file says: ε by series and day, the rows paid for, and how often the file was written.
 
-    `spent[key][day]` is an amount; `key` is a series (in entries that version 1 left, a fingerprint) and `day` counts
-    the days since 1970 in UTC. `rows[series]` are the marks of the permanent answers already paid for, `secret` is the
-    mark of the device's secret, empty if there is none.
+    `spent[series][day]` is an amount; `day` counts the days since 1970 in UTC. `rows[series]` are the marks of the
+    permanent answers already paid for, in order of payment; `secret` is the mark of the device's secret, empty if there
+    is none.
     """
 
     identity: str = ""
@@ -54,19 +54,15 @@ class Book:
     rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secret: str = ""
 
-    def amount(self, keys: set[str], since: int | None = None) -> Fraction:
-        """What was spent under `keys` from day `since` on; left out: ever."""
-        return sum((self._sum(key, since) for key in keys & set(self.spent)), Fraction(0))
+    def amount(self, series: str, since: int | None = None) -> Fraction:
+        """What was spent on a series from day `since` on; without `since`, ever."""
+        # A day in the future (the clock was set back) counts: in doubt, it is spent.
+        days = self.spent.get(series, {}).items()
+        return sum((amount for day, amount in days if since is None or day >= since), Fraction(0))
 
     def total(self, since: int | None = None) -> Fraction:
-        """What was spent under every key."""
-        return self.amount(set(self.spent), since)
-
-    def _sum(self, key: str, since: int | None) -> Fraction:
-        # A day in the future (the clock was set back) counts: in doubt, it is spent.
-        return sum(
-            (amount for day, amount in self.spent[key].items() if since is None or day >= since), Fraction(0)
-        )
+        """What was spent on all series."""
+        return sum((self.amount(series, since) for series in self.spent), Fraction(0))
 
     def text(self) -> str:
         """The file's content."""
@@ -79,7 +75,7 @@ class Book:
                 key: {str(day): str(amount) for day, amount in sorted(self.spent[key].items())}
                 for key in sorted(self.spent)
             },
-            "rows": {key: sorted(self.rows[key]) for key in sorted(self.rows)},
+            "rows": {key: list(self.rows[key]) for key in sorted(self.rows)},
             "secret": self.secret,
         }
         checksum = hashlib.sha256(json.dumps(body, indent=1).encode("ascii")).hexdigest()
@@ -91,19 +87,18 @@ def beside(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}.{suffix}")
 
 
-def read(path: Path, today: int) -> Book:
+def read(path: Path) -> Book:
     """The ledger at `path`, or FormatError if there is any doubt about it; no file and no counter: an empty one.
 
-    What a file of version 1 says was spent, it says without a date: it counts as spent `today`. Who reads without the
-    lock may meet a ledger that is just being made, so a doubt is looked at again before it is an error.
+    Without the lock a ledger may be read while it is being made, so a doubt is looked at again before it is an error.
     """
     for _ in range(_LOOKS - 1):
         with suppress(FormatError):
-            return _read(path, today)
-    return _read(path, today)
+            return _read(path)
+    return _read(path)
 
 
-def _read(path: Path, today: int) -> Book:
+def _read(path: Path) -> Book:
     # The counter first: it is written last, so a ledger read after it is never older, whoever writes meanwhile.
     identity, counter = _read_counter(beside(path, "counter"), path)
     data = bounded(path, MAX_BYTES)
@@ -115,16 +110,16 @@ def _read(path: Path, today: int) -> Book:
             )
         return Book(identity)
     try:
-        book = _parse(data, today)
+        book = _parse(data)
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         reason = str(error).replace("\n", " ")[:200]
         raise FormatError(f"{path} is not a ledger, so nothing is spent: {reason}") from error
-    if book.identity and not identity:
+    if not identity:
         raise FormatError(
             f"{path} has lost its counter {beside(path, 'counter').name}, so it may be an old copy and nothing is "
             "spent: put the counter back, or remove all of the ledger's files to begin anew"
         )
-    if book.identity and book.identity != identity:
+    if book.identity != identity:
         raise FormatError(
             f"{path} and its counter belong to two ledgers, so nothing is spent: put back the right one"
         )
@@ -133,7 +128,7 @@ def _read(path: Path, today: int) -> Book:
             f"{path} is an older copy (written {book.counter} time(s), its counter says {counter}), so nothing is "
             "spent: put back the newest"
         )
-    return book if book.identity else Book(identity, spent=book.spent)
+    return book
 
 
 def write(path: Path, book: Book) -> None:
@@ -191,7 +186,7 @@ def _sweep(path: Path) -> None:
                 file.unlink()
 
 
-def _parse(data: bytes, today: int) -> Book:
+def _parse(data: bytes) -> Book:
     document = json.loads(
         data.decode("ascii"),
         object_pairs_hook=no_twins,
@@ -202,12 +197,8 @@ def _parse(data: bytes, today: int) -> Book:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("its format is another")
     version = document.get("version")
-    if type(version) is not int or version not in (1, VERSION):
-        raise ValueError(f"its version is {version!r}, and this program reads 1 and {VERSION}")
-    return _version_1(document, data, today) if version == 1 else _version_2(document, data)
-
-
-def _version_2(document: dict[str, Any], data: bytes) -> Book:
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"its version is {version!r}, and this program reads {VERSION}")
     if set(document) != _FIELDS:
         raise ValueError("fields are missing or unknown")
     book = Book(
@@ -224,22 +215,10 @@ def _version_2(document: dict[str, Any], data: bytes) -> Book:
         secret=_matched(_MARK, document["secret"]) if document["secret"] != "" else "",
     )
     if type(book.counter) is not int or book.counter < 1:
-        raise ValueError("its counter is no whole number from 1")
+        raise ValueError("its counter is not a positive integer")
     if book.text().encode("ascii") != data:
         raise ValueError("its checksum does not match: it was changed or damaged")
     return book
-
-
-def _version_1(document: dict[str, Any], data: bytes, today: int) -> Book:
-    if set(document) != {"format", "version", "spent", "total"}:
-        raise ValueError("fields are missing or unknown")
-    spent = {_matched(_KEY, key): _amount(amount) for key, amount in document["spent"].items()}
-    if sum(spent.values(), Fraction(0)) != _amount(document["total"]):
-        raise ValueError("the total is not the sum")
-    again = {**document, "spent": {key: str(spent[key]) for key in sorted(spent)}}
-    if (json.dumps(again, indent=1) + "\n").encode("ascii") != data:
-        raise ValueError("it is not as the program wrote it")
-    return Book(spent={key: {today: amount} for key, amount in spent.items()})
 
 
 def _matched(pattern: re.Pattern[str], text: Any) -> str:

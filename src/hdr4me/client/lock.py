@@ -29,19 +29,8 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
 
     The system releases the lock when the process ends, however it ends. The file itself stays.
 
-    Raises
-    ------
-    LedgerBusy
-        Another process held the lock for `timeout` seconds.
-    InvalidInput
-        `path` cannot be a lock file: it is a link, a directory, a pipe, or another user's.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a.lock"), 1.0):
-    ...     Path(folder, "a.lock").exists()
-    True
+    Raises LedgerBusy if another process held the lock for `timeout` seconds, and InvalidInput if `path` is a link, a
+    directory, a pipe, or another user's.
     """
     acquire, release = _windows() if sys.platform == "win32" else _posix()
     descriptor = _acquired(path, timeout, acquire)

@@ -3,17 +3,18 @@
 All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
 number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
 level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
-reports tell no more than one. Each row that a question visits for the first time costs ε/m. In a survey with
+reports reveal no more than one. Each row that a question visits for the first time costs ε/m. Once the budget is spent,
+every question repeats the answer of the row that it paid for last, whatever the value is. In a survey with
 `lasting_epsilon` the permanent answer passes a second, fresh stage in each report: reports differ, and a new row costs
 the lasting ε/m. Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Channel, Draws, SystemDraws
+from hdr4me.channels import Draws, SystemDraws
 from hdr4me.client.client import draw_questions, value_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
@@ -33,13 +34,14 @@ class PermanentClient:
     """Turns a record into a report that stays the same while the record does.
 
     The ledger is needed: it pays ε/m for each new row, keeps the secret beside it and remembers what was paid for. The
-    first report costs the survey's ε or raises BudgetExceeded. Later ones always come: where the budget is spent, a
-    value on a new row is answered as the nearest row that was paid for. A refusal would tell that the value changed.
+    first report costs the survey's ε or raises BudgetExceeded. Later reports are never refused, because a refusal would
+    reveal that the value changed. Once the budget is spent, each question repeats the answer of the row that it paid
+    for last, whatever the value is.
 
     Parameters
     ----------
     survey : Survey
-        What is asked. A survey of the same series gets the same answers.
+        The survey; a survey of the same series gets the same answers.
     ledger : Ledger
         Its `reports_per_survey` allows that many times m rows. With the default, 1, the answers to the first record are
         sent for ever.
@@ -72,33 +74,13 @@ class PermanentClient:
     def report(self, record: Mapping[str, Any]) -> Report:
         """The permanent answers to this record; keys that the survey does not ask for are ignored.
 
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        InvalidInput
-            If the record is not a mapping.
-        BudgetExceeded
-            If there is no budget for the first report.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     client = hd.PermanentClient(survey, hd.Ledger(f"{folder}/ledger.json"))
-        ...     client.report({"age": 31}) == client.report({"age": 31})
-        True
+        Raises BudgetExceeded if there is no budget for the first report.
         """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
         decided: list[Answers] = []
 
-        def choose(secret: bytes, known: frozenset[str], affordable: int) -> tuple[str, ...]:
+        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[str, ...]:
             answers, new = decide(self.survey, self.survey.series, secret, record, known, affordable)
             decided.append(answers)
             return new
@@ -112,11 +94,11 @@ def decide(
     series: str,
     secret: bytes,
     record: Mapping[str, Any],
-    known: Collection[str],
+    known: Sequence[str],
     affordable: int,
     fresh: Draws | None = None,
 ) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and the marks of the rows that must be paid for first.
+    """The m answers (question, field, …) in increasing order of question, and the marks of the rows to be paid for.
 
     Parameters
     ----------
@@ -128,17 +110,12 @@ def decide(
         The device's secret, 32 bytes.
     record : Mapping
         Values by name.
-    known : collection of str
-        The marks of the rows that are paid for.
+    known : sequence of str
+        The marks of the rows that are paid for, in order of payment.
     affordable : int
         How many more the budget allows; at least m if none is known yet.
     fresh : Draws, optional
-        What a second stage draws from, where a channel has one: the system unless given.
-
-    Returns
-    -------
-    answers, marks
-        m answers (question, field, …) in increasing order of question, and the new marks in the same order.
+        The source of a channel's second stage; the system's randomness unless given.
     """
     fresh = fresh or SystemDraws()
     answers: list[tuple[int, ...]] = []
@@ -148,12 +125,13 @@ def decide(
         row = _row_of(survey, q, record, secret, series)
         # Every row's mark is computed, whatever the value.
         marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
-        if marks[row] not in known:
-            paid = [x for x, mark in enumerate(marks) if mark in known]
-            if len(new) < affordable or not paid:
-                new.append(marks[row])
-            else:
-                row = _nearest(channel, row, paid)
+        rows = {mark: x for x, mark in enumerate(marks)}
+        paid = [rows[mark] for mark in known if mark in rows]
+        if paid and len(new) >= affordable:
+            # The budget is spent: from here on the answer must not depend on the value at all.
+            row = paid[-1]
+        elif row not in paid:
+            new.append(marks[row])
         # A stream for each row: if the entries of two categories shared their words, a change from one category to
         # the other would move two entries only and so name both.
         answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
@@ -170,18 +148,3 @@ def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, se
         level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
         row = row * take.size + level
     return row
-
-
-def _nearest(channel: Channel, row: int, paid: list[int]) -> int:
-    """The row paid for whose levels differ least in sum from those of `row`; of several, the first."""
-    sizes = [take.size for take in channel.takes]
-
-    def levels(x: int) -> list[int]:
-        found = []
-        for size in reversed(sizes):
-            x, level = divmod(x, size)
-            found.append(level)
-        return found
-
-    wanted = levels(row)
-    return min(paid, key=lambda x: sum(abs(a - b) for a, b in zip(levels(x), wanted, strict=True)))

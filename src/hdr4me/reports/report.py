@@ -146,9 +146,9 @@ def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = T
     """Valid answers in binary: for each two bytes of the question's number and its fields, little end first.
 
     In memory every slot has the size of the widest and the rest is zero; on the wire (`padded` False) nothing is
-    padded unless the survey is of version 1.
+    padded.
     """
-    size = survey.slot_size if padded or survey.fixed_size else 0
+    size = survey.slot_size if padded else 0
     slots = []
     for question, *numbers in answers:
         fields = survey.questions[question].channel.fields

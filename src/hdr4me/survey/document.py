@@ -1,7 +1,6 @@
 """The survey's JSON document, version 2; standard library only.
 
-`channels` are listed once; `questions` name their dimensions and their channel by number. Version 1, which had one
-table for each dimension, is still read (`document_v1`) and keeps its fingerprint.
+`channels` are listed once; `questions` name their dimensions and their channel by number.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ _FIELDS = {
 
 def body_of(survey: Survey) -> dict[str, Any]:
     """The document without its fingerprint."""
-    if survey.version_1 is not None:
-        return dict(survey.version_1)
     channels = survey.channels
     number = {id(channel): index for index, channel in enumerate(channels)}
     questions = [
@@ -57,8 +54,8 @@ def body_of(survey: Survey) -> dict[str, Any]:
     }
 
 
-def read(text: str | bytes) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
-    """The arguments of a survey's constructor, the fingerprint that the document claims, and its body if version 1."""
+def read(text: str | bytes) -> tuple[dict[str, Any], str]:
+    """The arguments of `Survey.from_questions`, and the fingerprint that the document claims."""
     try:
         document = parse(text)
     except ValueError as error:
@@ -66,25 +63,22 @@ def read(text: str | bytes) -> tuple[dict[str, Any], str, dict[str, Any] | None]
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"not a survey: its format is not {FORMAT!r}")
     version = document.get("version")
-    if type(version) is not int or version not in (1, VERSION):
-        raise FormatError(f"survey of version {version!r}: this program reads versions 1 and {VERSION}")
-    from hdr4me.survey import document_v1
-
-    fields = document_v1.FIELDS if version == 1 else _FIELDS
-    if set(document) != fields:
-        odd = ", ".join(sorted(map(repr, set(document) ^ fields)))
+    if type(version) is not int or version != VERSION:
+        raise FormatError(f"survey of version {version!r}: this program reads version {VERSION}")
+    if set(document) != _FIELDS:
+        odd = ", ".join(sorted(map(repr, set(document) ^ _FIELDS)))
         raise FormatError(f"not a survey: fields missing or unknown: {odd}")
     claimed = str(document.pop("fingerprint"))
     try:
         found = fingerprint(document)
-        arguments = document_v1.arguments(document) if version == 1 else _arguments(document)
+        arguments = _arguments(document)
     except InvalidInput as error:
         raise FormatError(f"not a valid survey: {error}") from error
     except UnicodeEncodeError:
         raise FormatError("not a survey: a text in it has no UTF-8 form") from None
     if found != claimed:
         raise FingerprintMismatch("the survey document", claimed, found)
-    return arguments, claimed, document if version == 1 else None
+    return arguments, claimed
 
 
 def _arguments(document: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,6 @@ class Survey:
     n_sampled: int
     questions: tuple[Question, ...]
     name: str
-    version_1: dict[str, Any] | None
 
     def __init__(
         self,
@@ -177,7 +176,7 @@ class Survey:
         if n_sampled > 1 and len({question.weight for question in questions}) > 1:
             raise InvalidInput("weights that differ need n_sampled = 1: then each question's share is known")
         check_channels(epsilon, n_sampled, {id(q.channel): q.channel for q in questions}.values())
-        values = (schema, epsilon, n_sampled, questions, name, None)
+        values = (schema, epsilon, n_sampled, questions, name)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
 
@@ -296,9 +295,8 @@ class Survey:
 
     @cached_property
     def fixed_size(self) -> bool:
-        """Whether reports on the wire all have `report_size` bytes: so it is in version 1, or if no slot is padded."""
-        sizes = {channel.wire_size for channel in self.channels}
-        return self.version_1 is not None or len(sizes) == 1
+        """Whether reports on the wire all have `report_size` bytes: no slot is padded."""
+        return len({channel.wire_size for channel in self.channels}) == 1
 
     @cached_property
     def byte_wise(self) -> bool:
@@ -370,7 +368,7 @@ class Survey:
         """
         lists = categories or {}
         with looking_among(lists.values()):
-            arguments, claimed, version_1 = read(text)
+            arguments, claimed = read(text)
         for name in lists:
             if name not in arguments["schema"].names:
                 raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
@@ -378,7 +376,6 @@ class Survey:
             survey = cls.from_questions(**arguments)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
-        object.__setattr__(survey, "version_1", version_1)
         if survey.fingerprint != claimed:
             raise FingerprintMismatch("the survey document", claimed, survey.fingerprint)
         return survey
