@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ SURVEYS: dict[str, Callable[[], Survey]] = {
     "vectors": lambda: Survey(Schema([vector()]), epsilon=3.0),
     "optional_vectors": lambda: coin(vector(optional=True), *numbers("a"), epsilon=3.0, n_sampled=2),
     **{
-        name: lambda name=name: Survey(Schema([category(size=9)]), epsilon=1.5, categorical=name)
+        name: partial(Survey, Schema([category(size=9)]), 1.5, categorical=name)
         for name in ("grr", "subset", "projective", "oue", "histogram")
     },
     "optional_category": lambda: Survey(Schema([Categorical("k", ["x", "y"], optional=True)]), epsilon=1.0),
