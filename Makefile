@@ -19,6 +19,7 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py
 
 format: .venv/dev
 	$(BIN)/ruff format .
