@@ -34,3 +34,8 @@ class NamingResponse(Response):
         named = self.supports(counts)
         answers = int(counts.sum()) // self.channel.per_report
         return np.stack([answers - named, named], axis=1)
+
+    def classes(
+        self, place: int = 0, coordinate: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+        return np.array(self.channel.decode), np.array([coordinate]), True

@@ -26,3 +26,9 @@ class UnaryResponse(Response):
 
     def cells(self, counts: NDArray[np.int64], place: int = 0) -> NDArray[np.int64]:
         return counts.reshape(self.channel.size, self.channel.n_cells)
+
+    def classes(
+        self, place: int = 0, coordinate: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+        n = self.channel.n_cells
+        return np.array(self.channel.decode), coordinate * n + np.arange(n), False
