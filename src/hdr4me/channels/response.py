@@ -66,6 +66,8 @@ class Marginal:
     levels
         The values of the own inputs, increasing. A value between two levels is rounded to one of them at random.
         Inputs beyond the levels are "no value".
+    unary
+        Whether the cells are those of a table for one entry, and not "named" and "not named".
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Marginal:
     targets: Mapping[str, Floats]
     decoders: Mapping[str, Floats]
     levels: Floats
+    unary: bool = False
 
     @property
     def optional(self) -> bool:
@@ -235,6 +238,10 @@ class Response:
     @cached_property
     def _inverse(self) -> Floats:
         return inverse_of(self._listed)
+
+    def supports(self, counts: Numbers) -> Numbers:
+        """How many reports support each category, where a report adds 1 to the counters of categories."""
+        return counts
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         """How often each cell of each coordinate was reported, shape (coordinates, cells)."""

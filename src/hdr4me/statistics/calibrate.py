@@ -125,18 +125,18 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
     """Frequencies and their variances, from the cells of each category's indicator.
 
     A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
-    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ of two cells it is
-    not: V̄ then lies between pq/(p−q)² and (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below
+    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is kept there for
+    unary encoding only, whose V̄ could be negative otherwise. For the others lies between pq/(p−q)² and (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below
     0, frequent among many categories, were raised to 0.
     """
     decode, (absent, present) = marginal.decoders["value"], functional(marginal).row_variances
     r = float(counts[0].sum())
-    if decode.size == 2:
+    if not marginal.unary:
         frequency = decode[0] + (decode[1] - decode[0]) * counts[:, 1] / r
     else:
         frequency = counts.astype(np.float64) @ decode / r
     inside = np.clip(frequency, 0.0, 1.0)
-    share = frequency if decode.size == 2 else inside
+    share = inside if marginal.unary else frequency
     noise = share * present + (1 - share) * absent
     return frequency, noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
 

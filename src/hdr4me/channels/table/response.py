@@ -32,7 +32,8 @@ class TableResponse(Response):
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
         n_levels = sizes[place] - (len(names) - 1)
         levels = np.linspace(-1.0, 1.0, n_levels)
-        targets = {"value": np.append(levels, np.zeros(sizes[place] - n_levels))}
+        exact = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)]
+        targets = {"value": np.append(exact, np.zeros(sizes[place] - n_levels))}
         if len(names) > 1:
             targets["present"] = np.append(np.ones(n_levels), 0.0)
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
