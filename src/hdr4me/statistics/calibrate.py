@@ -92,7 +92,7 @@ def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Fu
             decode - less * marginal.decoders["present"],
             target - less * marginal.target("present"),
         )
-    rounding = marginal.step**2 / 4 if name == "value" and not marginal.indicator else 0.0
+    rounding = 1.0 / (marginal.levels.size - 1) ** 2 if name == "value" and not marginal.indicator else 0.0
     return Functional(decode, marginal.rows, target, rounding, marginal.least_noise)
 
 
@@ -126,8 +126,9 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
 
     A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
     the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is kept there for
-    unary encoding only, whose V̄ could be negative otherwise. For the others lies between pq/(p−q)² and (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below
-    0, frequent among many categories, were raised to 0.
+    unary encoding only, whose V̄ could be negative otherwise. For the others V̄ lies between pq/(p−q)² and
+    (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below 0, frequent among many categories,
+    were raised to 0.
     """
     decode, (absent, present) = marginal.decoders["value"], functional(marginal).row_variances
     r = float(counts[0].sum())

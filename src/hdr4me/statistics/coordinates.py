@@ -151,7 +151,7 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
     response, place = _response(counted, group[0])
     marginal = response.marginal(place)
     cells = [cells_of(counted, j) for j in group]
-    counts = cells[0] if len(cells) == 1 else np.concatenate(cells)
+    counts = np.ascontiguousarray(cells[0] if len(cells) == 1 else np.concatenate(cells))
     answers = counts.sum(axis=1)
     value, error = np.full((2, len(counts)), np.nan)
     some, several = answers > 0, answers > 1
