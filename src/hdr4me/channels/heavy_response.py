@@ -26,11 +26,12 @@ class NamingResponse(Response):
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array([other, equal])}, levels)
 
-    def supports(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many reports support each category."""
-        return counts
-
     def cells(self, counts: NDArray[np.int64], place: int = 0) -> NDArray[np.int64]:
         named = self.supports(counts)
         answers = int(counts.sum()) // self.channel.per_report
         return np.stack([answers - named, named], axis=1)
+
+    def classes(
+        self, place: int = 0, coordinate: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+        return np.array(self.channel.decode), np.array([coordinate]), True

@@ -11,6 +11,7 @@ cell given the user's own value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,12 +66,22 @@ class Marginal:
     levels
         The values of the own inputs, increasing. A value between two levels is rounded to one of them at random.
         Inputs beyond the levels are "no value".
+    unary
+        Whether the cells are those of a table for one entry, and not "named" and "not named".
+
+    Examples
+    --------
+    >>> coin = np.array([[[0.75, 0.25]], [[0.25, 0.75]]])
+    >>> ends = np.array([-1.0, 1.0])
+    >>> Marginal(coin, {"value": ends}, {"value": 2 * ends}, ends).at([0.0]).tolist()
+    [[[0.5, 0.5]]]
     """
 
     law: Floats
     targets: Mapping[str, Floats]
     decoders: Mapping[str, Floats]
     levels: Floats
+    unary: bool = False
 
     @property
     def optional(self) -> bool:
@@ -79,8 +90,65 @@ class Marginal:
 
     @property
     def indicator(self) -> bool:
-        """Whether the value is 0 or 1, so that it is its own square."""
-        return self.levels.size == 2 and not self.levels[0] and self.levels[1] == 1.0
+        """Whether the coordinate is the indicator of a category, whose law depends on nothing else."""
+        return len(self.law) == 2 and not self.levels[0] and self.levels[1] == 1.0
+
+    @property
+    def least_noise(self) -> float | None:
+        """The least variance of a decoded report, where it does not follow from the law."""
+        return None
+
+    @property
+    def step(self) -> float:
+        """The distance of two levels."""
+        return float(self.levels[1] - self.levels[0])
+
+    @cached_property
+    def rows(self) -> Floats:
+        """P(cell | input) for every input of the channel that matters, shape (inputs, cells)."""
+        return self.law.reshape(-1, self.law.shape[-1])
+
+    def target(self, name: str) -> Floats:
+        """The mean of a decoder at each of `rows`."""
+        return np.repeat(self.targets[name], self.law.shape[1])
+
+    @cached_property
+    def rank(self) -> int:
+        """How many directions the rows of the levels span, the others' input held even."""
+        return int(np.linalg.matrix_rank(self.law[: self.levels.size].mean(axis=1), tol=1e-6))
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return inverse_of(self.rows)
+
+    def decoder(self, target: Floats) -> Floats | None:
+        """A number for each cell whose mean is `target` at each of `rows`, of least variance; None if there is none."""
+        return decoder_of(self.rows, target, self._inverse)
+
+    @cached_property
+    def square(self) -> Floats | None:
+        """The decoder of the square of the own level (0 without a value); None if no decoder has that mean."""
+        return self.decoder(self.target("value") ** 2)
+
+    def at(self, values: ArrayLike) -> Floats:
+        """P(cell | value, others' input): between two levels the two rows are mixed."""
+        position = (np.asarray(values, np.float64) - self.levels[0]) / self.step
+        level = np.clip(position.astype(np.int64), 0, self.levels.size - 2)
+        share = (position - level)[..., None, None]
+        return np.asarray(self.law[level] * (1.0 - share) + self.law[level + 1] * share)
+
+    def in_bins(self, edges: Floats) -> Floats:
+        """P(cell | bin, others' input) for values spread evenly inside each bin, shape (bins, others, cells).
+
+        The law is linear between levels, so the mean over each piece between an edge or a level and the next one is
+        the law at the middle of the piece.
+        """
+        inside = self.levels[(self.levels > edges[0]) & (self.levels < edges[-1])]
+        cuts = np.unique(np.concatenate([edges, inside]))
+        middles, widths = (cuts[:-1] + cuts[1:]) / 2, np.diff(cuts)
+        law = self.at(middles) * widths[:, None, None]
+        starts = np.searchsorted(cuts, edges[:-1])
+        return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
         """The moments of (value, present) for these values; NaN is "no value".
@@ -96,6 +164,10 @@ class Marginal:
         law = (
             self.law.mean(axis=1) if others is None else np.einsum("iok,o->ik", self.law, np.asarray(others))
         )
+        if (
+            len(law) > self.levels.size + self.optional
+        ):  # several inputs for one level: each as often as the others
+            law = np.stack([law[self.targets["value"] == x].mean(axis=0) for x in self.levels])
         mean, second = law @ decode, np.einsum("ic,ck,cl->ikl", law, decode, decode)
         return Moments(self._between(mean, values), self._between(second, values))
 
@@ -124,6 +196,11 @@ class Response:
     def __init__(self, channel: Channel) -> None:
         self.channel: Any = channel
 
+    @property
+    def alike(self) -> bool:
+        """Whether all coordinates of a dimension have the same marginal."""
+        return type(self) is not Response
+
     # -- the law of one coordinate -------------------------------------------------------------------------------
 
     def n_coordinates(self, place: int = 0) -> int:
@@ -137,26 +214,34 @@ class Response:
         For a channel without a response of its own: the cells are the counters, the decoder is the unbiased one of
         least variance.
         """
-        law = self._listed
-        take = self.channel.takes[place]
-        own = (
-            np.arange(self.channel.n_inputs)
-            // int(np.prod([t.size for t in self.channel.takes[place + 1 :]], dtype=np.int64))
-            % take.size
-        )
+        take, after = self.channel.takes[place], math.prod(t.size for t in self.channel.takes[place + 1 :])
+        own = np.arange(self.channel.n_inputs) // after % take.size
         if take.reads == "category":
-            target, levels = (own == coordinate).astype(np.float64), np.array([0.0, 1.0])
+            levels = np.array([0.0, 1.0])
+            target = (own == coordinate).astype(np.float64)
         else:
-            levels = np.linspace(-1.0, 1.0, take.size - (take.reads == "optional"))
-            target = np.append(levels, 0.0)[own]
-        decoder = decoder_of(law, target)
+            levels = np.linspace(-1.0, 1.0, take.size)
+            target = levels[own]
+        decoder = decoder_of(self._listed, target, self._inverse)
         if decoder is None:
             raise InvalidInput(
                 f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} has no unbiased decoder: "
                 "its counters do not determine the answer"
             )
-        grouped = np.stack([law[target == x].mean(axis=0) for x in levels])
-        return Marginal(grouped[:, None, :], {"value": levels}, {"value": decoder}, levels)
+        return Marginal(self._listed[:, None, :], {"value": target}, {"value": decoder}, levels)
+
+    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+        """For joint counts: what each class of answers counts for, the counters of the classes, and whether there is
+        one more class, of answers that add to none of them."""
+        return self.marginal(place, coordinate).decoders["value"], np.arange(self.channel.n_counters), False
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return inverse_of(self._listed)
+
+    def supports(self, counts: Numbers) -> Numbers:
+        """How many reports support each category, where a report adds 1 to the counters of categories."""
+        return counts
 
     def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         """How often each cell of each coordinate was reported, shape (coordinates, cells)."""
@@ -169,16 +254,20 @@ class Response:
         size = channel.n_inputs
         for field in channel.fields:
             size *= field.bound
-        if size > MAX_ENUMERATED:
+        if (
+            size > MAX_ENUMERATED
+            or channel.per_report != 1
+            or any(t.reads == "optional" for t in channel.takes)
+        ):
             raise InvalidInput(
-                f"channel {channel.mechanism!r} of kind {channel.kind!r} is too large to enumerate: "
-                "it needs a response of its own"
+                f"channel {channel.mechanism!r} of kind {channel.kind!r} needs a response of its own: only small "
+                "channels whose reports add to one counter are enumerated"
             )
         law = np.zeros((channel.n_inputs, channel.n_counters))
         for output in channel.outputs():
-            counters = list(channel.counters(output))
+            (counter,) = channel.counters(output)
             for x in range(channel.n_inputs):
-                law[x, counters] += float(channel.probability(x, output))
+                law[x, counter] += float(channel.probability(x, output))
         return law
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Table
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.joint import Joint, joint_of
 from hdr4me.statistics.products import covariance_by_product, product_question
-from hdr4me.statistics.readings import kept_reading
+from hdr4me.statistics.shapes import has_law, marginal_of
 from hdr4me.statistics.statistic import Counted, Part, Statistic
-from hdr4me.statistics.variance import VARIANCE, square_decoder
+from hdr4me.statistics.variance import VARIANCE
 from hdr4me.survey import Dimension
 
 __all__ = ["CORRELATION", "COVARIANCE"]
@@ -37,7 +37,7 @@ class Covariance(Statistic):
     name = "covariance"
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return isinstance(channel, Table) and dimension.reads == "number"
+        return dimension.is_number and has_law(channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return (
@@ -130,9 +130,7 @@ def _spread_of_users(counted: Counted, joint: Joint, j: int, k: int, found: floa
     """
     squares = []
     for i, values in ((j, joint.first), (k, joint.second)):
-        question = counted.survey.questions[counted.survey.question_of(i)]
-        assert isinstance(question.channel, Table)
-        square = square_decoder(question.channel, question.dimensions.index(i))
+        square = marginal_of(counted, i).square
         if square is None:
             return 0.0
         weights = joint.counts.sum(axis=1 if i == j else 0) / joint.n
@@ -144,24 +142,19 @@ def _spread_of_users(counted: Counted, joint: Joint, j: int, k: int, found: floa
 
 def _within(counted: Counted, q: int, j: int, k: int) -> tuple[float, float, int]:
     """Two numbers of one question: the mean of a decoder of their product, less the product of their means."""
-    question = counted.survey.questions[q]
-    table = question.channel
-    assert isinstance(table, Table)
-    names = [
-        "value" + (f" {place + 1}" if place else "")
-        for place in (question.dimensions.index(i) for i in (j, k))
-    ]
-    targets = [np.array(table.targets[name]) for name in names]
-    product = kept_reading(table).decoder(targets[0] * targets[1])
+    both = [marginal_of(counted, i) for i in (j, k)]
+    levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
+    product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
+        mechanism = counted.survey.questions[q].channel.mechanism
         raise InvalidInput(
-            f"the table {table.mechanism!r} of this pair does not tell the product of its numbers"
+            f"the table {mechanism!r} of this pair does not determine the product of its numbers"
         )
     counts = counted.layout.of_question(counted.counts, q).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
         return np.nan, np.nan, int(r)
-    y, z = (np.array(table.decoders[name]) for name in names)
+    y, z = (marginal.decoders["value"] for marginal in both)
     ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
     found = float(counts @ product) / r - ybar * zbar
     error = np.sqrt(sample_covariance(counts, product - ybar * z - zbar * y) / r)

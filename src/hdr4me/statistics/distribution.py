@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.readings import shows_shape, why_no_shape
-from hdr4me.statistics.shapes import Shape, shapes
+from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic
 from hdr4me.survey import Dimension
 

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from hdr4me.channels import Channel, Entries, HeavySet
-from hdr4me.channels.proof import BITS
 from hdr4me.framework.noise_tails import noise_reach, skew_size, widest_variance
 from hdr4me.framework.two_groups import category_interval
 from hdr4me.framework.weighted_means import ratio_interval, weighted_interval
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import Functional
 
-__all__ = ["EXACT", "FEW_NOTE", "NORMAL", "Few", "FewLaw", "few_categories", "few_means", "few_ratio"]
+__all__ = ["EXACT", "FEW_NOTE", "NORMAL", "Few", "FewLaw", "few_indicators", "few_means", "few_ratio"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -103,16 +100,14 @@ class Few:
 
 
 def few_means(
-    moments: Moments, decode: Floats, counts: Floats, errors: Floats, n_reports: int, *, noise: bool = False
+    found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
 ) -> FewLaw:
     """Of means of one decoder.
 
     Parameters
     ----------
-    moments
-        The table's rows.
-    decode
-        What each cell counts for.
+    found
+        The decoder and its law.
     counts
         Cells' counts, one row for each mean.
     errors
@@ -122,14 +117,14 @@ def few_means(
     noise
         Whether the rows' means are the values themselves, so that the noise alone makes the error where all answered.
     """
-    r = counts.sum(axis=1)
-    rows = moments.probabilities
+    r = counts.sum(axis=1).astype(np.float64)
+    rows, decode = found.rows, found.decode
 
     def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = weighted_interval(decode, counts[chosen], level)
         whole = chosen[r[chosen] == n_reports]
         # Whether the noise of the worst value is less than that of spread values with their spread: not by the data.
-        if noise and whole.size and widest_variance(rows, decode) <= moments.row_variances.mean() + 1 / 3:
+        if noise and whole.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
             below, above = noise_reach(rows, decode, n_reports, level)
             mine = np.flatnonzero(r[chosen] == n_reports)
             mean = counts[whole] @ decode / n_reports
@@ -153,30 +148,25 @@ def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error
     return FewLaw(_effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends)
 
 
-def few_categories(
-    channel: Channel, counts: NDArray[np.int64], answers: int, errors: Floats, n_reports: int
-) -> FewLaw:
-    """Of the frequencies of one dimension's categories."""
-    made: Any = channel
-    r = np.full(len(errors), float(answers))
-    if isinstance(channel, Entries):
-        cells = counts.reshape(channel.size, channel.n_cells)
-        if channel.n_cells > 2:
-            decode = np.array(channel.decode)
-            size = skew_size(np.ldexp(np.array(channel.weights, np.float64), -BITS), decode)
-            return FewLaw(
-                _effective(r, errors, size), lambda level, k: weighted_interval(decode, cells[k], level)
-            )
-        other, equal = channel.decode
-        named = cells[:, 1]
-    else:
-        equal, other = made.decode
-        named = channel.response.supports(counts) if isinstance(channel, HeavySet) else counts  # type: ignore[attr-defined]
+def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> FewLaw:
+    """Of frequencies, from the cells of each category's indicator."""
+    r, decode = counts.sum(axis=1).astype(np.float64), found.decode
+    if decode.size > 2:
+        size = skew_size(found.rows, decode)
+        return FewLaw(
+            _effective(r, errors, size), lambda level, k: weighted_interval(decode, counts[k], level)
+        )
+    other, equal = decode.tolist()
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 
     def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
-        asked = np.asarray(named, np.float64)[chosen]
-        return category_interval(asked, answers, p, q, level, everybody=answers == n_reports)
+        low, high = np.empty((2, chosen.size))
+        for answers in np.unique(r[chosen]).tolist():
+            mine = np.flatnonzero(r[chosen] == answers)
+            named = counts[chosen[mine], 1].astype(np.float64)
+            everybody = answers == n_reports
+            low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
+        return low, high
 
     return FewLaw(_effective(r, errors, equal - other), ends)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.channels import Channel, Table
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.covariance import two
 from hdr4me.statistics.joint import Joint, joint_of
+from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
 
@@ -30,8 +31,7 @@ class MeanBy(Statistic):
     name = "mean_by"
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        number = isinstance(channel, Table) and dimension.reads == "number"
-        return number or (dimension.reads == "category" and hasattr(channel, "indicator_variances"))
+        return (dimension.is_number and has_law(channel)) or dimension.is_category
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return f"{dimension.name!r} has no part in {self.name}: it must be a number that is not optional, or a category"
@@ -39,7 +39,7 @@ class MeanBy(Statistic):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = two(self.name, dimensions)
         schema = counted.survey.schema
-        if schema.dimensions[j].reads != "number" or schema.dimensions[k].reads != "category":
+        if not schema.dimensions[j].is_number or not schema.dimensions[k].is_category:
             raise InvalidInput(
                 f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
             )
@@ -57,7 +57,7 @@ class ShareBy(MeanBy):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = two(self.name, dimensions)
         schema = counted.survey.schema
-        if {schema.dimensions[i].reads for i in (j, k)} != {"category"}:
+        if not all(schema.dimensions[i].is_category for i in (j, k)):
             raise InvalidInput(f"{self.name} takes two categories, the second of which groups")
         pairs = _pairs(self.name, options)
         own, groups = schema.dimensions[j].categories, schema.dimensions[k].categories

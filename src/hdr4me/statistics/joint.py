@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Entries, Table
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Dimension, Survey
@@ -80,15 +80,8 @@ def side_of(dimension: Dimension, channel: Channel, place: int, category: int | 
     category
         The category's number; None for numbers.
     """
-    if isinstance(channel, Table) and dimension.reads == "number":
-        values = np.array(channel.decoders["value" + (f" {place + 1}" if place else "")])
-        return Side(values, np.arange(values.size))
-    if category is not None and isinstance(channel, Entries):
-        cells = np.arange(channel.n_cells)
-        return Side(np.array(channel.decode), category * channel.n_cells + cells)
-    if category is not None and hasattr(channel, "indicator_variances"):
-        pair: Any = channel.decode  # type: ignore[attr-defined]
-        return Side(np.array(pair, np.float64), np.array([category]), rest=True)
+    if dimension.is_number or (dimension.is_category and category is not None):
+        return Side(*channel.response.classes(place, category or 0))
     raise InvalidInput(
         f"{dimension.name!r} has no part in statistics of two dimensions: "
         "it must be a number that is not optional, or a category"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Table
-from hdr4me.statistics.calibrate import value_moments
-from hdr4me.statistics.moments import Moments
-from hdr4me.statistics.readings import Kept
+from hdr4me.statistics.calibrate import functional, value_moments
+from hdr4me.statistics.shapes import marginal_of
 from hdr4me.statistics.statistic import Counted
-from hdr4me.statistics.variance import square_decoder
 from hdr4me.survey import Product, Survey
 
 __all__ = ["covariance_by_product", "product_question"]
@@ -28,20 +25,15 @@ def product_question(survey: Survey, j: int, k: int) -> int | None:
     return None
 
 
-_moments = Kept(lambda table, place: Moments(table))
-
-
 def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
     """The mean of a number on [−1, 1], its variance, and the variance of the users' own values."""
-    q = counted.survey.question_of(i)
-    table = counted.survey.questions[q].channel
-    assert isinstance(table, Table)
-    counts = counted.layout.of_question(counted.counts, q)
+    marginal = marginal_of(counted, i)
+    counts = counted.layout.of_question(counted.counts, counted.survey.question_of(i))
     r = float(counts.sum())
     if r < 2:
         return np.nan, np.nan, np.nan
-    mean, variance = value_moments(counts[None, :], counted.n_reports, _moments(table))
-    square = square_decoder(table, 0)
+    mean, variance = value_moments(counts[None, :], counted.n_reports, functional(marginal))
+    square = marginal.square
     spread = np.nan if square is None else float(counts @ square) / r - float(mean[0]) ** 2
     return float(mean[0]), float(variance[0]), float(np.clip(spread, 0.0, 1.0)) if spread == spread else 1.0
 

@@ -177,7 +177,7 @@ def _steady_errors(answer: Answer, rows: Rows) -> Floats:
     channel = np.array(
         [
             id(survey.questions[survey.question_of(place[name])].channel)
-            if survey.schema[name].reads == "number"
+            if survey.schema[name].is_number
             else -place[name] - 1 - (len(place) + i if getattr(survey.schema[name], "optional", False) else 0)
             for i, name in enumerate(names)
         ]

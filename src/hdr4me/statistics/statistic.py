@@ -106,9 +106,9 @@ STATISTICS: Registry[Statistic] = Registry(
     "statistic",
     "statistics",
     {
-        "mean": "hdr4me.statistics.mean:MEAN",
-        "share": "hdr4me.statistics.mean:SHARE",
-        "frequency": "hdr4me.statistics.frequency:FREQUENCY",
+        "mean": "hdr4me.statistics.coordinates:MEAN",
+        "share": "hdr4me.statistics.coordinates:SHARE",
+        "frequency": "hdr4me.statistics.coordinates:FREQUENCY",
         "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
@@ -119,7 +119,7 @@ STATISTICS: Registry[Statistic] = Registry(
         "correlation": "hdr4me.statistics.covariance:CORRELATION",
         "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
         "share_by": "hdr4me.statistics.grouped:SHARE_BY",
-        "chosen": "hdr4me.statistics.selection:CHOSEN",
-        "number chosen": "hdr4me.statistics.selection:NUMBER_CHOSEN",
+        "chosen": "hdr4me.statistics.coordinates:CHOSEN",
+        "number chosen": "hdr4me.statistics.coordinates:NUMBER_CHOSEN",
     },
 )

@@ -35,7 +35,7 @@ def structure_of(
     InvalidInput
         For what is no list of names, and for a name that is not a number of the schema, or is in two lists.
     """
-    numbers = [x.name for x in schema if x.reads != "category"]
+    numbers = [x.name for x in schema if not x.is_category]
     if order is None and groups is None:
         order = list(_by_label((x.name, getattr(x, "curve", None)) for x in schema).values())
         groups = list(_by_label((x.name, getattr(x, "group", None)) for x in schema).values())

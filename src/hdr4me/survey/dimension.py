@@ -14,6 +14,15 @@ FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""
 
 
+_ESTIMATED = {
+    "number": ("mean",),
+    "optional": ("mean", "share"),
+    "category": ("frequency",),
+    "selection": ("chosen", "number chosen"),
+    "vector": ("mean",),
+}
+
+
 class Dimension(ABC):
     """An attribute that is asked.
 
@@ -53,6 +62,26 @@ class Dimension(ABC):
     def categories(self) -> tuple[str, ...]:
         """The names of the categories of a dimension that reads as one; empty for numbers."""
         return ()
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """What is estimated of the dimension by default."""
+        return _ESTIMATED[self.reads]
+
+    @property
+    def rows(self) -> tuple[str | None, ...]:
+        """The rows of an answer: one for each category, or one for a number."""
+        return self.categories or (None,)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number that everybody has."""
+        return self.reads == "number"
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it is one of several categories."""
+        return self.reads == "category"
 
     @property
     def bounds(self) -> tuple[float, float]:

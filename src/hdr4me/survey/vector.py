@@ -84,6 +84,14 @@ class Vector(Dimension):
         object.__setattr__(self, "norm", norm)
 
     @property
+    def statistics(self) -> tuple[str, ...]:
+        return ("mean", "share") if self.optional else ("mean",)
+
+    @property
+    def rows(self) -> tuple[str | None, ...]:
+        return tuple(map(str, range(self.length)))
+
+    @property
     def reads(self) -> str:
         return "vector"
 

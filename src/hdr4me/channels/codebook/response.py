@@ -78,6 +78,15 @@ class CodebookMarginal(Marginal):
 
     scores: Scores
 
+    @property
+    def least_noise(self) -> float:
+        """The least variance of a decoded report along a direction of length 1, whatever the vector is.
+
+        A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
+        """
+        first, second = self.scores
+        return min(1.0, second - first**2) / first**2
+
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
         """Of one coordinate x; of an optional vector (value, present), where NaN is "no vector".
 
@@ -121,7 +130,7 @@ class CodebookResponse(Response):
     def _coordinate(self) -> CodebookMarginal:
         levels = np.array([-1.0, 1.0])
         decode = np.array(values()) / self.scores.contrast
-        found = CodebookMarginal(np.empty((0, 0, 0)), {"value": levels}, {"value": decode}, levels)
+        found = CodebookMarginal(np.empty((0, 1, N_LEVELS)), {"value": levels}, {"value": decode}, levels)
         object.__setattr__(found, "scores", self.scores)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cached_property
 
 import numpy as np
 
@@ -18,10 +18,13 @@ class TableResponse(Response):
         return 1
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._marginal(place)
+        return self._marginals[place]
 
-    @cache  # noqa: B019 - one response for each channel, and the channel keeps it
-    def _marginal(self, place: int) -> Marginal:
+    @cached_property
+    def _marginals(self) -> list[Marginal]:
+        return [self._made(place) for place in range(len(self.channel.takes))]
+
+    def _made(self, place: int) -> Marginal:
         sizes = [take.size for take in self.channel.takes]
         law = probabilities(self.channel.weights).reshape(*sizes, -1)
         own = np.moveaxis(law, place, 0).reshape(sizes[place], -1, law.shape[-1])
@@ -29,7 +32,8 @@ class TableResponse(Response):
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
         n_levels = sizes[place] - (len(names) - 1)
         levels = np.linspace(-1.0, 1.0, n_levels)
-        targets = {"value": np.append(levels, np.zeros(sizes[place] - n_levels))}
+        exact = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)]
+        targets = {"value": np.append(exact, np.zeros(sizes[place] - n_levels))}
         if len(names) > 1:
             targets["present"] = np.append(np.ones(n_levels), 0.0)
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
