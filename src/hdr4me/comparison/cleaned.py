@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.records import Account, Source, account_of, from_batch, record_batches
+from hdr4me.io import Account, Source, account_of, from_batch, record_batches
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Schema, Selection, Survey, Vector
 
 _COMPARED = (Numeric, Categorical, Selection, Vector, Product)

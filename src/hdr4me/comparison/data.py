@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 
 from hdr4me.comparison.cleaned import cleaned, comparable
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records import Account
+from hdr4me.io import Account
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 
 __all__ = ["MOST_CATEGORIES", "public_table", "read_public"]
