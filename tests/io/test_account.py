@@ -161,4 +161,4 @@ def test_an_optional_category_without_a_known_value_is_called_missing() -> None:
     assert notes == ["column 'pet': 1 of 3 values (33.3 %) are none of the categories and count as 'missing'"]
     survey = Survey(Schema([Numeric("age", 0, 9, optional=True)]), epsilon=1.0)
     notes = Local().account(pa.table({"age": ["1", "old", None]}), survey).notes()
-    assert notes == ["column 'age': 1 of 3 values (33.3 %) are no number and count as 'no value'"]
+    assert notes == ["column 'age': 1 of 3 values (33.3 %) are not numbers and count as missing"]

@@ -40,11 +40,11 @@ def test_choices_of_which_some_are_unknown_are_counted(tmp_path: Path) -> None:
     assert account.rows() == [
         {"column": "spoken", "read": 20, "missing": 0, "unknown": 1, "low": 10, "high": 2}
     ]
-    told = " ".join(account.notes())
-    assert "10 of 20 values (50 %) name something that is not in the list beside a category that is" in told
+    notes = " ".join(account.notes())
+    assert "10 of 20 values (50 %) are partly unknown and only the known categories count" in notes
     assert not account.unusable()
     path.write_text("spoken\n" + "de|nl\n" * 10, encoding="utf-8")
-    with pytest.warns(RecordsWarning, match="the known ones count"):
+    with pytest.warns(RecordsWarning, match="only the known categories count"):
         hd.engines.Local(threads=1).perturb(path, survey, tmp_path / "out.parquet")
 
 

@@ -14,7 +14,7 @@ from hdr4me.errors import FormatError
 from hdr4me.io.origin import STANDARD_INPUT
 from hdr4me.io.text import BLOCK, Text, open_text, wrong_encoding
 
-__all__ = ["DELIMITERS", "read_delimited", "read_header"]
+__all__ = ["DELIMITERS", "open_delimited", "read_delimited", "read_header"]
 
 DELIMITERS = (",", ";", "\t", "|")
 """Tried in this order; the first one under which the header has every name that is asked for is taken."""
@@ -40,6 +40,18 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
             return fields, mark
         found.append((fields, mark))
     return max(found, key=lambda pair: len(pair[0]))
+
+
+def open_delimited(text: Text, names: Sequence[str], delimiter: str | None) -> pv.CSVStreamingReader:
+    """All columns of a CSV file, with the types that Arrow finds in its first block."""
+    header, mark = read_header(text, names, delimiter)
+    _check_twice(text.name, header)
+    return pv.open_csv(text.stream, pv.ReadOptions(block_size=BLOCK), pv.ParseOptions(delimiter=mark))
+
+
+def _check_twice(name: str, header: Sequence[str]) -> None:
+    if len(set(header)) < len(header):
+        raise FormatError(f"{name} has two columns of the same name")
 
 
 def _header_lines(text: Text) -> list[str]:
@@ -78,8 +90,7 @@ def read_delimited(
     missing = [name for name in names if name not in set(header)]
     if missing:
         raise FormatError(_no_column(text.name, missing, len(header), mark))
-    if len(set(header)) < len(header):
-        raise FormatError(f"{text.name} has two columns of the same name")
+    _check_twice(text.name, header)
     types: Any = {name: pa.binary() for name in names}
     convert = pv.ConvertOptions(
         column_types=types, include_columns=list(names), strings_can_be_null=True, null_values=[""]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.binary import open_binary
-from hdr4me.io.delimited import read_header
+from hdr4me.io.binary import open_arrow, open_binary
+from hdr4me.io.delimited import open_delimited
 from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import file_kind, is_lines
 from hdr4me.io.record_lines import read_objects
-from hdr4me.io.text import BLOCK, Text, open_text
+from hdr4me.io.text import Text, open_text
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 
 __all__ = ["infer_schema"]
@@ -213,28 +213,20 @@ def _kinds(schema: Any, path: str) -> dict[str, str]:
 
 
 def _parquet(path: str) -> Any:
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         return pq.read_schema(open_binary(path, stack))
 
 
 def _arrow(path: str) -> Any:
-    with open(path, "rb") as file:  # noqa: PTH123  (a path that may have no UTF-8 form)
-        return pa.ipc.open_file(pa.PythonFile(file, "r")).schema
+    with ExitStack() as stack:
+        return pa.ipc.open_file(open_arrow(path, stack)).schema
 
 
 def _text(path: str, files: RecordFiles, names: Sequence[str]) -> dict[str, str]:
     with open_text(path, files.encoding) as text:
         if is_lines(text):
             return _lines(text)
-        header, mark = read_header(text, names, files.delimiter)
-        if len(set(header)) < len(header):
-            raise FormatError(f"{text.name} has two columns of the same name")
-        parse = pv.ParseOptions(delimiter=mark)
-        with pv.open_csv(
-            text.stream, pv.ReadOptions(block_size=BLOCK), parse
-        ) as reader:  # types of the first block
+        with open_delimited(text, names, files.delimiter) as reader:
             schema: Any = reader.schema
             if not any(batch.num_rows for batch in reader):
                 raise FormatError(f"{text.name} has a header and no records")

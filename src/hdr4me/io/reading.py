@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import binary_format
-from hdr4me.io.binary import check_names, parquet_metadata, read_arrow, read_parquet
-from hdr4me.io.delimited import read_delimited
-from hdr4me.io.frames import is_frame, read_frame
+from hdr4me.io.binary import (
+    check_names,
+    is_frame,
+    open_arrow,
+    open_binary,
+    parquet_metadata,
+    read_arrow,
+    read_frame,
+    read_parquet,
+)
+from hdr4me.io.delimited import open_delimited, read_delimited
 from hdr4me.io.origin import STANDARD_INPUT, RecordFiles
-from hdr4me.io.record_lines import read_lines
+from hdr4me.io.record_lines import read_lines, read_objects
 from hdr4me.io.text import Text, open_text
-from hdr4me.survey import Categorical, Survey
+from hdr4me.survey import Schema, Survey
 
 __all__ = [
     "Part",
@@ -31,6 +42,8 @@ __all__ = [
     "is_lines",
     "plan_parts",
     "read_part",
+    "read_records",
+    "read_table",
     "record_batches",
 ]
 
@@ -61,7 +74,7 @@ def check_survey(survey: object) -> None:
 def batch_rows(survey: Survey) -> int:
     """Records held at once: about 32 MiB of their numbers, and of their reports.
 
-    >>> from hdr4me.survey import Numeric, Schema
+    >>> from hdr4me.survey import Categorical, Numeric, Schema
     >>> batch_rows(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
     131072
     >>> towns = Categorical("town", [str(k) for k in range(5000)])
@@ -84,58 +97,63 @@ def as_files(records: Any) -> RecordFiles | None:
 
 
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """Batches whose columns are the survey's own (`Schema.columns`), in its order, of at most `batch_rows` records.
+    """Batches of at most `batch_rows` records with the columns of the survey's schema, in its order.
 
-    A dimension without a column is an error, not a column of defaults: a misspelt name must not go unseen.
+    Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
+    (pandas, polars and others). A dimension without a column is an error, not a column of defaults: a misspelt name
+    must not go unseen.
 
-    Parameters
-    ----------
-    records
-        A path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__` (pandas,
-        polars and others).
-    survey
-        Whose dimensions are read.
-
-    Returns
-    -------
-    An iterator of record batches.
-
-    Raises
-    ------
-    FormatError
-        If a file is not whole, has no records or lacks a column.
-    InvalidInput
-        If `records` is none of these.
-
-    Examples
-    --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
     >>> [batch.num_rows for batch in record_batches(pa.table({"age": [31, 44], "name": ["x", "y"]}), survey)]
     [2]
     """
+    return read_records(records, survey.schema, batch_rows(survey))
+
+
+def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records with the columns of the schema; `records` as for `record_batches`."""
     files = as_files(records)
+    names = list(schema.columns)
     if files is not None:
         for part in _parts(files):
-            yield from read_part(part, survey)
-        return
-    names = list(survey.schema.columns)
-    if isinstance(records, pa.Table | pa.RecordBatch):
+            yield from _read_part(part, schema, rows)
+    elif isinstance(records, pa.Table | pa.RecordBatch):
         check_names("the table", records.schema.names, names)
         chosen = records.select(names)
         whole = pa.Table.from_batches([chosen]) if isinstance(chosen, pa.RecordBatch) else chosen
-        yield from bounded(whole.to_batches(), survey)
+        yield from _bounded(whole.to_batches(), rows)
     elif is_frame(records):
-        yield from bounded(read_frame(records, names), survey)
+        yield from _bounded(read_frame(records, names), rows)
     else:
-        raise InvalidInput(
-            f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
-        )
+        raise _not_records(records)
+
+
+def read_table(records: Any) -> pa.Table:
+    """All columns of the records, with the types that the data have; `records` as for `record_batches`."""
+    files = as_files(records)
+    if files is not None:
+        tables = [_typed(part) for part in _parts(files)]
+        return pa.concat_tables(tables, promote_options="default")
+    if isinstance(records, pa.RecordBatch):
+        return pa.Table.from_batches([records])
+    if isinstance(records, pa.Table) or is_frame(records):
+        return records if isinstance(records, pa.Table) else pa.table(records)
+    raise _not_records(records)
+
+
+def _not_records(records: Any) -> InvalidInput:
+    return InvalidInput(
+        f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
+    )
 
 
 def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
     """The same records in batches of at most `batch_rows`."""
-    rows = batch_rows(survey)
+    return _bounded(batches, batch_rows(survey))
+
+
+def _bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch if batch.num_rows <= rows else batch.slice(start, rows)
@@ -143,36 +161,60 @@ def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
 
 def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
     """The batches of one file or part of a file."""
+    return _read_part(part, survey.schema, batch_rows(survey))
+
+
+def _read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
     kind = file_kind(part.path)
-    names = list(survey.schema.columns)
+    names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
-        texts = [x.name for x in survey.schema if isinstance(x, Categorical)]
-        batches = read_parquet(
-            part.path, names, texts=texts, rows=batch_rows(survey), row_groups=part.row_groups
-        )
+        texts = [x.name for x in schema if x.categories]
+        batches = read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
     elif kind == "arrow":
         batches = read_arrow(part.path, names)
     else:
-        batches = _read_text(part, survey)
+        batches = _read_text(part, schema)
+    with _refused(part.path, kind):
+        yield from _bounded(batches, rows)
+
+
+@contextmanager
+def _refused(path: str, kind: str) -> Iterator[None]:
+    """The many errors of a damaged file as one `FormatError`; of text none is quoted, because it may hold a record."""
     try:
-        yield from bounded(batches, survey)
+        yield
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
-        # Of text no error is quoted: it may hold a record.
         reason = str(error).partition("\n")[0] if kind != "text" else "it cannot be read"
         reason = reason or type(error).__name__
-        raise FormatError(f"{part.path} is not a whole {_KINDS[kind]} file: {reason}") from None
+        raise FormatError(f"{path} is not a whole {_KINDS[kind]} file: {reason}") from None
 
 
-def _read_text(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
+def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
     with open_text(part.path, part.encoding) as text:
         if is_lines(text):
-            yield from read_lines(text, [survey.schema[name] for name in survey.schema.columns])
+            yield from read_lines(text, [schema[name] for name in schema.columns])
         else:
-            filled = [x.name for x in survey.schema if isinstance(x, Categorical) and "" in x.index]
-            yield from read_delimited(text, survey.schema.columns, part.delimiter, filled=filled)
+            filled = [x.name for x in schema if "" in x.categories]
+            yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
+
+
+def _typed(part: Part) -> pa.Table:
+    """A whole file with the types of its columns."""
+    kind = file_kind(part.path)
+    with _refused(part.path, kind), ExitStack() as stack:
+        if kind == "parquet":
+            return pq.read_table(open_binary(part.path, stack))
+        if kind == "arrow":
+            return pa.ipc.open_file(open_arrow(part.path, stack)).read_all()
+        text = stack.enter_context(open_text(part.path, part.encoding))
+        if is_lines(text):
+            rows = [row for piece in read_objects(text) for row in piece]
+            names = dict.fromkeys(name for row in rows for name in row)
+            return pa.table({name: [row.get(name) for row in rows] for name in names})
+        return open_delimited(text, (), part.delimiter).read_all()
 
 
 def is_lines(text: Text) -> bool:

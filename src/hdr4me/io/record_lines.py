@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError
 from hdr4me.io.text import BLOCK, Text, wrong_encoding
-from hdr4me.survey import Categorical, Dimension, Selection, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.selection import SEPARATOR
 from hdr4me.survey.values import as_number
 
@@ -94,17 +94,18 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
         return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
     if isinstance(dimension, Selection):
         return pa.array([_choices(value) for value in values], pa.string())
-    kind = pa.string() if isinstance(dimension, Categorical) else pa.float64()
-    plain = str if isinstance(dimension, Categorical) else (int, float)
-    if all(value is None or (isinstance(value, plain) and type(value) is not bool) for value in values):
-        try:
+    kind: Any
+    if isinstance(dimension, Categorical):
+        alike, kind = all(value is None or isinstance(value, str) for value in values), pa.string()
+    elif isinstance(dimension, Numeric):
+        alike, kind = all(value is None or type(value) in (int, float) for value in values), pa.float64()
+    else:
+        alike, kind = True, None  # a dimension of another package: whatever type Arrow finds
+    try:
+        if alike:
             return pa.array(values, kind)
-        except (
-            pa.ArrowException,
-            OverflowError,
-            UnicodeError,
-        ):  # whole numbers beyond 64 bits, halves of pairs
-            pass
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        pass  # mixed types, integers beyond 64 bits, halves of surrogate pairs
     return pa.array([_text(value) for value in values], pa.string())
 
 

@@ -1,4 +1,4 @@
-"""Columns of text: as ordinary strings, and as the numbers that they say, without a loop over the rows."""
+"""Columns of text: as ordinary strings, and as the numbers that they hold, without a loop over the rows."""
 
 from __future__ import annotations
 
@@ -8,34 +8,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hdr4me.survey.dimensions import as_number
+from hdr4me.survey.values import as_number, is_missing_number
 
-__all__ = ["as_text", "is_missing", "is_text", "texts_as_numbers"]
+__all__ = ["as_text", "is_text", "texts_as_numbers"]
 
-_KINDS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-"""A number as both Arrow and Python write and read it."""
-_MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
+"""A number that Arrow and Python read alike."""
 _MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""The usual spellings of `_MISSING`, so that they are found without a loop."""
+"""The usual spellings of missing values, so that they are found without a loop."""
 
 
 def is_text(kind: Any) -> bool:
-    """Strings, and bytes that may be text."""
-    return any(getattr(pa.types, f"is_{name}")(kind) for name in _KINDS)
-
-
-def is_missing(text: str) -> bool:
-    """Whether a text in a numeric column says that there is no number, rather than something unknown.
-
-    >>> [is_missing(x) for x in ("", " ", "NA", "null", "12 min")]
-    [True, True, True, True, False]
-    """
-    return text.strip().lower() in _MISSING
+    """Whether a type is strings, or bytes that may be text."""
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in _TEXTS)
 
 
 def as_text(column: Any) -> Any:
-    """The column as strings; bytes that are no UTF-8 become a mark that names no category and no number.
+    """The column as strings; bytes that are not UTF-8 become a mark that names no category and no number.
 
     >>> as_text(pa.array([b"red", b"\\xff", None])).to_pylist()
     ['red', '\ufffd', None]
@@ -50,9 +40,9 @@ def as_text(column: Any) -> Any:
 
 
 def texts_as_numbers(column: Any) -> tuple[Any, int]:
-    """The numbers that texts say, and how many texts say none; those and blank texts are missing.
+    """The numbers in a column of texts, and how many texts are not numbers; those and blank texts are NaN or null.
 
-    Arrow reads what is plainly a number. Each other text is given once to `as_number`, as the client would read it.
+    Arrow parses what is plainly a number. Each other distinct text is given once to `as_number`, as on a device.
 
     >>> numbers, n_unknown = texts_as_numbers(pa.array(["12", " 7 ", "", "1_000", "true", "12 min", None]))
     >>> numbers.to_pylist(), n_unknown
@@ -62,7 +52,7 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     for attempt in range(2):
         try:
             return text.cast(pa.float64()), 0
-        except pa.ArrowInvalid:  # some of it is no plain number: most often only marks of missing values
+        except pa.ArrowInvalid:  # most often only marks of missing values
             if attempt == 0:
                 text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)
     text = pc.utf8_trim_whitespace(text)
@@ -73,7 +63,7 @@ def texts_as_numbers(column: Any) -> tuple[Any, int]:
     odd = pc.dictionary_encode(text.filter(pa.array(is_odd)))
     distinct = odd.dictionary.to_pylist()
     read = np.array([as_number(label) for label in distinct], np.float64)
-    says_none = np.array([not is_missing(label) for label in distinct], bool) & np.isnan(read)
+    unknown = np.array([not is_missing_number(label) for label in distinct], bool) & np.isnan(read)
     codes = odd.indices.to_numpy(zero_copy_only=False)
     values[is_odd] = read[codes]
-    return pa.array(values), int(says_none[codes].sum())
+    return pa.array(values), int(unknown[codes].sum())
