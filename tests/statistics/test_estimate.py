@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
-from hdr4me.reports import Report
+from hdr4me.io import Report
 from hdr4me.statistics import Answer, ask, estimate, quantile
 from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey

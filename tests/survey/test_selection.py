@@ -122,7 +122,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
             "high": 1000,
         }
         assert account.rows() == [expected]
-        assert "beside a category that is" in account.notes()[1]
+        assert "partly unknown and only the known categories count" in account.notes()[1]
         assert "more than 2 choices" in account.notes()[2]
         assert "none of the categories" in account.notes()[0]
         tally = Tally(SURVEY)

@@ -238,7 +238,7 @@ def estimate(
 def _tally(
     source: Sequence[Path], survey: Path | None, engine: str, master: str | None, watch: Watch
 ) -> Tally:
-    from hdr4me.reports.arrow import binary_format
+    from hdr4me.io.arrow import binary_format
     from hdr4me.survey import Survey
 
     if survey is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports.files import read_blocks
+from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
@@ -45,7 +45,7 @@ class PairCounts:
     Examples
     --------
     >>> from hdr4me.client import Client
-    >>> from hdr4me.reports.report import pack
+    >>> from hdr4me.io.report import pack
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi", n_sampled=2)
     >>> client = Client(survey)

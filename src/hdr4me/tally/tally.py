@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, InvalidInput
+from hdr4me.io.blocks import Block
+from hdr4me.io.files import read_blocks
+from hdr4me.io.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.kernels.exact.count import OK, count_reports
-from hdr4me.reports.blocks import Block
-from hdr4me.reports.files import read_blocks
-from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import count_any
@@ -32,8 +32,8 @@ class Tally:
     """The counters of each question; empty, it is the identity of `+`.
 
     `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
-    which reason, and each is handed to `on_rejected` (`hdr4me.reports.refuse` stops at the first, a
-    `hdr4me.reports.Quarantine` writes them to a file).
+    which reason, and each is handed to `on_rejected` (`hdr4me.io.refuse` stops at the first, a
+    `hdr4me.io.Quarantine` writes them to a file).
 
     >>> from hdr4me.client import Client
     >>> from hdr4me.survey import Numeric, Schema
@@ -239,7 +239,7 @@ class Tally:
         >>> import tempfile
         >>> import hdr4me as hd
         >>> from pathlib import Path
-        >>> from hdr4me.reports.lines import read_lines
+        >>> from hdr4me.io.lines import read_lines
         >>> survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0)
         >>> tally = hd.Tally(survey)
         >>> with tempfile.TemporaryDirectory() as folder:
