@@ -23,7 +23,7 @@ import scipy
 
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.reports.report import Report, unpack
+from hdr4me.io.report import Report, unpack
 from hdr4me.survey import Categorical, Numeric, Product, Schema, Selection, Survey, Vector
 
 NOW = datetime(2026, 11, 18, 2, tzinfo=UTC)
@@ -253,7 +253,7 @@ def write_store(path: Path, survey: Survey, rows: Any) -> None:
 
 def main(folder: Path) -> None:
     """Write every file."""
-    from hdr4me.reports import write_reports
+    from hdr4me.io import write_reports
 
     folder.mkdir(exist_ok=True)
     found: dict[str, Any] = {}

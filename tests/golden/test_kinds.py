@@ -20,8 +20,8 @@ import scipy
 import golden
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.reports import read_reports, write_reports
-from hdr4me.reports.report import Report, unpack
+from hdr4me.io import read_reports, write_reports
+from hdr4me.io.report import Report, unpack
 
 FOLDER = Path(__file__).parent / "kinds"
 ANSWERS = json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ def variances(survey: hd.Survey, priors: list[Prior], n_users: int) -> list[floa
             shares = np.outer(shares, prior.on_levels(part.size)).ravel()
         for place, prior in enumerate(own):
             moments = functional(question.channel.response.marginal(place))  # type: ignore[arg-type]
-            law = shares @ probabilities(question.channel.weights)
+            law = shares @ probabilities(question.channel.weights)  # type: ignore[attr-defined]
             assert law @ moments.decode == pytest.approx(prior.mean, abs=1e-9)
             found.append(float(law @ moments.decode**2 - prior.mean_square) * inverse)
             found[-1] += prior.variance * (inverse - 1 / n_users)

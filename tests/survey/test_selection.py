@@ -167,7 +167,7 @@ def test_no_and_one_report() -> None:
 
 def test_the_error_of_the_number_chosen() -> None:
     """Seeded: all users chose the same number, where the standard error is exact. 400 collections, within 10 %."""
-    channel = SURVEY.channels[0]
+    channel: Any = SURVEY.channels[0]
     rng = np.random.default_rng(5)
     outputs = list(channel.outputs())
     law = np.array([float(channel.probability(3, z)) for z in outputs])
