@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "hdr4me"
 LIST = Path(__file__).with_name("architecture.json")
-ALLOWED = {"channels": {"channels"}, "kinds": {"survey", "io", "records", "reports"}}
+ALLOWED = {"channels": {"channels"}, "kinds": {"channels", "survey", "io"}}
 """The packages that may ask for the class of a channel, or compare `.reads` and `.kind`."""
 
 

@@ -37,8 +37,6 @@ class Functional:
         P(cell | input), and the mean of `decode` at each input; no rows where only moments are known.
     rounding
         The largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
-    least
-        The least variance of one report, whatever the input.
 
     Examples
     --------
@@ -51,7 +49,6 @@ class Functional:
     rows: Floats
     target: Floats
     rounding: float
-    known_least: float | None = None
 
     @cached_property
     def row_variances(self) -> Floats:
@@ -61,8 +58,8 @@ class Functional:
 
     @property
     def least(self) -> float:
-        """The least variance of one report."""
-        return float(self.row_variances.min()) if self.known_least is None else self.known_least
+        """The least variance of one report, where its law is known."""
+        return float(self.row_variances.min()) if self.rows.size else 0.0
 
     @cached_property
     def decoders(self) -> tuple[Floats, Floats] | None:
@@ -93,7 +90,7 @@ def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Fu
             target - less * marginal.target("present"),
         )
     rounding = 1.0 / (marginal.levels.size - 1) ** 2 if name == "value" and not marginal.indicator else 0.0
-    return Functional(decode, marginal.rows, target, rounding, marginal.least_noise)
+    return Functional(decode, marginal.rows, target, rounding)
 
 
 def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple[Floats, Floats]:
