@@ -66,11 +66,6 @@ def refine(
     Survey
         Under the pilot's budget. A user answers one of the rounds: a ledger with that limit sees to it.
 
-    Raises
-    ------
-    InvalidInput
-        If the pilot has no number whose distribution can be told.
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric

@@ -63,11 +63,6 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     **options
         Those of `hdr4me.recalibrate`. Here `order` is a list of names along a curve, or several such lists; `groups`
         is lists of names that belong together. Without them, what the schema declares as `curve` and `group` counts.
-
-    Raises
-    ------
-    InvalidInput
-        For a name that is no number, or an option that the method does not take.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     means = _means(answer, method, options)

@@ -91,10 +91,6 @@ class Statistic(ABC):
             The dimensions' numbers in the schema.
         options
             What this statistic itself takes, by name.
-
-        Returns
-        -------
-        list of Part
         """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:

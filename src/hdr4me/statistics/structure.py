@@ -29,11 +29,6 @@ def structure_of(
         A list of names along a curve, or several such lists.
     groups
         Lists of names that belong together.
-
-    Raises
-    ------
-    InvalidInput
-        For what is no list of names, and for a name that is not a number of the schema, or is in two lists.
     """
     numbers = [x.name for x in schema if not x.is_category]
     if order is None and groups is None:

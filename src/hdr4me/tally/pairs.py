@@ -93,13 +93,7 @@ class PairCounts:
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
-        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves.
-
-        Raises
-        ------
-        InvalidInput
-            If the block is not an array of bytes of this shape.
-        """
+        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
         survey = self.survey
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
             raise InvalidInput(
@@ -132,13 +126,7 @@ class PairCounts:
         return self
 
     def of(self, first: str, second: str) -> Numbers:
-        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report.
-
-        Raises
-        ------
-        InvalidInput
-            If this pair was not counted.
-        """
+        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
         if not self.holds(first, second):
             raise InvalidInput(
