@@ -29,7 +29,7 @@ from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.calibrate import functional
-from hdr4me.statistics.few import few_indicators
+from hdr4me.statistics.intervals import few_indicators
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 

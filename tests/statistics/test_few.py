@@ -17,8 +17,7 @@ from hdr4me.framework.weighted_means import above_zero, ratio_interval, weighted
 from hdr4me.statistics.answer import UNSURE
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.calibrate import functional
-from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, quantile
 from hdr4me.survey.layout import Layout
 
 

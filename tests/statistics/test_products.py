@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.statistics.products import product_question
+from hdr4me.statistics.covariance import product_question
 from hdr4me.statistics.variance import reach_beyond
 
 SCHEMA = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1), hd.Product("a × b", ["b", "a"])])

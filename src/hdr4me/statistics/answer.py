@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL, Few
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, Few, quantile
 from hdr4me.statistics.largest import joint_interval, largest_rows, surely_largest
 from hdr4me.statistics.statistic import Intervals
 from hdr4me.survey import Survey

@@ -16,7 +16,7 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
-from hdr4me.statistics.few import FewLaw, few_indicators, few_means, few_ratio
+from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
 from hdr4me.statistics.statistic import SURELY, Counted, Part, Statistic
 from hdr4me.survey import Dimension
 

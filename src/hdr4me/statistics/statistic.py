@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.framework.optional import SURELY
 from hdr4me.registry import Registry
-from hdr4me.statistics.few import FewLaw
+from hdr4me.statistics.intervals import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
@@ -108,7 +108,7 @@ STATISTICS: Registry[Statistic] = Registry(
         "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
-        "quantile": "hdr4me.statistics.quantiles:QUANTILE",
+        "quantile": "hdr4me.statistics.distribution:QUANTILE",
         "variance": "hdr4me.statistics.variance:VARIANCE",
         "sd": "hdr4me.statistics.variance:SD",
         "covariance": "hdr4me.statistics.covariance:COVARIANCE",
