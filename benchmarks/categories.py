@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from hdr4me.atomic import write_text
+from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.few import few_categories
-from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -54,8 +53,8 @@ def rates(name: str, epsilon: float, v: int) -> str:
     inputs = rng.integers(0, v, n)
     records = inputs[:, None].astype(np.float64)
     engine = Local(threads=1)
-    sample_many(channel, inputs[:10], SecureDraws())
-    alone = best(lambda: sample_many(channel, inputs, SecureDraws()))
+    channel.response.sample(inputs[:10], SecureDraws())
+    alone = best(lambda: channel.response.sample(inputs, SecureDraws()))
     blocks = list(engine.reports(records, survey))
     made = best(lambda: list(engine.reports(records, survey)))
     counted = best(lambda: [Tally(survey).add_block(block) for block in blocks])

@@ -102,6 +102,11 @@ class Take(NamedTuple):
     reads: str
     size: int
 
+    @property
+    def n_levels(self) -> int:
+        """How many inputs are values in order: all but "no value"; 0 for a vector."""
+        return 0 if self.reads == "vector" else self.size - (self.reads == "optional")
+
 
 class Channel(ABC):
     """How one input becomes one output.

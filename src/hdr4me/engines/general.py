@@ -1,42 +1,42 @@
-"""Records to reports for surveys of any channels: questions drawn, values placed by the kernel, channels in NumPy.
+"""Records to reports for surveys of any channels, by the channels' responses.
 
 Surveys whose answers are single bytes have a compiled kernel of their own (`hdr4me.kernels.exact.perturb`).
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
-from hdr4me.engines.plan import placing, plan_of
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
-from hdr4me.engines.wide import Vectors, is_wide, wide_inputs
+from hdr4me.channels.response import Records
+from hdr4me.engines.plan import input_plan, placing, plan_of
 from hdr4me.kernels.exact.perturb import Columns, Plan, perturb
 from hdr4me.kernels.exact.positions import positions
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.records.columns import Source
 from hdr4me.survey import Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["perturb_any", "perturb_source", "perturb_with"]
+__all__ = ["answers_of", "perturb_any", "perturb_source"]
 
+Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
+Vectors = Mapping[int, NDArray[np.float64]]
 
 
-def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> NDArray[np.uint8]:
+def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes:
     """Padded reports of records: by the compiled kernel where every answer is single bytes, else by `perturb_any`."""
     if survey.byte_wise:
         return perturb(source.columns, plan_of(survey), source.n, threads=threads)
-    return perturb_any(source.columns, survey, source.n, source.vectors)
+    return perturb_any(source.columns, survey, source.n, source.vectors, SecureDraws())
 
 
-def perturb_any(
-    columns: Columns, survey: Survey, n: int, vectors: Vectors = MappingProxyType({})
-) -> NDArray[np.uint8]:
-    """Padded reports uint8 [n, report_size] of n records, with the system's randomness.
+def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws) -> Bytes:
+    """Padded reports uint8 [n, report_size] of n records, by the responses of the channels.
 
     Parameters
     ----------
@@ -48,38 +48,56 @@ def perturb_any(
         How many records there are.
     vectors
         The values of each dimension that is a vector.
+    draws
+        The system's randomness; seeded draws are for simulation only.
     """
-    return perturb_with(columns, survey, n, vectors, SecureDraws())
-
-
-def perturb_with(
-    columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws
-) -> NDArray[np.uint8]:
-    """The same with given draws: seeded ones are for simulation only."""
     m, size = survey.n_sampled, survey.slot_size
+    records = Records(columns, vectors, _ranges(survey))
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
-    if len(survey.questions) == 1:
-        channel = survey.questions[0].channel
-        if is_wide(channel):
-            given = wide_inputs(columns, vectors, survey, 0, np.arange(n), draws)
+    one = len(survey.questions) == 1
+    if not one:
+        reports[:, :, 0], reports[:, :, 1] = asked & 0xFF, asked >> 8
+    narrow = not all(question.channel.response.wide for question in survey.questions)
+    inputs = _inputs(records, survey, asked, draws) if narrow else asked
+    for q, users, places in _by_question(asked, len(survey.questions)):
+        question, response = survey.questions[q], survey.questions[q].channel.response
+        if response.wide:
+            given = response.encode(records, question.dimensions, users, draws)
         else:
-            given = _inputs(columns, survey, asked, draws)[:, 0]
-        reports[:, 0, 2 : 2 + channel.wire_size] = bytes_of(sample_many(channel, given, draws), channel)
-        return reports.reshape(n, survey.report_size)
-    reports[:, :, 0], reports[:, :, 1] = asked & 0xFF, asked >> 8
+            given = inputs[:, 0] if one else inputs[users, places]
+        made = response.to_bytes(response.sample(given, draws))
+        if one:
+            reports[:, 0, 2 : 2 + made.shape[1]] = made
+        else:
+            reports[users, places, 2 : 2 + made.shape[1]] = made
+    return reports.reshape(n, survey.report_size)
+
+
+def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Numbers, Numbers]]:
+    """Each question that is asked, the users who answer it and its place among their questions."""
+    n, m = asked.shape
+    if n_questions == 1:
+        yield 0, np.arange(n), np.zeros(n, np.int64)
+        return
     order = np.argsort(asked.astype(np.uint16), axis=None, kind="stable")
-    bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
-    inputs = _inputs(columns, survey, asked, draws)
+    bounds = np.searchsorted(asked.ravel()[order], np.arange(n_questions + 1))
     for q in np.flatnonzero(np.diff(bounds)).tolist():
         users, places = np.divmod(order[bounds[q] : bounds[q + 1]], m)
-        channel = survey.questions[q].channel
-        given = inputs[users, places]
-        if is_wide(channel):
-            given = wide_inputs(columns, vectors, survey, q, users, draws)
-        outputs = sample_many(channel, given, draws)
-        reports[users, places, 2 : 2 + channel.wire_size] = bytes_of(outputs, channel)
-    return reports.reshape(n, survey.report_size)
+        yield q, users, places
+
+
+def answers_of(channel: Channel, x: int, n: int) -> Numbers:
+    """Outputs [n, fields] of n users with input x of this channel, drawn as `perturb_source` draws them."""
+    response = channel.response
+    if channel.rows is None or len(channel.takes) > 1:
+        return response.sample(response.inputs_of(x, n), SecureDraws())
+    value, zero = np.array([float(x)]), np.zeros(1, np.int64)
+    address = np.array([value.ctypes.data], np.uint64)
+    lut, nothing = np.zeros(1, np.uint32), np.zeros(1, np.uint64)
+    columns = Columns(address, zero, np.zeros(1, np.uint8), nothing, zero, lut, zero, zero, 0)
+    reports = perturb(columns, input_plan(channel), n)
+    return response.from_bytes(reports[:, 2:])
 
 
 def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
@@ -90,9 +108,14 @@ def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
     return np.searchsorted(ends, draws.below(int(ends[-1]), n), side="right")[:, None]
 
 
-def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
+@lru_cache(maxsize=16)
+def _ranges(survey: Survey) -> NDArray[np.float64]:
+    return placing(survey, np.zeros(len(survey.schema), np.int64))
+
+
+def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
     """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
-    each = [() if is_wide(q.channel) else q.dimensions for q in survey.questions]
+    each = [() if q.channel.response.wide else q.dimensions for q in survey.questions]
     most = max(map(len, each))
     inputs = np.zeros(asked.shape, np.int64)
     for k in range(most):
@@ -103,41 +126,27 @@ def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws
                 for q, own in zip(survey.questions, each, strict=True)
             ]
         )
-        place = _places(columns, survey, dims[asked])
+        place = _places(records, dims[asked])
         fraction = draws.halves(place.size).reshape(place.shape)
         level = (place >> FRACTION_BITS) + (fraction < (place & ((1 << FRACTION_BITS) - 1)))
         inputs = inputs * sizes[asked] + np.where(sizes[asked] > 1, level, 0)
     return inputs
 
 
-def _places(columns: Columns, survey: Survey, dims: Numbers) -> Numbers:
+def _places(records: Records, dims: Numbers) -> Numbers:
     """The positions of dimensions dims [n, m] of each record, by the kernel that reads and cleans values."""
     n, m = dims.shape
-    d = len(survey.schema)
-    nothing = np.zeros(d, np.int64)
+    nothing = np.zeros(len(records.ranges), np.int64)
     plan = Plan(
         n_sampled=m,
         width=1,
         bits=0,
         table=np.zeros(1, np.uint32),
-        ranges=placing(survey, nothing),
+        ranges=records.ranges,
         alike=False,
         entries=nothing,
         entry_row=nothing,
     )
     out = np.empty(n * m, np.int64)  # more than 65,536 inputs do not fit into 16.16 bits
-    positions(columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
+    positions(records.columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
     return out.reshape(n, m)
-
-
-def bytes_of(outputs: Numbers, channel: Channel) -> NDArray[np.uint8]:
-    """Fields [n, fields] as bytes [n, wire_size], little end first."""
-    sizes = {field.size for field in channel.fields}
-    if len(sizes) == 1:
-        return np.ascontiguousarray(outputs.astype(f"<u{sizes.pop()}")).view(np.uint8)
-    parts = [
-        (outputs[:, column] >> 8 * byte & 0xFF).astype(np.uint8)
-        for column, field in enumerate(channel.fields)
-        for byte in range(field.size)
-    ]
-    return np.stack(parts, axis=1)

@@ -222,7 +222,7 @@ class Local:
             isinstance(records, np.ndarray)
             and survey.byte_wise
             and survey.n_sampled == len(survey.schema) >= WIDTH
-            and all(dimension.reads != "category" for dimension in survey.schema)
+            and not any(dimension.categories for dimension in survey.schema)
             and len(survey.schema.columns) == len(survey.schema)
         )
         for source in self._sources(records, survey):

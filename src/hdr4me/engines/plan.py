@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels import Channel
 from hdr4me.kernels.exact.alias import alias_table, columns_bits
 from hdr4me.kernels.exact.perturb import Plan
 from hdr4me.kernels.exact.positions import range_lines
@@ -40,7 +41,7 @@ def plan_of(survey: Survey) -> Plan:
         if len(question.channel.fields) > 1:
             entries[j], entry_row[j], first[j] = len(question.channel.fields), first[j], 0
     ranges = placing(survey, first)
-    numeric = all(dimension.reads != "category" for dimension in survey.schema)
+    numeric = not any(dimension.categories for dimension in survey.schema)
     return Plan(
         n_sampled=survey.n_sampled,
         width=survey.slot_size - 2,
@@ -53,6 +54,23 @@ def plan_of(survey: Survey) -> Plan:
     )
 
 
+def input_plan(channel: Channel) -> Plan:
+    """The plan of a question with integer rows whose only column holds the numbers of inputs."""
+    rows, n_fields = channel.rows or (), len(channel.fields)
+    bits = columns_bits(len(rows[0]))
+    top = (channel.n_inputs - 1) * _ONE
+    return Plan(
+        n_sampled=1,
+        width=channel.wire_size,
+        bits=bits,
+        table=alias_table(np.array(rows, np.int64), bits).ravel(),
+        ranges=range_lines(np.zeros(1), _ONE, 0.0, top, 0.0),
+        alike=False,
+        entries=np.array([n_fields if n_fields > 1 else 0]),
+        entry_row=np.zeros(1, np.int64),
+    )
+
+
 def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     """How each dimension's values become positions, its inputs counted from `first`: the kernel's five numbers."""
     d = len(survey.schema)
@@ -60,10 +78,9 @@ def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
     scale += 1.0
     for question in survey.questions:
         for j, take in zip(question.dimensions, question.channel.takes, strict=True):
-            dimension = survey.schema.dimensions[j]
-            if take.reads == "vector":
-                continue  # a vector is not one number: `hdr4me.engines.wide` reads it
-            n_levels = take.size - (take.reads == "optional")
+            dimension, n_levels = survey.schema.dimensions[j], take.n_levels
+            if not n_levels:
+                continue  # a vector is not one number: the channel's response encodes it
             bottom[j] = first[j] * _ONE
             top[j] = bottom[j] + (n_levels - 1) * _ONE
             default[j] = bottom[j] + dimension.place(None, take.size)

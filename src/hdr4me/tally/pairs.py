@@ -18,7 +18,7 @@ from hdr4me.reports.files import read_blocks
 from hdr4me.survey import Survey
 from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import RULES, count_any, fields_of
+from hdr4me.tally.counting import count_any
 
 __all__ = ["PairCounts"]
 
@@ -121,7 +121,7 @@ class PairCounts:
         """The counters that each report raises for question q, and the last one, which every report raises."""
         channel = self.survey.questions[q].channel
         data = slots[here][:, 2 : 2 + channel.wire_size]
-        at = RULES[channel.kind](channel, fields_of(data, channel))[1]
+        at = channel.response.counters(channel.response.from_bytes(data))
         return np.concatenate([at, np.full((len(at), 1), channel.n_counters)], axis=1)
 
     def add_file(self, path: str | os.PathLike[str]) -> PairCounts:
