@@ -28,7 +28,7 @@ from hdr4me.channels.codebook.response import CodebookResponse
 from hdr4me.channels.heavy_set import HeavySet
 from hdr4me.channels.proof import log_upper
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.mechanisms.codebook import codebook_channel
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 IN_FULL = {"vector of 10, in full": 100, "vector of 100, in full": 100}

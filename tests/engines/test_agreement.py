@@ -15,6 +15,7 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.agreement.design import agreement_channel, contrast
 from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
 from hdr4me.channels.response import Records, Response
 from hdr4me.client import PermanentClient
@@ -24,7 +25,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.mechanisms.agreement import agreement_channel, contrast
 from hdr4me.records.columns import from_matrix
 from hdr4me.survey.layout import Layout
 

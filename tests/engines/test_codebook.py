@@ -13,7 +13,9 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels import HeavySet
+from hdr4me.channels.agreement.design import agreement_channel, contrast
 from hdr4me.channels.codebook import Codebook, values, word_levels
+from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
 from hdr4me.channels.codebook.response import CodebookResponse, word_values
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
@@ -21,8 +23,6 @@ from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.codebook import axis_ranks, choose
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.mechanisms.agreement import agreement_channel, contrast
-from hdr4me.mechanisms.codebook import codebook_channel, scores_of, total_error
 
 
 def small(length: int = 3, epsilon: float = 4.0, codewords: int = 32, **more) -> hd.Survey:

@@ -16,12 +16,12 @@ from hdr4me.auditing import audit
 from hdr4me.auditing.attacking import bound
 from hdr4me.channels import HeavySet, SystemDraws
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
 from hdr4me.client.client import answer as answer_of
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.codebook import codebook_channel
 from hdr4me.survey.canonical import fingerprint
 
 NAN = float("nan")

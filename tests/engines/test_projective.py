@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.projective.design import projective, space_oracle
 from hdr4me.channels.projective.response import ProjectiveResponse
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.projective import projective, space_oracle
 from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.channels.privset.design import number_variance, selection_channel
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.costs import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import frequency_moments

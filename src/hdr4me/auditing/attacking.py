@@ -31,7 +31,7 @@ def draws_made(channel: Channel, n_draws: int) -> int:
 
     A codebook takes K·d products a draw, so that long vectors are drawn fewer times, at least 10,000 times each.
 
-    >>> from hdr4me.mechanisms.codebook import codebook_channel
+    >>> from hdr4me.channels.codebook.design import codebook_channel
     >>> draws_made(codebook_channel(4.0, 100), 1_000_000)
     10000
     """

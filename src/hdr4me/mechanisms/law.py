@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,12 +65,6 @@ class Parts(NamedTuple):
     weight: Floats
     offset: Floats
     half_width: Floats
-
-
-def check_epsilon(epsilon: float) -> None:
-    """Refuse a budget that is not a positive finite number."""
-    if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput.of("epsilon", epsilon, "it must be a finite number > 0")
 
 
 def probe_points(low: float, high: float) -> Floats:

@@ -109,7 +109,7 @@ _known: dict[str, Registered] = {
         Registered("pm_sub", f"{_HERE}.pm_sub:PMSub", "Piecewise with a wider band (Zhao et al. 2020)"),
         Registered("optimal", f"{_HERE}.optimal:optimal", "the table of least largest variance"),
         Registered(
-            "optimal_mean", f"{_HERE}.prior:optimal_mean", "the table of least mean variance over a prior"
+            "optimal_mean", f"{_HERE}.joint:optimal_mean", "the table of least mean variance over a prior"
         ),
     )
 }

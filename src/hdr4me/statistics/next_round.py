@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Table
+from hdr4me.channels.agreement.design import contrast
+from hdr4me.channels.codebook.design import total_error
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism as named
-from hdr4me.mechanisms.agreement import contrast
-from hdr4me.mechanisms.codebook import total_error
-from hdr4me.mechanisms.prior import optimal_mean, prior_variance
+from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.blocks import is_block
 from hdr4me.statistics.foretell import GENERAL, NEXT

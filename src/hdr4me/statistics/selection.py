@@ -10,8 +10,8 @@ import numpy as np
 
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.privset import PrivSet
+from hdr4me.channels.privset.design import number_variance
 from hdr4me.channels.proof import ONE
-from hdr4me.mechanisms.selection import number_variance
 from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.statistics.few import few_categories
 from hdr4me.statistics.statistic import Counted, Part, Statistic
@@ -49,7 +49,7 @@ class NumberChosen(Statistic):
     """The mean number of categories that a user chose.
 
     A report names a categories, whose mean is linear and whose mean square is a concave function g of the number c that
-    the user chose (`hdr4me.mechanisms.selection.number_variance`). Counters do not tell the spread of c; by Jensen's
+    the user chose (`hdr4me.channels.privset.design.number_variance`). Counters do not tell the spread of c; by Jensen's
     inequality Var a ≤ g(E c) − (E a)², which is what the standard error uses: it is never too small, and exact if all
     users chose the same number. Where a missing value is a category, its share is taken off the number, and the
     standard errors of both are added: the sum is never too small either, whatever their correlation.

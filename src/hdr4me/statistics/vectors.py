@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.codebook import N_LEVELS, Codebook, values
-from hdr4me.mechanisms.codebook import least_noise, scores_of
+from hdr4me.channels.codebook.design import least_noise, scores_of
 from hdr4me.statistics.statistic import SURELY, Counted, Part
 from hdr4me.survey import Dimension, Vector
 

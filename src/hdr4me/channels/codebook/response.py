@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,13 +38,13 @@ class Scores(NamedTuple):
         """c: the mean of a codeword along a direction of length 1."""
         return float(np.sqrt(value_variance()) * self.first)
 
-    def square(self, x: ArrayLike) -> Floats:
+    def square(self, x: ArrayLike) -> Any:
         """The mean square of a decoded coordinate whose own mean square over users is `x`.
 
         >>> Scores(0.5, 1.25).square([0.0, 1.0]).tolist()
         [4.0, 5.0]
         """
-        return np.asarray((1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2)
+        return (1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2
 
 
 @lru_cache(maxsize=1)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from hdr4me.channels import Entries, Table
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.table.channel import Table
 from hdr4me.channels.table.stages import STAGE_ONE, Rows, Stages, product_rows
+from hdr4me.channels.unary.channel import Entries
 from hdr4me.errors import InvalidInput
 
 __all__ = ["staged_category", "staged_number"]
