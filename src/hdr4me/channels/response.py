@@ -99,15 +99,7 @@ class Marginal:
         return self.levels.size == 2 and not self.levels[0] and self.levels[1] == 1.0
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value".
-
-        Parameters
-        ----------
-        values
-            Values on the scale of the levels.
-        others
-            The probability of each input of the other dimensions; equal if left out.
-        """
+        """The moments of (value, present) for these values; NaN is "no value"."""
         decode = np.stack(list(self.decoders.values()), axis=1)
         law = (
             self.law.mean(axis=1) if others is None else np.einsum("iok,o->ik", self.law, np.asarray(others))
@@ -169,8 +161,6 @@ class OneByOne:
 class Response:
     """What the server knows about a channel; this class serves any small channel by enumeration of its outputs.
 
-    Examples
-    --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
     >>> found = channel.response.marginal().moments([0.0, 1.0])

@@ -92,13 +92,6 @@ class Local:
             Takes the account of the records before the file appears; what it raises leaves no file. Unless given, it
             is `judge`: a warning of columns with more than one value in a hundred that is missing, unknown or out of
             range, and an error for a column without a usable value.
-
-        Raises
-        ------
-        FormatError
-            If a file is not whole or there are no records.
-        InvalidInput
-            If a column cannot be used.
         """
         check_survey(survey)
         parts: list[Account] = [Account.empty(survey)]

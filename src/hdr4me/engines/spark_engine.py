@@ -90,17 +90,6 @@ class Spark:
             Called once, with the number of reports, when they are written.
         on_account
             Takes the account of the records before the reports appear, as on one machine.
-
-        Returns
-        -------
-        The reports, or how many were written.
-
-        Raises
-        ------
-        FormatError
-            If a file is not whole or there are no records to write.
-        InvalidInput
-            If a column cannot be used, or `target` exists.
         """
         check_survey(survey)
         if target is None:

@@ -120,10 +120,6 @@ def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
     n_categories
         How many categories the dimension has.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> [categorical_fits(name, 0.5, 100_000) for name in ("projective", "subset", "grr", "oue", "histogram")]

@@ -59,11 +59,6 @@ def optional_number(
     presence_weight
         What the second moment of "present" counts for, beside 1 for that of "value".
 
-    Returns
-    -------
-    Design
-        Decoders "value" and "present".
-
     Examples
     --------
     >>> design = optional_number(1.0)
@@ -106,11 +101,6 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         and has the least sum of the two mean squares over these. Numbers that are not spread alike and evenly about
         the middle have no symmetry to shorten the programme: it then has fewer levels up to ε = 4.5, and stops
         within about 1.5 % of the least.
-
-    Returns
-    -------
-    Design
-        Decoders "value" and "value 2"; at most 256 rows and 256 cells.
 
     Examples
     --------
@@ -166,20 +156,6 @@ def _budget(epsilon: float) -> float:
 def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     """The table of least E V(t) with t drawn from `prior`, among those that are ε-LDP and unbiased for every value.
 
-    Parameters
-    ----------
-    epsilon
-        The budget of one value.
-    prior
-        "uniform", a SciPy distribution, a histogram (edges, weights) or an array of values, on [-1, 1].
-
-    Returns
-    -------
-    Table
-        With up to 65 levels. Designs are kept in memory and on disk.
-
-    Examples
-    --------
     >>> from scipy.stats import norm
     >>> narrow = norm(0, 0.1)
     >>> prior_variance(optimal_mean(2.0, narrow), narrow) < 0.540

@@ -98,8 +98,6 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 class Mechanism(ABC):
     """How one value is perturbed under the budget `epsilon` of one value.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> law = mechanism("duchi", epsilon=1.0)
     >>> float(law.mean(0.5)), float(law.bias(0.5))

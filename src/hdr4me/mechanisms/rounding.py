@@ -145,11 +145,6 @@ def unbiased_rows(
         Where to start from, one row per cell; zeros give the decoders of least mean square over the prior.
     prior
         The rows' shares in the norm that is kept small (equal if left out).
-
-    Returns
-    -------
-    tuple
-        Weights that sum to 2^32 in each row, and decoders.
     """
     weights = round_rows(rows, epsilon)
     for _ in range(3):

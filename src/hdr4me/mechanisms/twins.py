@@ -218,16 +218,6 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     cells
         How many bins, at most 256. Left out: 256. Bins that no value reaches are left out.
 
-    Returns
-    -------
-    Table
-        Its `privacy_loss` is a fraction, at most e^ε.
-
-    Raises
-    ------
-    InvalidInput
-        If the law has no `cdf`, is not ε-private, or does not tell values apart.
-
     Examples
     --------
     >>> from hdr4me.mechanisms import mechanism

@@ -35,15 +35,6 @@ class PairCounts:
     of reports, when they are tallied or at any later time; `+` is exact, associative and commutative. Reports that a
     tally would reject are left out.
 
-    Parameters
-    ----------
-    survey
-        The survey that the reports answer; its users answer two questions or more.
-    pairs
-        Pairs of dimensions by name.
-
-    Examples
-    --------
     >>> from hdr4me.client import Client
     >>> from hdr4me.reports.report import pack
     >>> from hdr4me.survey import Numeric, Schema
@@ -93,13 +84,7 @@ class PairCounts:
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
-        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves.
-
-        Raises
-        ------
-        InvalidInput
-            If the block is not an array of bytes of this shape.
-        """
+        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
         survey = self.survey
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
             raise InvalidInput(
@@ -132,13 +117,7 @@ class PairCounts:
         return self
 
     def of(self, first: str, second: str) -> Numbers:
-        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report.
-
-        Raises
-        ------
-        InvalidInput
-            If this pair was not counted.
-        """
+        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
         if not self.holds(first, second):
             raise InvalidInput(

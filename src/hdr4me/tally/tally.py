@@ -57,17 +57,6 @@ class Tally:
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
         """Count reports, one by one; returns the tally itself.
 
-        Returns
-        -------
-        Tally
-
-        Raises
-        ------
-        InvalidInput
-            If `reports` is not a list or another iterable of reports. A foreign report is left out and counted.
-
-        Examples
-        --------
         >>> import hdr4me as hd
         >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
         >>> survey = hd.Survey(schema, epsilon=2.0)
@@ -123,16 +112,6 @@ class Tally:
             The block's name, the number of its first row, or the number of each row, for messages.
         threads
             How many threads count.
-
-        Returns
-        -------
-        Tally
-            The tally itself.
-
-        Raises
-        ------
-        InvalidInput
-            If the block is not an array of bytes of this shape.
 
         Examples
         --------
@@ -191,11 +170,6 @@ class Tally:
         threads
             How many threads count.
 
-        Returns
-        -------
-        Tally
-            The tally itself.
-
         Examples
         --------
         >>> import hdr4me as hd
@@ -228,11 +202,6 @@ class Tally:
             The name of the file, for messages.
         threads
             How many threads count.
-
-        Returns
-        -------
-        Tally
-            The tally itself.
 
         Examples
         --------
@@ -326,12 +295,6 @@ class Tally:
     def n_answers(self, question: int) -> int:
         """How many reports answered a question.
 
-        Returns
-        -------
-        int
-
-        Examples
-        --------
         >>> import hdr4me as hd
         >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
         >>> survey = hd.Survey(schema, epsilon=2.0)
@@ -354,12 +317,6 @@ class Tally:
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
         """Read a tally; with `survey`, one of another survey is an error that names both.
 
-        Returns
-        -------
-        Tally
-
-        Examples
-        --------
         >>> import hdr4me as hd
         >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
         >>> survey = hd.Survey(schema, epsilon=2.0)
@@ -377,12 +334,6 @@ class Tally:
     def estimate(self) -> Answer:
         """Means, shares and frequencies with their standard errors.
 
-        Returns
-        -------
-        Answer
-
-        Examples
-        --------
         >>> import hdr4me as hd
         >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
         >>> survey = hd.Survey(schema, epsilon=2.0)
@@ -406,10 +357,6 @@ class Tally:
         options
             What the statistic itself takes, such as `p` for quantiles.
 
-        Returns
-        -------
-        Answer
-
         Examples
         --------
         >>> from hdr4me.survey import Numeric, Schema
@@ -424,13 +371,6 @@ class Tally:
     def priors(self) -> dict[str, Any]:
         """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`.
 
-        Returns
-        -------
-        dict
-            By the names of the dimensions.
-
-        Examples
-        --------
         >>> import hdr4me as hd
         >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
         >>> survey = hd.Survey(schema, epsilon=2.0)
