@@ -24,11 +24,11 @@ from hdr4me.atomic import write_text
 from hdr4me.auditing.attacking import ALARM, attack, bound
 from hdr4me.channels import Channel
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.codebook.response import CodebookResponse
 from hdr4me.channels.heavy_set import HeavySet
 from hdr4me.channels.proof import log_upper
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 IN_FULL = {"vector of 10, in full": 100, "vector of 100, in full": 100}

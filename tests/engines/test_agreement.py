@@ -20,7 +20,7 @@ from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
 from hdr4me.channels.response import Records, Response
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
-from hdr4me.engines.plan import placing
+from hdr4me.engines.general import placing
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines.general import perturb_source
-from hdr4me.engines.plan import plan_of
+from hdr4me.engines.general import perturb_source, plan_of
 from hdr4me.engines.protocol import FilePath, Progress, paths_of
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.kernels.exact.encode import WIDTH

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hdr4me.engines import spark_pairs, spark_perturb, spark_tally
+from hdr4me.engines import spark_counts, spark_perturb, spark_tally
 from hdr4me.engines.protocol import Progress
-from hdr4me.engines.spark_labels import report_schema
-from hdr4me.engines.spark_session import require_pyspark
+from hdr4me.engines.spark_session import report_schema, require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.records.account import Account, OnAccount, judge
 from hdr4me.records.reading import check_survey
@@ -139,7 +138,7 @@ class Spark:
             progress(tally.n_reports)
         return tally
 
-    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_pairs.Names) -> PairCounts:
+    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
         """Two answers of one report counted together, as one machine counts them, to the last bit.
 
         Parameters

@@ -55,15 +55,7 @@ class Tally:
     # -- adding ------------------------------------------------------------------------------------------------
 
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
-        """Count reports, one by one; returns the tally itself.
-
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.n_reports
-        20
-        """
+        """Count reports, one by one; returns the tally itself."""
         if not isinstance(reports, Iterable):
             raise InvalidInput(
                 f"reports of type {type(reports).__name__}: expected many, such as a list of one"
@@ -112,18 +104,6 @@ class Tally:
             The block's name, the number of its first row, or the number of each row, for messages.
         threads
             How many threads count.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import numpy as np
-        >>> tally = hd.Tally(survey)
-        >>> for block in hd.engines.Local().reports(np.array([[31.0, 0.0], [44.0, 1.0]]), survey):
-        ...     tally = tally.add_block(block)
-        >>> tally.n_reports
-        2
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -202,22 +182,6 @@ class Tally:
             The name of the file, for messages.
         threads
             How many threads count.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import hdr4me as hd
-        >>> from pathlib import Path
-        >>> from hdr4me.reports.lines import read_lines
-        >>> survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0)
-        >>> tally = hd.Tally(survey)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "reports.jsonl")
-        ...     _ = path.write_text(hd.Client(survey).report({"age": 31}).to_json())
-        ...     for block in read_lines(path, survey, 1000):
-        ...         tally = tally.add_read(block)
-        >>> tally.n_reports
-        1
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -293,15 +257,7 @@ class Tally:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
     def n_answers(self, question: int) -> int:
-        """How many reports answered a question.
-
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.n_answers(0) + tally.n_answers(1)
-        20
-        """
+        """How many reports answered a question."""
         channel = self.survey.questions[question].channel
         return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
 
@@ -332,15 +288,7 @@ class Tally:
         return load(path, survey)
 
     def estimate(self) -> Answer:
-        """Means, shares and frequencies with their standard errors.
-
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.estimate().dimensions
-        ('age', 'smoker', 'smoker')
-        """
+        """Means, shares and frequencies with their standard errors."""
         from hdr4me.statistics import estimate
 
         return estimate(self)
@@ -369,15 +317,7 @@ class Tally:
         return ask(self, statistic, dimensions, **options)
 
     def priors(self) -> dict[str, Any]:
-        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`.
-
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> sorted(tally.priors())
-        ['age', 'smoker']
-        """
+        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
         from hdr4me.statistics.priors import priors
 
         return priors(self)
