@@ -24,11 +24,11 @@ from hdr4me.atomic import write_text
 from hdr4me.auditing.attacking import ALARM, attack, bound
 from hdr4me.channels import Channel
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.codebook.design import codebook_channel
+from hdr4me.channels.codebook.response import CodebookResponse
 from hdr4me.channels.heavy_set import HeavySet
 from hdr4me.channels.proof import log_upper
-from hdr4me.engines.samplers import codebook_ranks
-from hdr4me.engines.secure import SecureDraws
-from hdr4me.mechanisms.codebook import codebook_channel
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
 
 IN_FULL = {"vector of 10, in full": 100, "vector of 100, in full": 100}
@@ -43,7 +43,8 @@ def attack_places(channel: HeavySet, n_draws: int) -> float:
     draws, hits = SecureDraws(), [0, 0]
     for start in range(0, n_draws, _AT_ONCE):
         n = min(_AT_ONCE, n_draws - start)
-        places = codebook_ranks(channel, n, draws), family.codewords - 1 - codebook_ranks(channel, n, draws)
+        ranks = CodebookResponse(channel).ranks
+        places = ranks(n, draws), family.codewords - 1 - ranks(n, draws)
         hits = [before + int((own < family.heavy).sum()) for before, own in zip(hits, places, strict=True)]
     return bound(hits[0], hits[1], n_draws)
 

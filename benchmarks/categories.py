@@ -25,8 +25,7 @@ from hdr4me.atomic import write_text
 from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.calibrate import functional
 from hdr4me.statistics.intervals import few_indicators
@@ -55,8 +54,8 @@ def rates(name: str, epsilon: float, v: int) -> str:
     inputs = rng.integers(0, v, n)
     records = inputs[:, None].astype(np.float64)
     engine = Local(threads=1)
-    sample_many(channel, inputs[:10], SecureDraws())
-    alone = best(lambda: sample_many(channel, inputs, SecureDraws()))
+    channel.response.sample(inputs[:10], SecureDraws())
+    alone = best(lambda: channel.response.sample(inputs, SecureDraws()))
     blocks = list(engine.reports(records, survey))
     made = best(lambda: list(engine.reports(records, survey)))
     counted = best(lambda: [Tally(survey).add_block(block) for block in blocks])

@@ -25,8 +25,7 @@ import numpy as np
 import peers_work
 from hdr4me.atomic import write_text
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Schema, Survey
@@ -226,11 +225,11 @@ def _rate(name: str, k: int) -> float:
     channel = categorical_channel(name, 1.0, k)
     n = 400_000 if k < 1000 or name == "projective" else 5000
     inputs = np.arange(n) % k
-    sample_many(channel, inputs[:100], SecureDraws())
+    channel.response.sample(inputs[:100], SecureDraws())
     seconds = []
     for _ in range(5):
         start = time.process_time()
-        sample_many(channel, inputs, SecureDraws())
+        channel.response.sample(inputs, SecureDraws())
         seconds.append(time.process_time() - start)
     return n / min(seconds)
 

@@ -21,8 +21,7 @@ import numpy as np
 from hdr4me.atomic import write_text
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Schema, Survey, Vector
 from hdr4me.tally import Tally
 from vectors_accuracy import (
@@ -53,9 +52,9 @@ def block_rates(b: int, epsilon: float) -> str:
     inputs = np.zeros((n, len(channel.fields)), np.int64)
     records = np.random.default_rng(1).uniform(-1, 1, (n, b))
     engine, draws = Local(threads=1), SecureDraws()
-    sample_many(channel, inputs[:10], draws)
+    channel.response.sample(inputs[:10], draws)
     blocks = list(engine.reports(records, survey))
-    alone = best(lambda: sample_many(channel, inputs, draws))
+    alone = best(lambda: channel.response.sample(inputs, draws))
     made = best(lambda: list(engine.reports(records, survey)))
     counted = best(lambda: [Tally(survey).add_block(block) for block in blocks])
     client, one = Client(survey), dict.fromkeys(survey.schema.names, 0.5)

@@ -16,10 +16,10 @@ from scipy import integrate, optimize, stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import hdr4me as hd
+from hdr4me.channels.agreement.design import contrast
 from hdr4me.channels.codebook import values
+from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
 from hdr4me.engines import Local
-from hdr4me.mechanisms.agreement import contrast
-from hdr4me.mechanisms.codebook import codebook_channel, scores_of, total_error
 from hdr4me.survey import Numeric, Schema, Survey, Vector
 from hdr4me.tally import Tally
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 
+from hdr4me.channels.codebook.design import scores_of
 from hdr4me.framework.optional_vectors import OptionalVectorReport
-from hdr4me.mechanisms.codebook import scores_of
 from hdr4me.survey import Schema, Survey, Vector
 from vectors_accuracy import Measured, N, collected, drawn
 

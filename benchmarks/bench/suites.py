@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bench import rivals
 from bench.clock import Task, cpu, interleave, wall
 from bench.peers import Peers
+from hdr4me.engines.general import plan_of
 from hdr4me.engines.local import Local
-from hdr4me.engines.plan import plan_of
 from hdr4me.io import read_reports, write_reports
 from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.keystream import BLOCK, Keystream

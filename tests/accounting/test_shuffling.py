@@ -14,17 +14,17 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 import hdr4me as hd
-from hdr4me.accounting.blanket import (
-    Blanket,
-    entries_blanket,
-    heavy_blanket,
-    product_blanket,
-    response_blanket,
-    table_blanket,
-)
+from hdr4me.accounting.blanket import product_blanket
 from hdr4me.accounting.channels import rows_of
 from hdr4me.accounting.excess import Law, excess, log_excess, spread
 from hdr4me.accounting.shuffling import Crowd, amplification, closed_form, local_epsilon
+from hdr4me.channels.blanket import (
+    Blanket,
+    entries_blanket,
+    heavy_blanket,
+    response_blanket,
+    table_blanket,
+)
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 

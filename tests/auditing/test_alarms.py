@@ -10,9 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import hdr4me as hd
-from hdr4me.accounting.harm import Harm, harm, reach
+from hdr4me.accounting.harm import Harm, harm
 from hdr4me.auditing import watch
-from hdr4me.auditing.bounds import counter_bounds
 from hdr4me.auditing.copies import most_copies, most_copies_of
 from hdr4me.auditing.misfit import evidence
 from hdr4me.channels import Entries
@@ -21,7 +20,6 @@ from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
 from hdr4me.io.files import write_reports
 from hdr4me.mechanisms import mechanism
-from hdr4me.survey import Question
 from hdr4me.tally import Tally
 
 R = 100_000
@@ -192,7 +190,7 @@ def test_bounds_of_counters_are_those_of_every_input(kind: str) -> None:
     }
     survey = hd.Survey(schemas[kind], epsilon=1.0, pairs=[("a", "b")] if kind == "pair" else ())
     channel = survey.channels[0]
-    bounds = counter_bounds(channel)
+    bounds = channel.response.bounds()
     assert bounds is not None
     met = np.zeros((channel.n_inputs, channel.n_counters))
     for output in channel.outputs():
@@ -220,7 +218,7 @@ def test_harm_of_aimed_reports_and_of_categories() -> None:
     assert Harm("a", 2.0, 1.0, 0.1).shift(0.05, aimed=True) == pytest.approx(2 * share)
     survey = hd.Survey(hd.Schema([hd.Categorical("c", list("abcd"))]), epsilon=1.0, categorical="oue")
     channel = survey.channels[0]
-    assert reach(channel) == pytest.approx(max(max(channel.decode), 1 - min(channel.decode)))  # type: ignore[attr-defined]
+    assert channel.response.reach() == pytest.approx(max(max(channel.decode), 1 - min(channel.decode)))  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput, match="share = 2 is not allowed"):
         Harm("a", 2.0, 1.0, 0.1).shift(2)
 
@@ -263,11 +261,11 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_channel_of_an_unknown_large_kind_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hdr4me.auditing.bounds as bounds
+    from hdr4me.channels import response
 
-    monkeypatch.setattr(bounds, "_MOST", 1)
     survey = hd.Survey(
         hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0)
     )
-    assert bounds._listed(survey.channels[0]) is None
-    assert Question((0,), survey.channels[0]).weight == 1
+    assert response.Response(survey.channels[0]).bounds() is not None
+    monkeypatch.setattr(response, "MAX_ENUMERATED", 1)
+    assert response.Response(survey.channels[0]).bounds() is None

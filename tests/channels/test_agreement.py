@@ -9,11 +9,11 @@ import pytest
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.agreement.design import agreement_channel, block_sizes, contrast, second_moment
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import ONE
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.agreement import agreement_channel, block_sizes, contrast, second_moment
 
 SHAPES = [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3), (5, 5)]
 

@@ -11,10 +11,10 @@ from scipy import stats
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.codebook import Codebook, lifted, mix, thresholds, values, word_levels
+from hdr4me.channels.codebook.design import Scores, codebook_channel, scores_of, total_error, value_variance
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of, total_error, value_variance
 
 SMALL = [(1, 4, 2), (2, 4, 1), (2, 6, 3)]
 
@@ -159,9 +159,9 @@ def test_an_axis_is_answered_as_any_direction() -> None:
         made = codebook_channel(4.0, 2, k_all)
         p, rest = 0.9, k / (k_all - k)
         axis = p * mean - (1 - p) * rest * mean
-        from hdr4me.mechanisms.codebook import _scores
+        from hdr4me.channels.codebook.response import codebook_scores
 
-        assert axis / _scores(k_all, k, p).contrast == pytest.approx(1.0, abs=2e-4)
+        assert axis / codebook_scores(k_all, k, p).contrast == pytest.approx(1.0, abs=2e-4)
         assert made.family.to_dict()["codewords"] == k_all
 
 

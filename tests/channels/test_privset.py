@@ -13,13 +13,13 @@ import pytest
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.channel import below
+from hdr4me.channels.heavy_response import below_steps
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.privset import PrivSet, rank, unrank
+from hdr4me.channels.privset.design import selection_channel, total_error
 from hdr4me.checks import check_channel
-from hdr4me.engines.samplers import _below_steps, sample_many
-from hdr4me.engines.secure import SecureDraws
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.selection import selection_channel, total_error
+from hdr4me.kernels.exact.secure import SecureDraws
 
 SHAPES = [(4, 2, 2), (5, 1, 2), (5, 2, 1), (6, 3, 2), (4, 4, 3), (3, 1, 3)]
 
@@ -88,7 +88,7 @@ def test_each_output_comes_from_as_many_draws(v: int, s: int, w: int) -> None:
         assert len(set(found.values())) == 1
 
 
-def test_published_numbers() -> None:
+def test_publishedword_values() -> None:
     """n·Σ Var = 1906.02 at ε = 1 for 5 of 100 items with outputs of 5, the best size."""
     assert round(total_error(1.0, PrivSet(95, 5, 5)), 2) == 1906.02
     family = selection_channel(1.0, 95, 5).family
@@ -102,7 +102,7 @@ def test_many_users_at_once() -> None:
     made = channel(1.0, family)
     n = 40_000
     for x in (0, rank((1, 4, 7)), rank((6, 7, 8))):
-        outputs = sample_many(made, np.full(n, x), SecureDraws())
+        outputs = made.response.sample(np.full(n, x), SecureDraws())
         found = Counter(map(tuple, outputs.tolist()))
         for z in family.outputs():
             share = float(made.probability(x, z))
@@ -126,8 +126,8 @@ def test_numbers_below_any_bound_are_exact() -> None:
     """One in three: 2^32/3 = 1431655765.33…: the word of the end is decided by the next 32 bits."""
     cut = (1 << 32) // 3
     draws = Words([0, cut - 1, cut, cut, cut + 1], [cut - 1, cut + 1])
-    assert _below_steps((1, 3), draws, 5).tolist() == [0, 0, 0, 1, 1]  # type: ignore[arg-type]
-    assert _below_steps((7,), Words([5], []), 1).tolist() == [0]  # type: ignore[arg-type]
+    assert below_steps((1, 3), draws, 5).tolist() == [0, 0, 0, 1, 1]  # type: ignore[arg-type]
+    assert below_steps((7,), Words([5], []), 1).tolist() == [0]  # type: ignore[arg-type]
 
 
 def test_long_words_for_large_bounds() -> None:

@@ -8,9 +8,9 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels import Entries, Table, channel_from_dict
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.table.design import staged_category, staged_number
 from hdr4me.channels.table.stages import STAGE_ONE, Stages
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.two_stages import staged_category, staged_number
 
 BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0)]
 

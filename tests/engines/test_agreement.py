@@ -15,19 +15,18 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.agreement.design import agreement_channel, contrast
+from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
+from hdr4me.channels.response import Records, Response
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
-from hdr4me.engines.plan import placing
-from hdr4me.engines.samplers import by_channel, sample_many
-from hdr4me.engines.secure import SecureDraws
-from hdr4me.engines.wide import _side_by_side, wide_inputs
+from hdr4me.engines.general import placing
 from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
-from hdr4me.mechanisms.agreement import agreement_channel, contrast
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import RULES, fields_of
 
 
 def survey_of(b: int, epsilon: float, **more) -> hd.Survey:
@@ -52,8 +51,8 @@ def test_the_kernel_is_the_family(b: int) -> None:
 @pytest.mark.parametrize("b", [3, 64, 100])
 def test_the_counting_kernel_is_the_channel(b: int) -> None:
     channel = agreement_channel(6.0, b)
-    outputs = sample_many(channel, np.zeros((500, len(channel.fields)), np.int64), SecureDraws())
-    good, at = RULES[channel.kind](channel, outputs)
+    outputs = channel.response.sample(np.zeros((500, len(channel.fields)), np.int64), SecureDraws())
+    good, at = channel.response.valid(outputs), channel.response.counters(outputs)
     assert good.all()
     expected = [list(channel.counters(row)) for row in outputs.view(np.uint64).tolist()]
     assert at.tolist() == expected
@@ -69,13 +68,13 @@ def test_the_counting_kernel_is_the_channel(b: int) -> None:
     assert counts.tolist() == np.bincount(at[some].ravel(), minlength=2 * b).tolist()
 
 
-@pytest.mark.parametrize("way", [sample_many, by_channel])
+@pytest.mark.parametrize("way", [AgreementResponse, Response])
 def test_samplers_have_the_law(way) -> None:
     """A chi-squared test over all 16 outputs; false alarm 1e-9."""
     channel = agreement_channel(3.0, 4)
     n, x = 20_000, 0b0110
-    inputs = np.full((n, 1), x) if way is sample_many else np.full(n, x)
-    found = Counter(way(channel, inputs, SecureDraws())[:, 0].tolist())
+    response = way(channel)
+    found = Counter(response.sample(response.inputs_of(x, n), SecureDraws())[:, 0].tolist())
     law = [float(channel.probability(x, (y,))) for y in range(16)]
     statistic = sum((found[y] - n * p) ** 2 / (n * p) for y, p in enumerate(law))
     assert statistic < stats.chi2.isf(1e-9, 15)
@@ -89,8 +88,8 @@ def test_distances_of_long_blocks(b: int) -> None:
     assert isinstance(family, Agreement)
     x = (1 << b) // 3
     inputs = np.tile(np.array(family.split(x), np.uint64).view(np.int64), (n, 1))
-    outputs = sample_many(channel, inputs, SecureDraws())
-    bits = RULES[channel.kind](channel, outputs)[1] & 1
+    outputs = channel.response.sample(inputs, SecureDraws())
+    bits = channel.response.counters(outputs) & 1
     own = np.array([int(bit) for bit in f"{x:0{b}b}"])
     differs = bits != own
     heavy = int((differs.sum(axis=1) <= b - family.agreeing).sum())
@@ -179,7 +178,10 @@ def test_signs_are_rounded_at_random() -> None:
     n = 20_000
     records = np.tile([2.5, np.nan, 99.0], (n, 1))
     source = from_matrix(records, survey)
-    found = wide_inputs(source.columns, {}, survey, 0, np.arange(n), SecureDraws())[:, 0]
+    records = Records(source.columns, {}, placing(survey, np.zeros(len(survey.schema), np.int64)))
+    question = survey.questions[0]
+    response = question.channel.response
+    found = response.encode(records, question.dimensions, np.arange(n), SecureDraws())[:, 0]
     assert not (found >> 3).any()
     assert (found & 1).all()
     assert (found >> 1 & 1).all()
@@ -291,12 +293,7 @@ def test_the_audit_proves_and_attacks() -> None:
 
 
 def test_a_sampler_that_leaks_is_caught(monkeypatch) -> None:
-    from hdr4me.engines import samplers
-
-    def leaky(channel, inputs, draws):
-        return inputs.reshape(len(inputs), -1)
-
-    monkeypatch.setitem(samplers.SAMPLERS._items, "heavy_set/agreement", leaky)
+    monkeypatch.setattr(AgreementResponse, "sample", lambda self, inputs, draws: inputs)
     assert not audit(survey_of(3, 2.0), 20_000).passed
 
 
@@ -326,5 +323,5 @@ def test_the_fields_of_a_report_are_eight_bytes() -> None:
     survey = survey_of(64, 8.0)
     block = next(Local().reports(np.ones((50, 64)), survey))
     assert block.shape == (50, 10)
-    fields = fields_of(block[:, 2:], survey.channels[0])
+    fields = survey.channels[0].response.from_bytes(block[:, 2:])
     assert np.array_equal(fields.view(np.uint64)[:, 0], block[:, 2:].copy().view("<u8")[:, 0])

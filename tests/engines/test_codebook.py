@@ -13,17 +13,16 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels import HeavySet
+from hdr4me.channels.agreement.design import agreement_channel, contrast
 from hdr4me.channels.codebook import Codebook, values, word_levels
+from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
+from hdr4me.channels.codebook.response import CodebookResponse, word_values
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import _numbers, sample_many
-from hdr4me.engines.secure import SecureDraws
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.codebook import axis_ranks, choose
-from hdr4me.mechanisms.agreement import agreement_channel, contrast
-from hdr4me.mechanisms.codebook import codebook_channel, scores_of, total_error
-from hdr4me.tally.counting import RULES
+from hdr4me.kernels.exact.secure import SecureDraws
 
 
 def small(length: int = 3, epsilon: float = 4.0, codewords: int = 32, **more) -> hd.Survey:
@@ -48,9 +47,9 @@ def test_the_kernel_is_the_family(length: int) -> None:
     target[:, length] = np.sqrt(1 - exact @ exact)
     found = np.empty(16, np.int64)
     for seed in (0, 1, 2**32 - 1):
-        choose(target, np.full(16, seed, np.uint32), np.arange(16), 16, _numbers(), found)
+        choose(target, np.full(16, seed, np.uint32), np.arange(16), 16, word_values(), found)
         assert found.tolist() == family.order(x, seed)
-    choose(0 * target, np.zeros(16, np.uint32), np.arange(16), 16, _numbers(), found)
+    choose(0 * target, np.zeros(16, np.uint32), np.arange(16), 16, word_values(), found)
     assert found.tolist() == list(range(16))  # equal scores: still every codeword once
 
 
@@ -58,7 +57,7 @@ def test_ranks_on_the_axis_are_the_family() -> None:
     family = Codebook(2, 300, 9)
     first, second = family.worst_pair()
     ranks = np.empty((300, 2), np.int64)
-    axis_ranks(np.full(300, 11), np.arange(300), 300, _numbers(), ranks)
+    axis_ranks(np.full(300, 11), np.arange(300), 300, word_values(), ranks)
     for x, column in ((first, 0), (second, 1)):
         order = family.order(x, 11)
         assert ranks[order, column].tolist() == list(range(300))
@@ -66,8 +65,8 @@ def test_ranks_on_the_axis_are_the_family() -> None:
 
 def test_the_counting_kernel_is_the_channel() -> None:
     channel = codebook_channel(4.0, 7, 64)
-    outputs = sample_many(channel, np.zeros((200, 7)), SecureDraws())
-    good, at = RULES[channel.kind](channel, outputs)
+    outputs = channel.response.sample(np.zeros((200, 7)), SecureDraws())
+    good, at = channel.response.valid(outputs), channel.response.counters(outputs)
     assert good.all()
     assert at.tolist() == [list(channel.counters(row)) for row in outputs.tolist()]
     survey = small(7, codewords=64)
@@ -88,7 +87,7 @@ def test_the_sampler_has_the_law() -> None:
     vector = [0.6, -0.64]
     x = family.number(vector)
     n = 20_000
-    outputs = sample_many(channel, np.tile(family.vector(x), (n, 1)), SecureDraws())
+    outputs = channel.response.sample(np.tile(family.vector(x), (n, 1)), SecureDraws())
     counts = np.bincount(outputs @ np.array([8, 1]), minlength=16)
     law = np.array([float(channel.probability(x, y)) for y in channel.outputs()])
     assert ((counts - n * law) ** 2 / (n * law)).sum() < stats.chi2.isf(1e-9, 15)
@@ -149,17 +148,17 @@ def test_the_audit_proves_and_attacks() -> None:
 
 
 def test_a_sampler_that_leaks_is_caught(monkeypatch) -> None:
-    from hdr4me.engines import samplers
+    honest = CodebookResponse.sample
 
-    def leaky(channel, inputs, draws):
-        loud = HeavySet("codebook", 8.0, channel.family, heaviest(8.0, channel.family))
-        return samplers._codebook(loud, inputs, draws)
+    def leaky(self, inputs, draws):
+        loud = HeavySet("codebook", 8.0, self.channel.family, heaviest(8.0, self.channel.family))
+        return honest(CodebookResponse(loud), inputs, draws)
 
-    monkeypatch.setitem(samplers.SAMPLERS._items, "heavy_set/codebook", leaky)
+    monkeypatch.setattr(CodebookResponse, "sample", leaky)
     assert not audit(small(2, codewords=16), 20_000).passed
 
 
-def test_vectors_beside_numbers() -> None:
+def test_vectors_besideword_values() -> None:
     schema = hd.Schema([hd.Vector("v", 2), hd.Numeric("a", 0, 1), hd.Numeric("b", 0, 1)])
     survey = hd.Survey(schema, epsilon=2.0, mechanism="duchi", blocks=[["a", "b"]])
     rows = {"v": pa.array([[0.6, 0.0]] * 3000, pa.list_(pa.float64())), "a": [1.0] * 3000, "b": [0.0] * 3000}
@@ -224,8 +223,8 @@ def test_the_engine_has_the_simulated_law() -> None:
     channel = survey.channels[0]
     vector = np.array([0.5, -0.5, 0.5, -0.5, 0.0, 0.0])
     n = 20_000
-    outputs = sample_many(channel, np.tile(vector, (n, 1)), SecureDraws())
-    at = RULES[channel.kind](channel, outputs)[1] % 256
+    outputs = channel.response.sample(np.tile(vector, (n, 1)), SecureDraws())
+    at = channel.response.counters(outputs) % 256
     along = np.array(values())[at] @ vector
     scores = scores_of(channel)
     assert abs(along.mean() - scores.first) < 6 * along.std() / np.sqrt(n)

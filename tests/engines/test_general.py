@@ -13,11 +13,11 @@ import pytest
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table, Take
 from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.response import OneByOne, Response
 from hdr4me.channels.subset import Subset
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import SAMPLERS, by_channel, sample_many
-from hdr4me.engines.secure import OneByOne, SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally import Tally
@@ -213,10 +213,10 @@ def test_samplers_follow_the_probability_of_every_output(
 ) -> None:
     """Whole outputs, not only counters: what goes together in a set or a vector has its exact probability."""
     channel, n = make(mixed), 20_000 if sampler == "quick" else 3000
-    way = sample_many if sampler == "quick" else by_channel
+    response = channel.response if sampler == "quick" else Response(channel)
     draws = SecureDraws()
     for x in {0, channel.n_inputs - 1}:
-        outputs = way(channel, np.full(n, x), draws)
+        outputs = response.sample(np.full(n, x), draws)
         found, counts = np.unique(outputs, axis=0, return_counts=True)
         seen = dict(zip(map(tuple, found.tolist()), counts.tolist(), strict=True))
         assert all(channel.is_output(output) for output in seen)
@@ -227,17 +227,18 @@ def test_samplers_follow_the_probability_of_every_output(
 def test_a_kind_without_a_sampler_is_asked_user_by_user() -> None:
     class Unknown(Table):
         kind = "unknown"
+        response_class = "hdr4me.channels.response:Response"
 
     table = Unknown("coin", 1.1, {"value": (-2.0, 2.0)}, ((3 * ONE // 4, ONE // 4), (ONE // 4, 3 * ONE // 4)))
-    assert "unknown" not in SAMPLERS
-    outputs = sample_many(table, np.array([0, 1] * 5000), SecureDraws())
+    assert type(table.response) is Response
+    outputs = table.response.sample(np.array([0, 1] * 5000), SecureDraws())
     check(int(outputs[::2].sum()), 5000, 0.25, "low")
     check(int(outputs[1::2].sum()), 5000, 0.75, "high")
 
 
 def test_more_categories_than_the_kernel_draws_sets_of() -> None:
     channel = subset(70_000, 2)
-    outputs = sample_many(channel, np.array([69_999, 0]), SecureDraws())
+    outputs = channel.response.sample(np.array([69_999, 0]), SecureDraws())
     assert all(channel.is_output(output) for output in outputs.tolist())
 
 

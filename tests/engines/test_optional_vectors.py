@@ -16,14 +16,13 @@ from hdr4me.auditing import audit
 from hdr4me.auditing.attacking import bound
 from hdr4me.channels import HeavySet, SystemDraws
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
 from hdr4me.client.client import answer as answer_of
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.codebook import codebook_channel
 from hdr4me.survey.canonical import fingerprint
-from hdr4me.tally.counting import fields_of
 
 NAN = float("nan")
 
@@ -78,7 +77,7 @@ def test_client_and_engine_have_the_law(value) -> None:
     draws = SystemDraws()
     device = np.array([answer_of(survey, 0, {"v": value}, draws) for _ in range(n)])
     table = pa.table({"v": pa.array([value] * 20_000, pa.list_(pa.float64()))})
-    batch = np.concatenate([fields_of(b[:, 2:], channel) for b in Local().reports(table, survey)])
+    batch = np.concatenate([channel.response.from_bytes(b[:, 2:]) for b in Local().reports(table, survey)])
     for outputs in (device, batch):
         counts = np.bincount(outputs @ np.array([8, 1]), minlength=16)
         expected = len(outputs) * law
@@ -193,7 +192,9 @@ def test_whether_there_is_a_vector_is_kept_to_the_budget() -> None:
     none, some = (survey.schema["v"].place(value, size) >> 16 for value in (None, [1.0]))
     for value in (None, [1.0]):
         table = pa.table({"v": pa.array([value] * n, pa.list_(pa.float64()))})
-        outputs = np.concatenate([fields_of(b[:, 2:], channel) for b in Local().reports(table, survey)])
+        outputs = np.concatenate(
+            [channel.response.from_bytes(b[:, 2:]) for b in Local().reports(table, survey)]
+        )
         heavy = [
             (channel.family.is_heavy(none, y), channel.family.is_heavy(some, y)) for y in outputs.tolist()
         ]

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import Projective, n_points
-from hdr4me.channels.projective.response import field_arrays
+from hdr4me.channels.projective.design import projective, space_oracle
+from hdr4me.channels.projective.response import ProjectiveResponse
 from hdr4me.client import Client
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.kernels.exact.projective import coordinates, dots
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.projective import projective, space_oracle
 from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
-from hdr4me.tally.counting import RULES
 
 
 class Seeded:
@@ -61,7 +58,7 @@ def test_the_kernel_is_the_plain_formula(epsilon: float, v: int) -> None:
     channel = projective(epsilon, v)
     inputs = np.random.default_rng(1).integers(0, v, 800)
     draws = Seeded(2)
-    outputs = sample_many(channel, inputs, draws)  # type: ignore[arg-type]
+    outputs = channel.response.sample(inputs, draws)  # type: ignore[arg-type]
     for user, x in enumerate(inputs.tolist()):
         assert channel.sample(x, Again(draws, user)) == tuple(outputs[user].tolist())
 
@@ -73,19 +70,19 @@ def test_the_kernel_in_fields_of_every_kind(q: int, t: int) -> None:
     channel = HeavySet("projective", 1.0, family, heaviest(1.0, family))
     inputs = np.random.default_rng(q).integers(0, family.size, 500)
     draws = Seeded(3)
-    outputs = sample_many(channel, inputs, draws)  # type: ignore[arg-type]
+    outputs = channel.response.sample(inputs, draws)  # type: ignore[arg-type]
     for user, x in enumerate(inputs.tolist()):
         assert channel.sample(x, Again(draws, user)) == tuple(outputs[user].tolist())
 
 
 @pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (7, 2), (8, 2), (9, 3)])
-def test_coordinates_and_products(q: int, t: int) -> None:
+def test_which_points_are_heavy(q: int, t: int) -> None:
     family = Projective(n_points(q, t), q, t)
-    every = np.arange(family.n_outputs)
-    vectors = coordinates(every, q, t)
-    assert vectors.tolist() == [list(family.vector(i)) for i in range(family.n_outputs)]
-    heavy = dots(vectors[:, None], vectors, q, *field_arrays(q)[:2]) == 0
-    assert heavy.tolist() == [[family.is_heavy(x, (y,)) for x in every.tolist()] for y in every.tolist()]
+    response = ProjectiveResponse(HeavySet("projective", 1.0, family, heaviest(1.0, family)))
+    outputs = np.arange(family.n_outputs)[:, None]
+    for x in range(family.size):
+        heavy = response.heavy(x, outputs)
+        assert heavy.tolist() == [family.is_heavy(x, (y,)) for y in range(family.n_outputs)]
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("projective", 1.0), ("projective", 4.0)])
@@ -94,12 +91,12 @@ def test_measured_errors_are_those_foretold(name: str, epsilon: float) -> None:
     v, n, times = 257, 1000, 300
     channel = categorical_channel(name, epsilon, v)
     inputs = np.repeat(np.minimum(np.arange(n) // 4, 200), times)
-    outputs = sample_many(channel, inputs, _secure(11))
+    outputs = channel.response.sample(inputs, _secure(11))
     truth = np.bincount(inputs, minlength=v) / inputs.size
     absent, present = channel.indicator_variances  # type: ignore[attr-defined]
     total = 0.0
     for k in range(times):
-        _, at = RULES[channel.kind](channel, outputs[k::times])
+        at = channel.response.counters(outputs[k::times])
         counts = np.bincount(at.ravel(), minlength=channel.n_counters)
         frequency, _ = indicator_moments(channel.response.cells(counts), n, channel.response.marginal())
         total += float(((frequency - truth) ** 2).sum())
@@ -107,7 +104,7 @@ def test_measured_errors_are_those_foretold(name: str, epsilon: float) -> None:
 
 
 def _secure(seed: int) -> Any:
-    from hdr4me.engines.secure import SecureDraws
+    from hdr4me.kernels.exact.secure import SecureDraws
 
     class Generator(SecureDraws):
         def __init__(self) -> None:
@@ -156,7 +153,7 @@ def test_from_records_to_an_answer() -> None:
 def test_what_is_no_point_is_not_counted() -> None:
     channel = projective(1.0, 300)
     bad = np.array([[0], [channel.n_counters - 1], [channel.n_counters]])
-    good, _ = RULES[channel.kind](channel, bad)
+    good = channel.response.valid(bad)
     assert good.tolist() == [True, True, False]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.engines.spark_counts import Split, add_partials
-from hdr4me.engines.spark_pairs import from_vector, pair_batches, pair_splits
+from hdr4me.engines.spark_counts import Split, add_partials, pair_batches, pair_splits
+from hdr4me.engines.spark_counts import pairs_from_vector as from_vector
 from hdr4me.errors import FormatError, InvalidInput
 
 PAIRS = [("a", "b"), ("b", "c")]

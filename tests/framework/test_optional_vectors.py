@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hdr4me.channels.codebook.design import Scores, codebook_channel, scores_of
 from hdr4me.framework.optional import SURELY, widening
 from hdr4me.framework.optional_vectors import OptionalVectorReport
-from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of
 
 
 def _by_users(scores: Scores, x: list[float | None], drawn: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.engines.plan import plan_of
+from hdr4me.engines.general import plan_of
 from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import from_batch, from_matrix
 from hdr4me.kernels.exact.positions import BOTTOM, positions

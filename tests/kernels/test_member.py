@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hdr4me.kernels.exact.member import with_member
+from hdr4me.kernels.exact.sets import with_member
 
 
 @pytest.mark.parametrize(("v", "w"), [(2, 1), (5, 2), (9, 4), (300, 40)])

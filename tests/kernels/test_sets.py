@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.kernels.exact.sets import (
     MOST,
     SLACK,

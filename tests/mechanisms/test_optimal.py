@@ -12,8 +12,8 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
 from hdr4me.mechanisms.optimal import _merged, optimal
 from hdr4me.mechanisms.programme import Measure
+from hdr4me.mechanisms.rounding import window_table
 from hdr4me.mechanisms.table import Table
-from hdr4me.mechanisms.windows import window_table
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -207,7 +207,7 @@ class TestCache:
         forged = replace(best.certificate, proof=change(best.certificate.proof))
         (file,) = place.iterdir()
         cache._write(file, replace(best, certificate=forged))
-        found = cache._read(file, 0.7, objective)
+        found = cache._unless_damaged(lambda path: cache._read(path, 0.7, objective), file)
         if found is not None:
             assert found.certificate is not None
             assert found.certificate.bound <= best.certificate.bound * (1 + 1e-9)

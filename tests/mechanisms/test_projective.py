@@ -6,7 +6,9 @@ import pytest
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.oracles import oracle
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.projective.design import best_space, projective, space_oracle
 from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
@@ -17,8 +19,6 @@ from hdr4me.mechanisms.categorical import (
     categorical_reason,
     subset_selection,
 )
-from hdr4me.mechanisms.oracles import oracle
-from hdr4me.mechanisms.projective import best_space, projective, space_oracle
 
 
 def total(channel: HeavySet, v: int) -> float:

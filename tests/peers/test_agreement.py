@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from hdr4me.auditing.attacking import ALARM
+from hdr4me.channels.oracles import oracle
 from hdr4me.channels.proof import log_upper
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.oracles import oracle
 from peers import Peers
 
 

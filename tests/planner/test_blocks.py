@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import hdr4me as hd
+from hdr4me.channels.agreement.design import block_sizes, quick_second_moment, second_moment
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.agreement import block_sizes, quick_second_moment, second_moment
 from hdr4me.planner.blocks import block_variances, possible
 from hdr4me.planner.workload import UNIFORM, Group
 

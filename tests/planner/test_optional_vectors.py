@@ -11,9 +11,9 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import hdr4me as hd
+from hdr4me.channels.codebook.design import scores_of
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.framework.optional_vectors import OptionalVectorReport
-from hdr4me.mechanisms.codebook import scores_of
 from hdr4me.planner.costs import classes, farthest
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally

@@ -13,17 +13,17 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.channels import HeavySet
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.agreement.design import agreement_channel, contrast
+from hdr4me.channels.codebook.design import codebook_channel, total_error
+from hdr4me.channels.oracles import oracle
 from hdr4me.channels.privset import PrivSet
+from hdr4me.channels.privset.design import selection_channel
+from hdr4me.channels.privset.design import total_error as selection_error
 from hdr4me.channels.proof import ONE, exp_lower
 from hdr4me.channels.subset import Subset
-from hdr4me.mechanisms.agreement import agreement_channel, contrast
 from hdr4me.mechanisms.categorical import subset_selection
-from hdr4me.mechanisms.codebook import codebook_channel, total_error
-from hdr4me.mechanisms.oracles import oracle
-from hdr4me.mechanisms.prior import optimal_mean, prior_variance
+from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.mechanisms.selection import selection_channel
-from hdr4me.mechanisms.selection import total_error as selection_error
 
 N = 10**9
 ENDS = np.array([-1.0, 1.0])

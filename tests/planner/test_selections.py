@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.channels.privset.design import number_variance, selection_channel
 from hdr4me.engines import Local
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.selection import number_variance, selection_channel
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.planner.costs import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import indicator_moments
@@ -67,7 +66,7 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
     channel = selection_channel(epsilon, v, s)
     dimension = hd.Selection("x", range(v), s)
     x = dimension.place([str(c) for c in chosen], 0) >> 16
-    outputs = sample_many(channel, np.full(n * times, x), _seeded(epsilon))
+    outputs = channel.response.sample(np.full(n * times, x), _seeded(epsilon))
     truth = np.isin(np.arange(v), chosen).astype(float)
     shares, numbers = np.zeros(v), 0.0
     p, q = channel.shares

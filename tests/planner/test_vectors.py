@@ -10,8 +10,8 @@ import pytest
 from sklearn.datasets import load_diabetes, load_wine
 
 import hdr4me as hd
+from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.errors import InvalidInput, NotReachable
-from hdr4me.mechanisms.codebook import codebook_channel, total_error
 from hdr4me.planner.costs import classes, farthest
 from hdr4me.planner.vectors import coordinate_error
 from hdr4me.planner.workload import Group, Workload

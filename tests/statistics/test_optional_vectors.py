@@ -12,9 +12,9 @@ from sklearn.datasets import load_diabetes
 import hdr4me as hd
 from hdr4me.channels import HeavySet
 from hdr4me.channels.codebook import N_LEVELS, Codebook, values, word_levels
+from hdr4me.channels.codebook.design import codebook_channel, least_noise, scores_of
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.codebook import codebook_channel, least_noise, scores_of
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.recalibrated import _steady_errors
 

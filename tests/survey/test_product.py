@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
+from hdr4me.channels.response import Records
 from hdr4me.client.client import value_of
 from hdr4me.engines import Local
-from hdr4me.engines.general import _places
+from hdr4me.engines.general import _places, _ranges
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.columns import from_batch, from_matrix
 
@@ -56,7 +57,7 @@ def test_every_way_gives_the_client_s_places(epsilon):
     batch = pa.RecordBatch.from_pydict({"a": pa.array(a, from_pandas=True), "b": [str(y) for y in b]})
     dims = np.full((50, 1), 2)
     for source in (from_batch(batch, survey), from_matrix(np.stack([a, b], axis=1), survey)):
-        places = _places(source.columns, survey, dims)[:, 0]
+        places = _places(Records(source.columns, {}, _ranges(survey)), dims)[:, 0]
         assert np.abs(places - np.array(own)).max() <= 1
 
 

@@ -18,7 +18,7 @@ from hdr4me.kernels.exact.count import count_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally import Tally
-from hdr4me.tally.counting import RULES, count_any, fields_of
+from hdr4me.tally.counting import count_any
 
 ONE = 1 << 32
 
@@ -73,7 +73,7 @@ def faults(row: np.ndarray, survey: Survey) -> list[int]:
         if q < len(survey.questions):
             channel = survey.questions[q].channel
             end = 2 + channel.wire_size
-            if not channel.is_output(fields_of(slot[None, 2:end], channel)[0].tolist()):
+            if not channel.is_output(channel.response.from_bytes(slot[None, 2:end])[0].tolist()):
                 found.append(Reason.CODE)
             if slot[end:].any():
                 found.append(Reason.PADDING)
@@ -200,9 +200,11 @@ def test_the_quick_rules_are_the_channels_own(wide: Survey) -> None:
     for channel in wide.channels:
         most = min(max(field.bound for field in channel.fields) + 2, 12)
         outputs = rng.integers(0, most, (500, len(channel.fields)))
-        good, at = RULES[channel.kind](channel, outputs)
+        good = channel.response.valid(outputs)
         assert good.tolist() == [channel.is_output(output) for output in outputs.tolist()]
-        for output, counters in zip(outputs[good].tolist(), at[good].tolist(), strict=True):
+        for output, counters in zip(
+            outputs[good].tolist(), channel.response.counters(outputs[good]).tolist(), strict=True
+        ):
             assert counters == list(channel.counters(output))
 
 
@@ -248,7 +250,7 @@ def test_a_channel_without_a_rule_is_counted_by_itself(mixed: Survey) -> None:
     assert (survey.slot_size, survey.report_size) == (9, 18)
     answers = [((0, 1), (1, 2, 999, 69_999)), ((0, 0), (1, 0, 256, 65_536)), ((0, 1), (1, 1, 1, 1))]
     rows = np.frombuffer(b"".join(pack(answer, survey) for answer in answers), np.uint8).reshape(3, 18)
-    assert fields_of(rows[:, 11:], Places()).tolist() == [list(answer[1][1:]) for answer in answers]
+    assert Places().response.from_bytes(rows[:, 11:]).tolist() == [list(answer[1][1:]) for answer in answers]
     tally = Tally(survey).add_block(rows)
     expected = [0] * 5
     for answer in answers:

@@ -1,133 +1,20 @@
-"""The privacy blanket of a channel: what all its inputs have in common, and how far two inputs differ beyond it.
-
-Let c(y) = min_x P(y|x). Every input's law contains the measure c, of mass γ = Σ c(y): with probability γ a report says
-nothing about its input and hides the others. Balle, Bell, Gascón and Nissim (2019) bound the loss of n shuffled reports
-by the values ρ_x(y) = P(y|x)/c(y) of two inputs under c alone. This file makes the triple (c, ρ, the pairs of inputs to
-compare) from integer tables.
-"""
+"""The privacy blanket of a report with several answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-__all__ = [
-    "Blanket",
-    "entries_blanket",
-    "heavy_blanket",
-    "product_blanket",
-    "response_blanket",
-    "table_blanket",
-]
+from hdr4me.channels.blanket import Blanket
+
+__all__ = ["product_blanket"]
 
 Floats = NDArray[np.float64]
 
 _MOST_ATOMS = 200_000
-
-
-@dataclass(frozen=True, eq=False)
-class Blanket:
-    """Atoms y with `mass` c(y), `ratios` ρ_x(y) ≥ 1 for each input x, and the ordered `pairs` of inputs to compare."""
-
-    mass: Floats
-    ratios: Floats
-    pairs: NDArray[np.int64]
-
-    @property
-    def gamma(self) -> float:
-        """γ, the share of reports that say nothing."""
-        return float(self.mass.sum())
-
-    @cached_property
-    def largest_ratio(self) -> float:
-        """max ρ: the privacy loss of one report is its logarithm."""
-        return float(self.ratios.max())
-
-
-def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
-    """The blanket of a table of integers with equal row sums; mixtures of rows add nothing, by convexity.
-
-    `alike` says that every pair of rows differs in the same way (randomised response), so that one pair will do.
-
-    >>> round(table_blanket([[3, 1], [1, 3]]).gamma, 3)
-    0.5
-    """
-    weights = np.asarray(rows, np.float64)
-    weights = weights[:, weights.max(axis=0) > 0]
-    least = weights.min(axis=0)
-    n = len(weights)
-    # The two ends first: of most tables they differ most, and the others then change nothing. A row is compared with
-    # itself too: two records may agree in this question and differ in another.
-    every = np.array(
-        sorted(((x, y) for x in range(n) for y in range(n)), key=lambda pair: -abs(pair[0] - pair[1])),
-        np.int64,
-    )
-    return Blanket(least / weights[0].sum(), weights / least, every[:1] if alike else every)
-
-
-def response_blanket(ratio: float) -> Blanket:
-    """Binary randomised response with e^ε = `ratio`, which dominates every other channel of that ε.
-
-    For any channel with ρ ≤ r, V = ρ_x − e^ε·ρ_x' has mean 1 − e^ε, values in [1 − e^ε r, r − e^ε], and
-    E V₊ ≤ (r − e^ε)/(r + 1), which randomised response attains with all its mass at the ends of that interval and at 0.
-    So its V is the largest in the convex order, and δ is the expectation of a convex function of a sum of V.
-    """
-    one = 1.0 / (ratio + 1.0)
-    return Blanket(np.array([one, one]), np.array([[ratio, 1.0], [1.0, ratio]]), np.array([[0, 1]], np.int64))
-
-
-def heavy_blanket(n_outputs: int, n_heavy: int, weight: int, total: int = 1 << 32) -> Blanket:
-    """N outputs of which each input has k heavy ones, with probability `weight`/`total` together.
-
-    Two inputs may share λ heavy outputs. Fewer shared ones spread V and keep its mean, so the fewest possible,
-    λ = max(0, 2k − N), bounds every pair.
-    """
-    k, n = n_heavy, n_outputs
-    shared = max(0, 2 * k - n)
-    counts = (shared, k - shared, k - shared, n - 2 * k + shared)
-    # In fractions: the number of outputs may be beyond every float.
-    mass = np.array([float(Fraction(count * (total - weight), (n - k) * total)) for count in counts])
-    return _four(mass, float(Fraction(weight * (n - k), (total - weight) * k)))
-
-
-def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:
-    """A two-row table (absent, present) applied to every entry of a one-hot vector of `n_entries`.
-
-    With g(y) = P₁(y)/P₀(y), the law of input x is ΠP₀(y_e)·g(y_x), and the blanket is ΠP₀·min_e g(y_e). Two inputs see
-    the cells of their own entries and the smallest g of the others, if that is smaller than both of theirs.
-    """
-    absent, present = (np.asarray(row, np.float64) / sum(row) for row in rows)
-    used = absent > 0
-    g, index = np.unique(present[used] / absent[used], return_inverse=True)
-    q = np.bincount(index, absent[used])
-    above = np.append(np.cumsum(q[::-1])[::-1], 0.0) ** (n_entries - 2)  # that all the others are at least g
-    if n_entries == 2:
-        above[:] = 1.0
-    first, second, least = [], [], []
-    mass = []
-    for i in range(len(g)):
-        for j in range(len(g)):
-            k = np.arange(min(i, j) + 1)
-            chance = np.append(above[k[:-1]] - above[k[1:]], above[k[-1]])
-            first.append(np.full(len(k), g[i]))
-            second.append(np.full(len(k), g[j]))
-            least.append(g[k])
-            mass.append(q[i] * q[j] * chance)
-    smallest = np.concatenate(least)
-    ratios = np.stack([np.concatenate(first) / smallest, np.concatenate(second) / smallest])
-    return Blanket(np.concatenate(mass) * smallest, ratios, np.array([[0, 1], [0, 0]], np.int64))
-
-
-def _four(mass: Floats, ratio: float) -> Blanket:
-    """Both heavy, only the first, only the second, neither."""
-    ratios = np.array([[ratio, ratio, 1.0, 1.0], [ratio, 1.0, ratio, 1.0]])
-    return Blanket(mass, ratios, np.array([[0, 1]], np.int64))
 
 
 def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], n_sampled: int) -> Blanket | None:

@@ -1,20 +1,20 @@
-"""Where this room reads a survey's channels: everything else works on integers and blankets."""
+"""Where accounting reads the channels of a survey; everything else works on integers and blankets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Question, Survey
 
 if TYPE_CHECKING:
-    from hdr4me.accounting.blanket import Blanket
+    from hdr4me.channels.blanket import Blanket
+    from hdr4me.channels.response import Response
 
-__all__ = ["blankets_of", "decoded_rows", "redesigned", "rows_of"]
+__all__ = ["blankets_of", "decoded_answers", "redesigned", "rows_of"]
 
-Decode = Callable[[Sequence[int]], float]
+Decode = Callable[[Any], Any]
 
 
 def rows_of(survey: Survey, q: int) -> tuple[tuple[int, ...], ...]:
@@ -33,7 +33,7 @@ def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
     weights = [question.weight if survey.weighted else 1 for question in survey.questions]
     return [
         (
-            _blanket(channel),
+            channel.response.blanket(),
             sum(
                 w
                 for w, question in zip(weights, survey.questions, strict=True)
@@ -44,54 +44,27 @@ def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
     ]
 
 
-def _blanket(channel: Channel) -> Blanket:
-    from hdr4me.accounting.blanket import entries_blanket, heavy_blanket, response_blanket, table_blanket
+def decoded_answers(survey: Survey, q: int) -> Iterator[tuple[str, tuple[str | None, ...], Decode | str]]:
+    """For each dimension of question q: its name, its categories, and what answers count for in its own units.
 
-    if isinstance(channel, Entries):
-        return entries_blanket(channel.weights, channel.size)
-    if isinstance(channel, HeavySet):
-        if channel.rows is not None:
-            return table_blanket(channel.rows, alike=True)
-        return heavy_blanket(channel.family.n_outputs, channel.family.n_heavy, channel.weight)
-    if channel.rows is not None:
-        return table_blanket(channel.rows)
-    return response_blanket(float(channel.loss))  # which bounds every channel of that loss
-
-
-def decoded_rows(survey: Survey, q: int) -> list[tuple[str, str | None, Decode | None]]:
-    """For each number that question q estimates: dimension, category, and what an answer counts for in its own units.
-
-    None stands for a number whose estimate is no mean over users.
+    A text stands for a dimension whose estimate is not a mean over users.
     """
     question = survey.questions[q]
-    channel, names = question.channel, survey.schema.names
-    found: list[tuple[str, str | None, Decode | None]] = []
-    for number, j in enumerate(question.dimensions):
+    response = question.channel.response
+    for place, j in enumerate(question.dimensions):
         dimension = survey.schema.dimensions[j]
-        if isinstance(channel, Table) and dimension.reads == "number":
-            low, high = dimension.bounds
-            values = channel.decoders["value" if number == 0 else f"value {number + 1}"]
-            found.append((names[j], None, _scaled(values, (high - low) / 2)))
-        elif isinstance(channel, Entries):
-            found += [(names[j], c, _entry(channel, k)) for k, c in enumerate(dimension.categories)]
-        elif isinstance(channel, HeavySet) and channel.n_counters == len(dimension.categories):
-            found += [(names[j], c, _heavy(channel, k)) for k, c in enumerate(dimension.categories)]
+        labels: tuple[str | None, ...] = dimension.categories or (None,)
+        if response.marginal(place).optional:
+            yield dimension.name, (None,), "an optional number"
+        elif response.n_coordinates(place) != len(labels):
+            yield dimension.name, (None,), "a vector"
         else:
-            found.append((names[j], None, None))
-    return found
+            low, high = (0.0, 2.0) if dimension.categories else dimension.bounds
+            yield dimension.name, labels, _scaled(response, place, (high - low) / 2)
 
 
-def _scaled(values: Sequence[float], scale: float) -> Decode:
-    return lambda output: values[output[0]] * scale
-
-
-def _entry(channel: Entries, k: int) -> Decode:
-    return lambda output: channel.decode[output[k]]
-
-
-def _heavy(channel: HeavySet, k: int) -> Decode:
-    inside, outside = channel.decode
-    return lambda output: inside if k in channel.counters(output) else outside
+def _scaled(response: Response, place: int, scale: float) -> Decode:
+    return lambda outputs: response.decoded(outputs, place) * scale
 
 
 def redesigned(survey: Survey, epsilon: float) -> Survey:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
-from hdr4me.accounting.blanket import Blanket
+from hdr4me.channels.blanket import Blanket
 
 __all__ = ["COARSE", "FINE", "Law", "excess", "log_excess", "second_moment", "spread"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Harm", "harm", "reach"]
+__all__ = ["Harm", "harm"]
 
 
 @dataclass(frozen=True)
@@ -57,22 +56,6 @@ class Harm:
         }
 
 
-def reach(channel: Channel, place: int = 0) -> float | None:
-    """How far a report's decoded value may be from any honest answer, on the scale of the estimate; None if unknown.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> round(reach(mechanism("duchi", epsilon=1.0).exact().channel()), 3)
-    3.164
-    """
-    if isinstance(channel, Table):
-        values = channel.decoders["value" + (f" {place + 1}" if place else "")]
-        return max(max(values) + 1.0, 1.0 - min(values))
-    if isinstance(channel, Entries | HeavySet):
-        values = channel.decode
-        return max(max(values), 1.0 - min(values))
-    return None
-
-
 def harm(survey: Survey) -> tuple[Harm, ...]:
     """The limit of harm of every dimension whose channel is known.
 
@@ -95,7 +78,7 @@ def harm(survey: Survey) -> tuple[Harm, ...]:
     made = []
     for q, question in enumerate(survey.questions):
         for place, j in enumerate(question.dimensions):
-            dimension, far = survey.schema.dimensions[j], reach(question.channel, place)
+            dimension, far = survey.schema.dimensions[j], question.channel.response.reach(place)
             if far is not None:
                 low, high = dimension.bounds
                 width = 1.0 if dimension.categories else (high - low) / 2

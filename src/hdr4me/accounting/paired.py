@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.accounting.channels import decoded_rows
+from hdr4me.accounting.channels import decoded_answers
 from hdr4me.accounting.rounds import paired_difference
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
@@ -60,17 +60,20 @@ def paired_rounds(
                 told[q].append((output, later[q]))
     rows: list[dict[str, Any]] = []
     for q, pairs in told.items():
-        for dimension, category, decode in decoded_rows(survey, q):
-            row: dict[str, Any] = {"dimension": dimension, "category": category, "users": len(pairs)}
-            row |= {"estimate": None, "standard_error": None, "status": "ok"}
-            if decode is None:
-                row["status"] = "not defined for an optional number"
+        for dimension, categories, decode in decoded_answers(survey, q):
+            nothing = {"users": len(pairs), "estimate": None, "standard_error": None, "status": "ok"}
+            found: list[dict[str, Any]] = [
+                {"dimension": dimension, "category": category, **nothing} for category in categories
+            ]
+            if isinstance(decode, str):
+                found[0]["status"] = f"not defined for {decode}"
             elif len(pairs) < 2:
-                row["status"] = "fewer than two users in both rounds"
+                for row in found:
+                    row["status"] = "fewer than two users in both rounds"
             else:
-                values = np.array([[decode(before), decode(after)] for before, after in pairs])
-                change = paired_difference(values[:, :1], values[:, 1:])
-                row["estimate"] = float(change.estimate[0])
-                row["standard_error"] = float(change.standard_error[0])
-            rows.append(row)
+                before, after = (decode(np.array(outputs, np.int64)) for outputs in zip(*pairs, strict=True))
+                change = paired_difference(before, after)
+                for row, estimate, error in zip(found, change.estimate, change.standard_error, strict=True):
+                    row |= {"estimate": float(estimate), "standard_error": float(error)}
+            rows += found
     return rows

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from hdr4me.accounting.blanket import Blanket, product_blanket, response_blanket
+from hdr4me.accounting.blanket import product_blanket
 from hdr4me.accounting.channels import blankets_of, redesigned
 from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, spread
+from hdr4me.channels.blanket import Blanket, response_blanket
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 

@@ -14,7 +14,7 @@ the k-th look has 6/(π²k²) of it, so that all looks together stay within `lev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,16 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hdr4me.auditing.bounds import counter_bounds, honest_rows
 from hdr4me.auditing.misfit import evidence
-from hdr4me.channels import Channel, Entries
-from hdr4me.channels.proof import ONE
 from hdr4me.errors import InvalidInput
 from hdr4me.tally import Tally
 
 __all__ = ["Alarm", "Watch", "watch"]
 
 Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
 _KINDS = 4
 _MOST_RUNS = 64
 """Tables with more cells are watched by single cells and by runs from either end."""
@@ -162,11 +160,12 @@ def _answers(tally: Tally) -> Iterator[Test]:
 def _cells(tally: Tally) -> Iterator[Test]:
     answers = _n_answers(tally)
     for q, question in enumerate(tally.survey.questions):
-        bounds, r, name = counter_bounds(question.channel), answers[q], _name(tally, q)
+        response, r, name = question.channel.response, answers[q], _name(tally, q)
+        bounds = response.bounds()
         if bounds is None or r == 0:
             continue
         counts = tally.layout.of_question(tally.counts, q)
-        rows = honest_rows(question.channel)
+        rows = response.table
         starts, stops = _runs(len(counts)) if rows is not None and len(counts) > 2 else _singles(len(counts))
         met = np.concatenate([[0], np.cumsum(counts)])
         met = met[stops] - met[starts]
@@ -192,10 +191,10 @@ def _cells(tally: Tally) -> Iterator[Test]:
 def _shape(tally: Tally, seed: int) -> Iterator[Test]:
     answers = _n_answers(tally)
     for q, question in enumerate(tally.survey.questions):
-        channel, name, r = question.channel, _name(tally, q), answers[q]
-        counts, rows = tally.layout.of_question(tally.counts, q), honest_rows(channel)
-        if isinstance(channel, Entries) and channel.size > 1:
-            p = _sum_of_entries(channel, counts, r)
+        response, name, r = question.channel.response, _name(tally, q), answers[q]
+        counts, rows = tally.layout.of_question(tally.counts, q), response.table
+        if laws := response.field_laws:
+            p = _sum_of_fields(laws, counts, r)
             yield Test("shape", name, p, f"{name!r}: its entries add up to what honest reports do not give")
         elif rows is not None and rows.shape[1] > 2:
             log = evidence(rows, counts, np.random.default_rng([seed, q]))
@@ -208,18 +207,18 @@ def _shape(tally: Tally, seed: int) -> Iterator[Test]:
             )
 
 
-def _sum_of_entries(channel: Entries, counts: Counts, r: int) -> float:
-    """One entry of a report is present and the others are not, so the sum of all cells has a known law.
+def _sum_of_fields(laws: Sequence[tuple[Floats, int]], counts: Counts, r: int) -> float:
+    """The fields of a report have the same laws for every input, so the sum of all cells has a known law.
 
     The bound is Chernoff's, on either side: exp(−sup(λT − r·log M(λ))) for the sum T of cell numbers.
     """
-    absent, present = (np.array(row, np.float64) / ONE for row in channel.weights)
-    cells = np.arange(channel.n_cells) / (channel.n_cells - 1)
-    total = float((counts.reshape(channel.size, -1) * cells).sum())
+    n_cells = len(laws[0][0])
+    cells = np.arange(n_cells) / (n_cells - 1)
+    total = float((counts.reshape(-1, n_cells) * cells).sum())
 
     def gap(x: float) -> float:
         tilt = np.exp(x * cells)
-        return float(r * ((channel.size - 1) * np.log(absent @ tilt) + np.log(present @ tilt)) - x * total)
+        return float(r * sum(times * np.log(law @ tilt) for law, times in laws) - x * total)
 
     best = optimize.minimize_scalar(gap, bounds=(-20.0, 20.0), method="bounded").fun
     return min(1.0, 2 * math.exp(min(0.0, float(best))))
@@ -231,7 +230,7 @@ def _copies(tally: Tally, copies: int | None) -> Iterator[Test]:
     if copies is None or copies < 2:
         return
     survey, n = tally.survey, tally.n_reports
-    likeliest = sorted((_likeliest(question.channel) for question in survey.questions), reverse=True)
+    likeliest = sorted((question.channel.response.likeliest() for question in survey.questions), reverse=True)
     log_p = sum(map(math.log, likeliest[: survey.n_sampled]))
     if survey.weighted:
         log_p += math.log(max(float(survey.inclusion(q)) for q in range(len(survey.questions))))
@@ -241,20 +240,6 @@ def _copies(tally: Tally, copies: int | None) -> Iterator[Test]:
     yield Test(
         "copies", "", math.exp(min(0.0, log_bound)), f"one and the same report occurs {copies:,} times"
     )
-
-
-def _likeliest(channel: Channel) -> float:
-    """A bound on the probability of any output for any input."""
-    if channel.rows is not None:
-        largest = max(max(row) for row in channel.rows) / ONE
-        if not isinstance(channel, Entries):
-            return largest if len(channel.fields) == 1 else 1.0
-        absent, present = (max(row) / ONE for row in channel.weights)
-        return float(absent ** (channel.size - 1) * present)
-    family, weight = getattr(channel, "family", None), getattr(channel, "weight", None)
-    if family is None or weight is None:
-        return 1.0
-    return float(max(weight / ONE / family.n_heavy, (1 - weight / ONE) / (family.n_outputs - family.n_heavy)))
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdr4me.auditing.answered import answered
-from hdr4me.auditing.classes import Shares, classes_of
-from hdr4me.channels import Channel, HeavySet
-from hdr4me.channels.codebook import Codebook
+from hdr4me.channels import Channel
+from hdr4me.engines.general import answers_of
 
 __all__ = ["ALARM", "attack", "bound", "draws_made"]
+
+Floats = NDArray[np.float64]
 
 ALARM = 1e-6
 """The probability that an honest table is accused, for each table."""
@@ -31,14 +31,11 @@ def draws_made(channel: Channel, n_draws: int) -> int:
 
     A codebook takes K·d products a draw, so that long vectors are drawn fewer times, at least 10,000 times each.
 
-    >>> from hdr4me.mechanisms.codebook import codebook_channel
+    >>> from hdr4me.channels.codebook.design import codebook_channel
     >>> draws_made(codebook_channel(4.0, 100), 1_000_000)
     10000
     """
-    if isinstance(channel, HeavySet) and isinstance(channel.family, Codebook):
-        products = channel.family.codewords * (channel.family.length + 1)
-        return min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // products))
-    return n_draws
+    return min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
 
 
 def attack(
@@ -77,11 +74,12 @@ def attack(
     wanted, told = n_draws, 0
     n_draws = n_draws if whole else draws_made(channel, n_draws)
     hits = [0, 0]
+    contrast = channel.response.contrast(first, second)
+    chosen = _telling_set(contrast.first, contrast.second, n_draws)
     for start in range(0, n_draws, _AT_ONCE):
         n = min(_AT_ONCE, n_draws - start)
-        classes, law = classes_of(channel, first, second, [answered(channel, x, n) for x in (first, second)])
-        chosen = _telling_set(law[0], law[1], n_draws)
-        hits = [before + int(chosen[found].sum()) for before, found in zip(hits, classes, strict=True)]
+        for i, x in enumerate((first, second)):
+            hits[i] += int(chosen[contrast.classify(answers_of(channel, x, n))].sum())
         if progress is not None:
             reached = wanted * (start + n) // n_draws
             progress(reached - told)
@@ -101,7 +99,7 @@ def bound(first: int, second: int, n_draws: int) -> float:
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
-def _telling_set(first: Shares, second: Shares, n_draws: int) -> NDArray[np.bool_]:
+def _telling_set(first: Floats, second: Floats, n_draws: int) -> NDArray[np.bool_]:
     """Among the sets {ratio ≥ τ}, the one whose expected bound is highest at this many draws."""
     order = np.argsort(-first / np.maximum(second, 1e-300), kind="stable")
     p, q = np.cumsum(first[order]), np.cumsum(second[order])

@@ -102,6 +102,11 @@ class Take(NamedTuple):
     reads: str
     size: int
 
+    @property
+    def n_levels(self) -> int:
+        """How many inputs are values in order: all but "no value"; 0 for a vector."""
+        return 0 if self.reads == "vector" else self.size - (self.reads == "optional")
+
 
 class Channel(ABC):
     """How one input becomes one output.
@@ -111,8 +116,6 @@ class Channel(ABC):
     fraction of integers; `loss` is the largest ratio of two of them for one output, and `check` proves that it is at
     most e^ε.
 
-    Examples
-    --------
     >>> from hdr4me.survey import Categorical, Schema, Survey
     >>> channel = Survey(Schema([Categorical("smoker", ["no", "yes"])]), epsilon=1.0).questions[0].channel
     >>> channel.n_inputs, channel.mechanism
@@ -248,13 +251,7 @@ class Channel(ABC):
         return None if rest or min(counts) < 0 or max(counts) > total else total
 
     def check(self) -> None:
-        """The proof: `loss` ≤ e^ε; also what a name may be.
-
-        Raises
-        ------
-        InvalidInput
-            If the channel loses more than its ε, or its mechanism's name is not allowed.
-        """
+        """The proof: `loss` ≤ e^ε; also what a name may be."""
         if not isinstance(self.mechanism, str) or not self.mechanism or not self.mechanism.isprintable():
             raise InvalidInput(f"channel {self.mechanism!r}: its name must be printable")
         if len(self.fields) > MAX_FIELDS:

@@ -1,19 +1,65 @@
-"""What the k-subset responses have in common: a report names a category or does not."""
+"""What the k-subset responses have in common: an output is heavy for an input or not."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
+from sys import float_info
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdr4me.channels.response import Marginal, Response
+from hdr4me.channels.blanket import Blanket, heavy_blanket, table_blanket
+from hdr4me.channels.proof import BITS, ONE
+from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, Response
 
-__all__ = ["NamingResponse"]
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.secure import SecureDraws
+
+__all__ = ["HeavyResponse", "NamingResponse", "below_steps"]
 
 
-class NamingResponse(Response):
+class HeavyResponse(Response):
+    """A family of heavy outputs; without a response of its own it is asked output by output."""
+
+    def heavy(self, x: int, outputs: Numbers) -> Mask:
+        """Which outputs are heavy for input x."""
+        distinct, where = np.unique(outputs, axis=0, return_inverse=True)
+        found = [self.channel.family.is_heavy(x, output) for output in distinct.tolist()]
+        return np.array(found, bool)[where.ravel()]
+
+    def contrast(self, first: int, second: int) -> Contrast:
+        """Class 0: heavy for the first input only; 2: for the second only; 1: for both or neither."""
+
+        def classify(outputs: Numbers) -> Numbers:
+            return np.asarray(1 - self.heavy(first, outputs).astype(np.int64) + self.heavy(second, outputs))
+
+        return self._three(classify)
+
+    def likeliest(self) -> float:
+        family, w = self.channel.family, self.channel.weight
+        k, n = family.n_heavy, family.n_outputs
+        found = max(Fraction(w, ONE * k), Fraction(ONE - w, ONE * (n - k)))  # n may be beyond every float
+        return max(float(found), float_info.min)
+
+    def blanket(self) -> Blanket:
+        if self.channel.rows is not None:
+            return table_blanket(self.channel.rows, alike=True)
+        family = self.channel.family
+        return heavy_blanket(family.n_outputs, family.n_heavy, self.channel.weight)
+
+
+class NamingResponse(HeavyResponse):
     """A report supports a category with probability p if the user has it, and with probability q if not."""
+
+    in_order: bool | None = True
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        return outputs
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        low, high = sorted(self.channel.shares)
+        return np.full(self.channel.n_counters, low), np.full(self.channel.n_counters, high)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._named
@@ -26,12 +72,27 @@ class NamingResponse(Response):
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array([other, equal])}, levels)
 
-    def cells(self, counts: NDArray[np.int64], place: int = 0) -> NDArray[np.int64]:
+    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         named = self.supports(counts)
         answers = int(counts.sum()) // self.channel.per_report
         return np.stack([answers - named, named], axis=1)
 
-    def classes(
-        self, place: int = 0, coordinate: int = 0
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         return np.array(self.channel.decode), np.array([coordinate]), True
+
+
+def below_steps(ends: tuple[int, ...], draws: SecureDraws, n: int) -> Numbers:
+    """For n uniform numbers below ends[-1], of any size, how many of the other ends are at or below each.
+
+    32 bits decide, unless they are those of an end; then the number goes on until its bits differ from the end's.
+    """
+    total = ends[-1]
+    cuts = [(end << BITS) // total for end in ends[:-1]]
+    words = draws.words(n).astype(np.int64)
+    found = np.searchsorted(np.array(cuts, np.int64), words, side="left") if cuts else np.zeros(n, np.int64)
+    for row in np.flatnonzero(np.isin(words, cuts)).tolist():
+        bits, size = int(words[row]), BITS
+        while any((end << size) // total == bits for end in ends[:-1]):
+            bits, size = bits << BITS | draws.bits(BITS), size + BITS
+        found[row] = sum((end << size) // total < bits for end in ends[:-1])
+    return np.asarray(found)

@@ -28,7 +28,7 @@ class Family(ABC):
     """Which outputs there are, and which of them are heavy for which input."""
 
     name: ClassVar[str]
-    response_class: ClassVar[str] = "hdr4me.channels.response:Response"
+    response_class: ClassVar[str] = "hdr4me.channels.heavy_response:HeavyResponse"
 
     @property
     @abstractmethod

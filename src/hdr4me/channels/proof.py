@@ -12,7 +12,16 @@ from fractions import Fraction
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["BITS", "ONE", "check_loss", "column_loss", "entries_loss", "exp_lower", "log_upper"]
+__all__ = [
+    "BITS",
+    "ONE",
+    "check_epsilon",
+    "check_loss",
+    "column_loss",
+    "entries_loss",
+    "exp_lower",
+    "log_upper",
+]
 
 BITS = 32
 """Every row of every table sums to 2**BITS."""
@@ -21,6 +30,12 @@ ONE = 1 << BITS
 _PRECISION = 160
 _TERMS = 40
 _LARGEST = 1 << 16
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse a budget that is not a positive finite number."""
+    if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
+        raise InvalidInput.of("epsilon", epsilon, "it must be a finite number > 0")
 
 
 def exp_lower(epsilon: Fraction | float) -> Fraction:

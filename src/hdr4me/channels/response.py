@@ -12,22 +12,38 @@ cell given the user's own value.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from math import exp
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.channels.channel import Channel
+from hdr4me.channels.blanket import Blanket, response_blanket, table_blanket
+from hdr4me.channels.channel import Channel, below
 from hdr4me.channels.proof import BITS
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Marginal", "Moments", "Response", "decoder_of", "inverse_of", "probabilities"]
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.perturb import Columns
+    from hdr4me.kernels.exact.secure import SecureDraws
+
+__all__ = [
+    "Contrast",
+    "Marginal",
+    "Moments",
+    "Records",
+    "Response",
+    "decoder_of",
+    "inverse_of",
+    "probabilities",
+]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 MAX_ENUMERATED = 1 << 20
 """Inputs times outputs of a channel whose law may be listed."""
@@ -151,15 +167,7 @@ class Marginal:
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value".
-
-        Parameters
-        ----------
-        values
-            Values on the scale of the levels.
-        others
-            The probability of each input of the other dimensions; equal if left out.
-        """
+        """The moments of (value, present) for these values; NaN is "no value"."""
         decode = np.stack(list(self.decoders.values()), axis=1)
         law = (
             self.law.mean(axis=1) if others is None else np.einsum("iok,o->ik", self.law, np.asarray(others))
@@ -181,17 +189,61 @@ class Marginal:
         return found.reshape(x.size, *at_inputs.shape[1:])
 
 
+class Records(NamedTuple):
+    """Records as kernels read them.
+
+    Parameters
+    ----------
+    columns
+        Where the values of each dimension are in memory.
+    vectors
+        The vectors [n, length] of each dimension that is one, in the ball of norm 1.
+    ranges
+        How the values of each dimension become positions (`hdr4me.kernels.exact.positions`).
+    """
+
+    columns: Columns
+    vectors: Mapping[int, Floats]
+    ranges: Floats
+
+
+class Contrast(NamedTuple):
+    """Outputs in classes by which of two inputs they point to, and the law of the classes under each input."""
+
+    classify: Callable[[Numbers], Numbers]
+    first: Floats
+    second: Floats
+
+
+class OneByOne:
+    """The randomness of many users for a channel that answers one user at a time."""
+
+    def __init__(self, draws: SecureDraws) -> None:
+        self._draws = draws
+
+    def bits(self, n: int) -> int:
+        """`n` fair bits as an integer."""
+        return self._draws.bits(n)
+
+    def below(self, n: int) -> int:
+        """A uniform integer from 0 to n − 1."""
+        return below(self, n)
+
+
 class Response:
     """What the server knows about a channel; this class serves any small channel by enumeration of its outputs.
 
-    Examples
-    --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
     >>> found = channel.response.marginal().moments([0.0, 1.0])
     >>> found.mean.round(6).tolist(), found.variance([1.0]).round(3).tolist()
     ([[0.0], [1.0]], [4.683, 3.683])
     """
+
+    wide = False
+    """Whether an input may not fit into 64 bits; inputs are then rows that `encode` makes."""
+    in_order: bool | None = None
+    """Whether the fields of an output increase; None if the bounds of the fields do not say what an output is."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel: Any = channel
@@ -200,6 +252,145 @@ class Response:
     def alike(self) -> bool:
         """Whether all coordinates of a dimension have the same marginal."""
         return type(self) is not Response
+
+    @property
+    def cost(self) -> int:
+        """How many products one draw takes: the audit makes fewer draws where they are expensive."""
+        return 1
+
+    # -- from records to reports ---------------------------------------------------------------------------------
+
+    def encode(
+        self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
+    ) -> NDArray[Any]:
+        """The inputs of a wide channel; other inputs are integers, which the engine makes for all questions at once.
+
+        Parameters
+        ----------
+        records
+            The values.
+        dimensions
+            The dimensions of the question.
+        users
+            The rows of the records that answer it.
+        draws
+            The randomness that rounds numbers.
+        """
+        raise NotImplementedError(f"inputs of channel {self.channel.mechanism!r} are integers")
+
+    def inputs_of(self, x: int, n: int) -> NDArray[Any]:
+        """Input x for n users, as `sample` accepts it."""
+        return np.full(n, x, np.int64)
+
+    def sample(self, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
+        """Outputs [n, fields] for n inputs; here the channel itself answers for one user after the other."""
+        single = OneByOne(draws)
+        outputs = [self.channel.sample(x, single) for x in inputs.tolist()]
+        return np.array(outputs, np.int64).reshape(len(inputs), len(self.channel.fields))
+
+    def to_bytes(self, outputs: Numbers) -> NDArray[np.uint8]:
+        """Outputs [n, fields] as bytes [n, wire_size], the least significant first."""
+        fields = self.channel.fields
+        sizes = {field.size for field in fields}
+        if len(sizes) == 1:
+            return np.ascontiguousarray(outputs.astype(f"<u{sizes.pop()}")).view(np.uint8)
+        parts = [
+            (outputs[:, column] >> 8 * byte & 0xFF).astype(np.uint8)
+            for column, field in enumerate(fields)
+            for byte in range(field.size)
+        ]
+        return np.stack(parts, axis=1)
+
+    def from_bytes(self, data: NDArray[np.uint8]) -> Numbers:
+        """The outputs [n, fields] in bytes [n, wire_size]; 64-bit fields keep their bit patterns."""
+        sizes = [field.size for field in self.channel.fields]
+        if len(set(sizes)) == 1:
+            return np.ascontiguousarray(data).view(f"<u{sizes[0]}").astype(np.int64)
+        found, at = np.zeros((len(data), len(sizes)), np.int64), 0
+        for column, size in enumerate(sizes):
+            for byte in range(size):
+                found[:, column] |= data[:, at + byte].astype(np.int64) << 8 * byte
+            at += size
+        return found
+
+    # -- from reports to counters --------------------------------------------------------------------------------
+
+    def valid(self, outputs: Numbers) -> Mask:
+        """Which of the rows [n, fields] are outputs of the channel."""
+        if self.in_order is None:
+            return np.fromiter(map(self.channel.is_output, outputs.tolist()), bool, len(outputs))
+        good = (outputs.view(np.uint64) <= self._largest).all(axis=1)
+        return np.asarray(good & (np.diff(outputs, axis=1) > 0).all(axis=1) if self.in_order else good)
+
+    @cached_property
+    def _largest(self) -> NDArray[np.uint64]:
+        return np.array([field.bound - 1 for field in self.channel.fields], np.uint64)
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        """The counters [n, per_report] that each valid output adds 1 to."""
+        found = [list(self.channel.counters(output)) for output in outputs.tolist()]
+        return np.array(found, np.int64).reshape(len(outputs), self.channel.per_report)
+
+    def count(self, outputs: Numbers, good: Mask, counts: Numbers) -> None:
+        """Add the good rows of the outputs to the counters of the question."""
+        chosen = outputs if good.all() else outputs[good]
+        counts += np.bincount(self.counters(chosen).ravel(), minlength=counts.size)
+
+    # -- privacy -------------------------------------------------------------------------------------------------
+
+    def contrast(self, first: int, second: int) -> Contrast:
+        """Classes 0 (likelier under the first input), 1 (equally likely) and 2, from the channel's probabilities.
+
+        The law of these classes is not exact: it only says that class 0 points to the first input.
+        """
+
+        def classify(outputs: Numbers) -> Numbers:
+            distinct, where = np.unique(outputs, axis=0, return_inverse=True)
+            law = self.channel.probability
+            pairs = [(law(first, row), law(second, row)) for row in distinct.tolist()]
+            return np.array([1 - (p > q) + (p < q) for p, q in pairs])[where.ravel()]
+
+        return self._three(classify)
+
+    def _three(self, classify: Callable[[Numbers], Numbers]) -> Contrast:
+        return Contrast(classify, np.array([1.0, 0.0, 0.0]), np.array([exp(-self.channel.epsilon), 0.0, 1.0]))
+
+    def bounds(self) -> tuple[Floats, Floats] | None:
+        """The least and the largest probability, over all inputs, that a report adds to each counter.
+
+        None if the channel is too large to enumerate.
+        """
+        law = self._listed
+        return None if law is None else (law.min(axis=0), law.max(axis=0))
+
+    @property
+    def table(self) -> Floats | None:
+        """P(cell | input) if an answer is one cell of a table of integers; otherwise None."""
+        rows = self.channel.rows
+        return None if rows is None or len(self.channel.fields) != 1 else probabilities(rows)
+
+    @property
+    def field_laws(self) -> tuple[tuple[Floats, int], ...]:
+        """The laws of independent fields and how many fields have each, if these are the same for every input."""
+        return ()
+
+    def likeliest(self) -> float:
+        """An upper bound of the probability of any output for any input."""
+        return 1.0 if self.table is None else float(self.table.max())
+
+    def blanket(self) -> Blanket:
+        """What all inputs have in common; of an unknown channel a bound from its loss."""
+        rows = self.channel.rows
+        return response_blanket(float(self.channel.loss)) if rows is None else table_blanket(rows)
+
+    def reach(self, place: int = 0) -> float | None:
+        """How far a report's decoded value is at most from any true value; None if no decoder is known."""
+        try:
+            found = self.marginal(place)
+        except InvalidInput:
+            return None
+        values, levels = found.decoders["value"], found.levels
+        return float(max(values.max() - levels.min(), levels.max() - values.min()))
 
     # -- the law of one coordinate -------------------------------------------------------------------------------
 
@@ -214,6 +405,16 @@ class Response:
         For a channel without a response of its own: the cells are the counters, the decoder is the unbiased one of
         least variance.
         """
+        law = self._listed
+        if (
+            law is None
+            or self.channel.per_report != 1
+            or any(t.reads == "optional" for t in self.channel.takes)
+        ):
+            raise InvalidInput(
+                f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} needs a response of its own: only "
+                "small channels whose reports add to one counter are enumerated"
+            )
         take, after = self.channel.takes[place], math.prod(t.size for t in self.channel.takes[place + 1 :])
         own = np.arange(self.channel.n_inputs) // after % take.size
         if take.reads == "category":
@@ -222,13 +423,13 @@ class Response:
         else:
             levels = np.linspace(-1.0, 1.0, take.size)
             target = levels[own]
-        decoder = decoder_of(self._listed, target, self._inverse)
+        decoder = decoder_of(law, target, self._inverse)
         if decoder is None:
             raise InvalidInput(
                 f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} has no unbiased decoder: "
                 "its counters do not determine the answer"
             )
-        return Marginal(self._listed[:, None, :], {"value": target}, {"value": decoder}, levels)
+        return Marginal(law[:, None, :], {"value": target}, {"value": decoder}, levels)
 
     def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
         """For joint counts: what each class of answers counts for, the counters of the classes, and whether there is
@@ -236,8 +437,8 @@ class Response:
         return self.marginal(place, coordinate).decoders["value"], np.arange(self.channel.n_counters), False
 
     @cached_property
-    def _inverse(self) -> Floats:
-        return inverse_of(self._listed)
+    def _inverse(self) -> Floats | None:
+        return None if self._listed is None else inverse_of(self._listed)
 
     def supports(self, counts: Numbers) -> Numbers:
         """How many reports support each category, where a report adds 1 to the counters of categories."""
@@ -247,27 +448,26 @@ class Response:
         """How often each cell of each coordinate was reported, shape (coordinates, cells)."""
         return np.broadcast_to(counts, (self.n_coordinates(place), counts.size))
 
+    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+        """What each report counts for in each coordinate, shape (reports, coordinates)."""
+        decode, size = self.marginal(place).decoders["value"], self.channel.n_counters
+        rows = [self.cells(np.bincount(at, minlength=size), place) @ decode for at in self.counters(outputs)]
+        return np.array(rows).reshape(len(outputs), self.n_coordinates(place))
+
     @cached_property
-    def _listed(self) -> Floats:
-        """P(a report adds to each counter | input), by listing all outputs."""
+    def _listed(self) -> Floats | None:
+        """P(a report adds to each counter | input), by listing all outputs; None if there are too many."""
         channel = self.channel
         size = channel.n_inputs
         for field in channel.fields:
             size *= field.bound
-        if (
-            size > MAX_ENUMERATED
-            or channel.per_report != 1
-            or any(t.reads == "optional" for t in channel.takes)
-        ):
-            raise InvalidInput(
-                f"channel {channel.mechanism!r} of kind {channel.kind!r} needs a response of its own: only small "
-                "channels whose reports add to one counter are enumerated"
-            )
+        if size > MAX_ENUMERATED:
+            return None
         law = np.zeros((channel.n_inputs, channel.n_counters))
         for output in channel.outputs():
-            (counter,) = channel.counters(output)
+            counters = list(channel.counters(output))
             for x in range(channel.n_inputs):
-                law[x, counter] += float(channel.probability(x, output))
+                law[x, counters] += float(channel.probability(x, output))
         return law
 
 

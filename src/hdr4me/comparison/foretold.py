@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.channels.agreement import Agreement
+from hdr4me.channels.agreement.design import contrast
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.codebook.design import scores_of, total_error
 from hdr4me.channels.response import probabilities
 from hdr4me.comparison.truth import n_rows, shares_of, unit_values, unit_vectors
 from hdr4me.framework.optional import OptionalReport
 from hdr4me.framework.optional_vectors import OptionalVectorReport
-from hdr4me.mechanisms.agreement import contrast
-from hdr4me.mechanisms.codebook import scores_of, total_error
 from hdr4me.survey import Dimension, Survey, Vector
 
 __all__ = ["FORETOLD", "foretold_each", "foretold_mse"]

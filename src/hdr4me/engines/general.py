@@ -1,42 +1,41 @@
-"""Records to reports for surveys of any channels: questions drawn, values placed by the kernel, channels in NumPy.
-
-Surveys whose answers are single bytes have a compiled kernel of their own (`hdr4me.kernels.exact.perturb`).
-"""
+"""Records to reports: by the compiled kernel where every answer is single bytes, else by the channels' responses."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
-from hdr4me.engines.plan import placing, plan_of
-from hdr4me.engines.samplers import sample_many
-from hdr4me.engines.secure import SecureDraws
-from hdr4me.engines.wide import Vectors, is_wide, wide_inputs
+from hdr4me.channels.response import Records
 from hdr4me.io.columns import Source
+from hdr4me.kernels.exact.alias import alias_table, columns_bits
 from hdr4me.kernels.exact.perturb import Columns, Plan, perturb
-from hdr4me.kernels.exact.positions import positions
-from hdr4me.survey import Survey
+from hdr4me.kernels.exact.positions import positions, range_lines
+from hdr4me.kernels.exact.secure import SecureDraws
+from hdr4me.survey import Numeric, Product, Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["perturb_any", "perturb_source", "perturb_with"]
+__all__ = ["answers_of", "perturb_any", "perturb_source", "placing", "plan_of"]
 
+Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
+Vectors = Mapping[int, NDArray[np.float64]]
+_ONE = 65536.0
+"""One row in fixed point."""
 
 
-def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> NDArray[np.uint8]:
+def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes:
     """Padded reports of records: by the compiled kernel where every answer is single bytes, else by `perturb_any`."""
     if survey.byte_wise:
         return perturb(source.columns, plan_of(survey), source.n, threads=threads)
-    return perturb_any(source.columns, survey, source.n, source.vectors)
+    return perturb_any(source.columns, survey, source.n, source.vectors, SecureDraws())
 
 
-def perturb_any(
-    columns: Columns, survey: Survey, n: int, vectors: Vectors = MappingProxyType({})
-) -> NDArray[np.uint8]:
-    """Padded reports uint8 [n, report_size] of n records, with the system's randomness.
+def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws) -> Bytes:
+    """Padded reports uint8 [n, report_size] of n records, by the responses of the channels.
 
     Parameters
     ----------
@@ -48,38 +47,56 @@ def perturb_any(
         How many records there are.
     vectors
         The values of each dimension that is a vector.
+    draws
+        The system's randomness; seeded draws are for simulation only.
     """
-    return perturb_with(columns, survey, n, vectors, SecureDraws())
-
-
-def perturb_with(
-    columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws
-) -> NDArray[np.uint8]:
-    """The same with given draws: seeded ones are for simulation only."""
     m, size = survey.n_sampled, survey.slot_size
+    records = Records(columns, vectors, _ranges(survey))
     asked = _questions(survey, n, draws)
     reports = np.zeros((n, m, size), np.uint8)
-    if len(survey.questions) == 1:
-        channel = survey.questions[0].channel
-        if is_wide(channel):
-            given = wide_inputs(columns, vectors, survey, 0, np.arange(n), draws)
+    one = len(survey.questions) == 1
+    if not one:
+        reports[:, :, 0], reports[:, :, 1] = asked & 0xFF, asked >> 8
+    narrow = not all(question.channel.response.wide for question in survey.questions)
+    inputs = _inputs(records, survey, asked, draws) if narrow else asked
+    for q, users, places in _by_question(asked, len(survey.questions)):
+        question, response = survey.questions[q], survey.questions[q].channel.response
+        if response.wide:
+            given = response.encode(records, question.dimensions, users, draws)
         else:
-            given = _inputs(columns, survey, asked, draws)[:, 0]
-        reports[:, 0, 2 : 2 + channel.wire_size] = bytes_of(sample_many(channel, given, draws), channel)
-        return reports.reshape(n, survey.report_size)
-    reports[:, :, 0], reports[:, :, 1] = asked & 0xFF, asked >> 8
+            given = inputs[:, 0] if one else inputs[users, places]
+        made = response.to_bytes(response.sample(given, draws))
+        if one:
+            reports[:, 0, 2 : 2 + made.shape[1]] = made
+        else:
+            reports[users, places, 2 : 2 + made.shape[1]] = made
+    return reports.reshape(n, survey.report_size)
+
+
+def _by_question(asked: Numbers, n_questions: int) -> Iterator[tuple[int, Numbers, Numbers]]:
+    """Each question that is asked, the users who answer it and its place among their questions."""
+    n, m = asked.shape
+    if n_questions == 1:
+        yield 0, np.arange(n), np.zeros(n, np.int64)
+        return
     order = np.argsort(asked.astype(np.uint16), axis=None, kind="stable")
-    bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
-    inputs = _inputs(columns, survey, asked, draws)
+    bounds = np.searchsorted(asked.ravel()[order], np.arange(n_questions + 1))
     for q in np.flatnonzero(np.diff(bounds)).tolist():
         users, places = np.divmod(order[bounds[q] : bounds[q + 1]], m)
-        channel = survey.questions[q].channel
-        given = inputs[users, places]
-        if is_wide(channel):
-            given = wide_inputs(columns, vectors, survey, q, users, draws)
-        outputs = sample_many(channel, given, draws)
-        reports[users, places, 2 : 2 + channel.wire_size] = bytes_of(outputs, channel)
-    return reports.reshape(n, survey.report_size)
+        yield q, users, places
+
+
+def answers_of(channel: Channel, x: int, n: int) -> Numbers:
+    """Outputs [n, fields] of n users with input x of this channel, drawn as `perturb_source` draws them."""
+    response = channel.response
+    if channel.rows is None or len(channel.takes) > 1:
+        return response.sample(response.inputs_of(x, n), SecureDraws())
+    value, zero = np.array([float(x)]), np.zeros(1, np.int64)
+    address = np.array([value.ctypes.data], np.uint64)
+    lut, nothing = np.zeros(1, np.uint32), np.zeros(1, np.uint64)
+    columns = Columns(address, zero, np.zeros(1, np.uint8), nothing, zero, lut, zero, zero, 0)
+    reports = perturb(columns, input_plan(channel), n)
+    return response.from_bytes(reports[:, 2:])
 
 
 def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
@@ -90,9 +107,14 @@ def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
     return np.searchsorted(ends, draws.below(int(ends[-1]), n), side="right")[:, None]
 
 
-def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
+@lru_cache(maxsize=16)
+def _ranges(survey: Survey) -> NDArray[np.float64]:
+    return placing(survey, np.zeros(len(survey.schema), np.int64))
+
+
+def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
     """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
-    each = [() if is_wide(q.channel) else q.dimensions for q in survey.questions]
+    each = [() if q.channel.response.wide else q.dimensions for q in survey.questions]
     most = max(map(len, each))
     inputs = np.zeros(asked.shape, np.int64)
     for k in range(most):
@@ -103,41 +125,105 @@ def _inputs(columns: Columns, survey: Survey, asked: Numbers, draws: SecureDraws
                 for q, own in zip(survey.questions, each, strict=True)
             ]
         )
-        place = _places(columns, survey, dims[asked])
+        place = _places(records, dims[asked])
         fraction = draws.halves(place.size).reshape(place.shape)
         level = (place >> FRACTION_BITS) + (fraction < (place & ((1 << FRACTION_BITS) - 1)))
         inputs = inputs * sizes[asked] + np.where(sizes[asked] > 1, level, 0)
     return inputs
 
 
-def _places(columns: Columns, survey: Survey, dims: Numbers) -> Numbers:
+def _places(records: Records, dims: Numbers) -> Numbers:
     """The positions of dimensions dims [n, m] of each record, by the kernel that reads and cleans values."""
     n, m = dims.shape
-    d = len(survey.schema)
-    nothing = np.zeros(d, np.int64)
+    nothing = np.zeros(len(records.ranges), np.int64)
     plan = Plan(
         n_sampled=m,
         width=1,
         bits=0,
         table=np.zeros(1, np.uint32),
-        ranges=placing(survey, nothing),
+        ranges=records.ranges,
         alike=False,
         entries=nothing,
         entry_row=nothing,
     )
     out = np.empty(n * m, np.int64)  # more than 65,536 inputs do not fit into 16.16 bits
-    positions(columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
+    positions(records.columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
     return out.reshape(n, m)
 
 
-def bytes_of(outputs: Numbers, channel: Channel) -> NDArray[np.uint8]:
-    """Fields [n, fields] as bytes [n, wire_size], little end first."""
-    sizes = {field.size for field in channel.fields}
-    if len(sizes) == 1:
-        return np.ascontiguousarray(outputs.astype(f"<u{sizes.pop()}")).view(np.uint8)
-    parts = [
-        (outputs[:, column] >> 8 * byte & 0xFF).astype(np.uint8)
-        for column, field in enumerate(channel.fields)
-        for byte in range(field.size)
-    ]
-    return np.stack(parts, axis=1)
+# -- a survey as the arrays that kernels take -----------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def plan_of(survey: Survey) -> Plan:
+    """The kernel's view of a survey whose answers are single bytes; a formula is not repeated here, only laid out.
+
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> plan = plan_of(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
+    >>> plan.ranges[0, :5].tolist() == [0, 65536 / 120, 0, 65536, 32768], plan.alike
+    (True, True)
+    """
+    channels = survey.channels
+    rows = [channel.rows or () for channel in channels]
+    bits = columns_bits(max(len(table[0]) for table in rows))
+    tables = [alias_table(np.array(table, np.int64), bits) for table in rows]
+    ends = np.cumsum([0, *map(len, tables)]).tolist()
+    first_row = {id(channel): first for channel, first in zip(channels, ends, strict=False)}
+    d = len(survey.questions)
+    entries, entry_row, first = np.zeros((3, d), np.int64)
+    for j, question in enumerate(survey.questions):
+        first[j] = first_row[id(question.channel)]
+        if len(question.channel.fields) > 1:
+            entries[j], entry_row[j], first[j] = len(question.channel.fields), first[j], 0
+    ranges = placing(survey, first)
+    numeric = not any(dimension.categories for dimension in survey.schema)
+    return Plan(
+        n_sampled=survey.n_sampled,
+        width=survey.slot_size - 2,
+        bits=bits,
+        table=np.concatenate(tables).ravel(),
+        ranges=ranges,
+        alike=numeric and bool((ranges == ranges[0]).all()),
+        entries=entries,
+        entry_row=entry_row,
+    )
+
+
+def input_plan(channel: Channel) -> Plan:
+    """The plan of a question with integer rows whose only column holds the numbers of inputs."""
+    rows, n_fields = channel.rows or (), len(channel.fields)
+    bits = columns_bits(len(rows[0]))
+    top = (channel.n_inputs - 1) * _ONE
+    return Plan(
+        n_sampled=1,
+        width=channel.wire_size,
+        bits=bits,
+        table=alias_table(np.array(rows, np.int64), bits).ravel(),
+        ranges=range_lines(np.zeros(1), _ONE, 0.0, top, 0.0),
+        alike=False,
+        entries=np.array([n_fields if n_fields > 1 else 0]),
+        entry_row=np.zeros(1, np.int64),
+    )
+
+
+def placing(survey: Survey, first: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How each dimension's values become positions, its inputs counted from `first`: the kernel's five numbers."""
+    d = len(survey.schema)
+    low, scale, bottom, top, default = np.zeros((5, d))
+    scale += 1.0
+    for question in survey.questions:
+        for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+            dimension, n_levels = survey.schema.dimensions[j], take.n_levels
+            if not n_levels:
+                continue  # a vector is not one number: the channel's response encodes it
+            bottom[j] = first[j] * _ONE
+            top[j] = bottom[j] + (n_levels - 1) * _ONE
+            default[j] = bottom[j] + dimension.place(None, take.size)
+            if isinstance(dimension, Product):  # its column holds numbers on [−1, 1]
+                low[j], scale[j] = -1.0, (n_levels - 1) * _ONE / 2
+            if isinstance(dimension, Numeric):
+                low[j], span = dimension.low, (n_levels - 1) * _ONE
+                scale[j] = span / (dimension.high - dimension.low)
+                if not dimension.optional:
+                    default[j] = bottom[j] + (dimension.default - low[j]) / (dimension.high - low[j]) * span
+    return range_lines(low, scale, bottom, top, default)

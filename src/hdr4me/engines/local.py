@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines.general import perturb_source
-from hdr4me.engines.plan import plan_of
+from hdr4me.engines.general import perturb_source, plan_of
 from hdr4me.engines.protocol import FilePath, Progress, paths_of
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io import OnRejected, Quarantine, Rejected, refuse, write_reports
@@ -92,13 +91,6 @@ class Local:
             Takes the account of the records before the file appears; what it raises leaves no file. Unless given, it
             is `judge`: a warning of columns with more than one value in a hundred that is missing, unknown or out of
             range, and an error for a column without a usable value.
-
-        Raises
-        ------
-        FormatError
-            If a file is not whole or there are no records.
-        InvalidInput
-            If a column cannot be used.
         """
         check_survey(survey)
         parts: list[Account] = [Account.empty(survey)]
@@ -222,7 +214,7 @@ class Local:
             isinstance(records, np.ndarray)
             and survey.byte_wise
             and survey.n_sampled == len(survey.schema) >= WIDTH
-            and all(dimension.reads != "category" for dimension in survey.schema)
+            and not any(dimension.categories for dimension in survey.schema)
             and len(survey.schema.columns) == len(survey.schema)
         )
         for source in self._sources(records, survey):

@@ -54,13 +54,7 @@ class Engine(Protocol):
         """
 
     def account(self, records: Any, survey: Survey) -> Account:
-        """What `perturb` would find in the records, without making a report.
-
-        Parameters
-        ----------
-        records, survey
-            As for `perturb`.
-        """
+        """What `perturb` would find in the records, without making a report."""
 
     def tally(
         self,

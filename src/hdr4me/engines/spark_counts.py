@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import Reason, Rejected, Report
 from hdr4me.io.arrow import valid_bits
 from hdr4me.io.blocks import MOST_REJECTED, Block
@@ -28,25 +28,28 @@ from hdr4me.io.quarantine import QUARANTINE_BYTES, left_out_lines
 from hdr4me.io.report import pack
 from hdr4me.io.wire import from_wire
 from hdr4me.survey import Survey
-from hdr4me.tally import Tally
+from hdr4me.tally import PairCounts, Tally
 
 __all__ = [
     "OUTPUT",
     "SCHEMA",
+    "Names",
     "Split",
     "add_partials",
     "as_fault",
-    "blocks_of",
     "count_batches",
     "count_splits",
     "from_vector",
-    "partial_row",
+    "pair_batches",
+    "pair_splits",
+    "pairs_from_vector",
+    "pairs_to_vector",
     "raise_fault",
-    "split_blocks",
     "to_vector",
 ]
 
 Vector = NDArray[np.int64]
+Names = Sequence[tuple[str, str]]
 
 _HEAD = 1 + max(Reason)
 """Numbers before the counts: reports, then rejected ones of each reason."""
@@ -124,18 +127,18 @@ def partial_row(vector: Vector | None = None, fault: str | None = None) -> pa.Re
 # -- faults: errors that are the input's, which a retry would only repeat ------------------------------------------
 
 
-def as_fault(error: FormatError) -> str:
+def as_fault(error: HDR4MEError) -> str:
     """An error of the input as a text, for the driver."""
     if isinstance(error, FingerprintMismatch):
         what = str(error).split(" belongs to survey ")[0]
         return json.dumps(["fingerprint", what, error.expected, error.found])
-    return json.dumps(["format", str(error)])
+    return json.dumps(["input" if isinstance(error, InvalidInput) else "format", str(error)])
 
 
 def raise_fault(fault: str) -> None:
     """Raise here, on the driver, what an executor found."""
     kind, *parts = json.loads(fault)
-    raise FingerprintMismatch(*parts) if kind == "fingerprint" else FormatError(*parts)
+    raise {"fingerprint": FingerprintMismatch, "input": InvalidInput, "format": FormatError}[kind](*parts)
 
 
 # -- counting ----------------------------------------------------------------------------------------------------
@@ -176,11 +179,24 @@ def count_batches(
     batches: Iterable[pa.RecordBatch], survey: Survey, *, keep: bool, where: str
 ) -> Iterator[pa.RecordBatch]:
     """Partial tally of the first column of batches: binary reports, or text with a JSON report in each row."""
+    return _counted(((where, block) for block in blocks_of(batches, survey, where)), survey, keep)
+
+
+def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iterator[pa.RecordBatch]:
+    """Partial tally of parts of files, read here and checked as one machine would."""
+    blocks = ((split.path, block) for split in splits for block in split_blocks(split, survey))
+    return _counted(blocks, survey, keep)
+
+
+def _counted(blocks: Iterable[tuple[str, Block]], survey: Survey, keep: bool) -> Iterator[pa.RecordBatch]:
     tally, kept = Tally(survey), _Kept()
-    handler = kept.add if keep else None
-    for block in blocks_of(batches, survey, where):
-        tally.add_read(block, on_rejected=handler, where=where)
-        yield from kept.batches()
+    try:
+        for where, block in blocks:
+            tally.add_read(block, on_rejected=kept.add if keep else None, where=where)
+            yield from kept.batches()
+    except FormatError as error:
+        yield partial_row(fault=as_fault(error))
+        return
     yield from kept.batches(last=True)
     yield partial_row(to_vector(tally))
 
@@ -244,22 +260,6 @@ def _text_blocks(column: Any, survey: Survey, where: str, first: int) -> Iterato
         yield Block(packed, range(len(rows)), bad)  # checked already: the counting rejects none of them
 
 
-def count_splits(splits: Iterable[Split], survey: Survey, *, keep: bool) -> Iterator[pa.RecordBatch]:
-    """Partial tally of parts of files, read here and checked as one machine would."""
-    tally, kept = Tally(survey), _Kept()
-    handler = kept.add if keep else None
-    try:
-        for split in splits:
-            for block in split_blocks(split, survey):
-                tally.add_read(block, on_rejected=handler, where=split.path)
-                yield from kept.batches()
-    except FormatError as error:
-        yield partial_row(fault=as_fault(error))
-        return
-    yield from kept.batches(last=True)
-    yield partial_row(to_vector(tally))
-
-
 def split_blocks(split: Split, survey: Survey) -> Iterator[Block]:
     """The blocks of reports of a part of a file."""
     with Path(split.path).open("rb") as file:
@@ -268,3 +268,45 @@ def split_blocks(split: Split, survey: Survey) -> Iterator[Block]:
         part = (split.start, split.stop)
         return read_parquet(split.path, survey, block_rows_of(survey), part=part)
     return read_blocks(split.path, survey) if split.start == 0 else iter(())
+
+
+# -- two answers of one report together -----------------------------------------------------------------------
+
+
+def pairs_to_vector(counts: PairCounts) -> Vector:
+    """Pair counts as a vector; adding vectors is adding counts."""
+    return np.concatenate([counts.counts[key].ravel() for key in sorted(counts.counts)])
+
+
+def pairs_from_vector(vector: Vector, survey: Survey, names: Names) -> PairCounts:
+    """The pair counts that a vector holds."""
+    found = PairCounts(survey, names)
+    at = 0
+    for key in sorted(found.counts):
+        counts = found.counts[key]
+        counts[:] = vector[at : at + counts.size].reshape(counts.shape)
+        at += counts.size
+    return found
+
+
+def pair_batches(batches: Iterable[pa.RecordBatch], survey: Survey, names: Names) -> Iterator[pa.RecordBatch]:
+    """Partial pair counts of the first column of batches: binary reports, or text with a JSON report in each row."""
+    return _counted_pairs(blocks_of(batches, survey, ""), survey, names)
+
+
+def pair_splits(splits: Iterable[Split], survey: Survey, names: Names) -> Iterator[pa.RecordBatch]:
+    """Partial pair counts of parts of files, read here and checked as one machine would."""
+    blocks = (block for split in splits for block in split_blocks(split, survey))
+    return _counted_pairs(blocks, survey, names)
+
+
+def _counted_pairs(blocks: Iterable[Block], survey: Survey, names: Names) -> Iterator[pa.RecordBatch]:
+    counts = PairCounts(survey, names)
+    try:
+        for block in blocks:
+            if len(block.rows):
+                counts.add_block(block.rows)
+    except FormatError as error:
+        yield partial_row(fault=as_fault(error))
+        return
+    yield partial_row(pairs_to_vector(counts))

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hdr4me.engines import spark_pairs, spark_perturb, spark_tally
+from hdr4me.engines import spark_counts, spark_perturb, spark_tally
 from hdr4me.engines.protocol import Progress
-from hdr4me.engines.spark_labels import report_schema
-from hdr4me.engines.spark_session import require_pyspark
+from hdr4me.engines.spark_session import report_schema, require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.account import Account, OnAccount, judge
 from hdr4me.io.reading import check_survey
@@ -90,17 +89,6 @@ class Spark:
             Called once, with the number of reports, when they are written.
         on_account
             Takes the account of the records before the reports appear, as on one machine.
-
-        Returns
-        -------
-        The reports, or how many were written.
-
-        Raises
-        ------
-        FormatError
-            If a file is not whole or there are no records to write.
-        InvalidInput
-            If a column cannot be used, or `target` exists.
         """
         check_survey(survey)
         if target is None:
@@ -150,7 +138,7 @@ class Spark:
             progress(tally.n_reports)
         return tally
 
-    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_pairs.Names) -> PairCounts:
+    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
         """Two answers of one report counted together, as one machine counts them, to the last bit.
 
         Parameters

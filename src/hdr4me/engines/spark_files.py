@@ -1,12 +1,16 @@
-"""Files as work for executors: what there is, and into how many pieces it is cut."""
+"""Work for executors: files cut into tasks, and functions that hold the survey and nothing of the driver."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
 
 from hdr4me.engines.spark_counts import Split
 from hdr4me.errors import InvalidInput
@@ -14,7 +18,12 @@ from hdr4me.io.files import files_of
 from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import Part, plan_parts
 
-__all__ = ["plan_tasks", "record_format", "record_tasks"]
+__all__ = ["Work", "each_task", "partition", "plan_tasks", "record_format", "record_tasks"]
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does with the rows of its partition."""
+
+T = TypeVar("T")
 
 _SMALLEST, _LARGEST = 1 << 23, 1 << 27
 """A task reads at least 8 MiB, since starting one takes as long, and at most 128 MiB, so that a retry is cheap."""
@@ -92,3 +101,22 @@ def _files(path: str | os.PathLike[str]) -> Iterator[Path]:
             "as in engine.tally(session.read.parquet(path), survey)"
         )
     yield from files_of(Path(text).absolute())
+
+
+def each_task(tasks: Sequence[T], work: Callable[[T], Iterator[pa.RecordBatch]]) -> Work:
+    """Do the tasks whose numbers are in the first column."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in np.asarray(batch.column(0)).tolist():
+                yield from work(tasks[index])
+
+    return read
+
+
+def partition() -> int:
+    """The number of the partition that this executor works on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else 0

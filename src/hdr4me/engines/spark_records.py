@@ -6,9 +6,8 @@ never share a draw. Nothing here knows of Spark: Arrow batches come in and go ou
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.engines.general import perturb_source
-from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
+from hdr4me.engines.spark_counts import as_fault, raise_fault
+from hdr4me.errors import HDR4MEError
 from hdr4me.io import ReportWriter, write_reports
 from hdr4me.io.account import Account, account_of
 from hdr4me.io.columns import from_batch
@@ -33,7 +33,6 @@ __all__ = [
     "account_batches",
     "account_from",
     "part_batches",
-    "raise_fault",
     "report_batches",
     "write_part",
 ]
@@ -75,7 +74,7 @@ def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]
                 yield _reports(waiting, survey, None)
             waiting = block
     except HDR4MEError as error:
-        yield _row(REPORT_SCHEMA, fault=_fault(error))
+        yield _row(REPORT_SCHEMA, fault=as_fault(error))
         return
     if waiting is not None:
         yield _reports(waiting, survey, accounts[0])
@@ -111,7 +110,7 @@ def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> It
                     writer.write(block)
                     n += len(block)
     except HDR4MEError as error:
-        yield _row(PART_SCHEMA, fault=_fault(error))
+        yield _row(PART_SCHEMA, fault=as_fault(error))
         return
     if n:
         yield _row(PART_SCHEMA, name=name, n_reports=n, account=_bytes(accounts[0]))
@@ -124,7 +123,7 @@ def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch
         for batch in bounded(batches, survey):
             total += account_of(from_batch(batch, survey), survey)
     except HDR4MEError as error:
-        yield _row(ACCOUNT_SCHEMA, fault=_fault(error))
+        yield _row(ACCOUNT_SCHEMA, fault=as_fault(error))
         return
     yield _row(ACCOUNT_SCHEMA, account=_bytes(total))
 
@@ -151,18 +150,3 @@ def _row(schema: str, **values: Any) -> pa.RecordBatch:
     fields = [field.split() for field in schema.split(", ")]
     columns = [pa.array([values.get(name)], _TYPES[kind]) for name, kind in fields]
     return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in fields])
-
-
-# -- faults: errors that are the input's, which a retry would only repeat ------------------------------------------
-
-_FAULTS: dict[str, Callable[[str], HDR4MEError]] = {"format": FormatError, "input": InvalidInput}
-
-
-def _fault(error: HDR4MEError) -> str:
-    return json.dumps(["input" if isinstance(error, InvalidInput) else "format", str(error)])
-
-
-def raise_fault(fault: str) -> None:
-    """Raise here, on the driver, what an executor found."""
-    kind, message = json.loads(fault)
-    raise _FAULTS[kind](message)

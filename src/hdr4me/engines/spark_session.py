@@ -1,4 +1,4 @@
-"""Opening a Spark session with what the engine needs, and saying plainly what is missing."""
+"""Opening a Spark session, and the column of a DataFrame that holds reports, labelled with its survey."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hdr4me.errors import InvalidInput, MissingDependency
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput, MissingDependency
+from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from hdr4me.engines.spark_engine import Spark
 
-__all__ = ["open_session", "open_spark", "require_pyspark"]
+__all__ = ["labels", "open_session", "open_spark", "report_column", "report_schema", "require_pyspark"]
 
 _INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
 _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"
@@ -77,3 +79,37 @@ def open_spark(master: str | None = None) -> Iterator[Spark]:
         yield Spark(session)
     finally:
         session.stop()
+
+
+# -- the column of reports ------------------------------------------------------------------------------------
+
+_SURVEY = "hdr4me.survey"
+
+
+def labels(survey: Survey) -> dict[str, Any]:
+    """A column's metadata; Spark keeps it in Parquet and in tables, and shows it when they are read."""
+    return {"hdr4me.format": "hdr4me-reports", "hdr4me.version": "1", _SURVEY: survey.fingerprint}
+
+
+def report_schema(survey: Survey) -> StructType:
+    """The schema of a stream or table of binary reports, labelled with the survey's fingerprint."""
+    require_pyspark()
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    return StructType([StructField("report", BinaryType(), True, labels(survey))])
+
+
+def report_column(reports: DataFrame, survey: Survey) -> DataFrame:
+    """The column of reports alone; FormatError if there is none, or if its label names another survey."""
+    name = next((name for name in ("report", "value") if name in reports.columns), None)
+    if name is None:
+        raise FormatError(f"the DataFrame has no column 'report' or 'value': it has {reports.columns}")
+    field = reports.schema[name]
+    if field.dataType.typeName() not in ("binary", "string"):
+        raise FormatError(
+            f"column {name!r} is of type {field.dataType.typeName()}: expected binary or string"
+        )
+    found = field.metadata.get(_SURVEY, survey.fingerprint)
+    if found != survey.fingerprint:
+        raise FingerprintMismatch(f"column {name!r}", survey.fingerprint, found)
+    return reports.select(name)

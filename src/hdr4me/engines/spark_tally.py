@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines import spark_counts, spark_pairs, spark_tasks
+from hdr4me.engines import spark_counts
 from hdr4me.engines.protocol import paths_of
-from hdr4me.engines.spark_files import plan_tasks
-from hdr4me.engines.spark_labels import report_column
+from hdr4me.engines.spark_files import Work, each_task, partition, plan_tasks
+from hdr4me.engines.spark_session import report_column
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
@@ -29,7 +30,7 @@ class _Job(NamedTuple):
     """Rows, what the tasks do with them, and how many tasks there are if that is known."""
 
     source: DataFrame
-    work: spark_tasks.Work
+    work: Work
     n_parts: int | None
 
     def run(self) -> DataFrame:
@@ -64,8 +65,8 @@ def count_reports(
         session,
         reports,
         survey,
-        lambda: spark_tasks.count_reports(survey, keep),
-        lambda tasks: spark_tasks.count_reports_in_files(survey, tasks, keep),
+        lambda rows: spark_counts.count_batches(rows, survey, keep=keep, where=f"partition {partition()}"),
+        lambda splits: spark_counts.count_splits(splits, survey, keep=keep),
     )
     if job is None:
         return Tally(survey)
@@ -83,7 +84,7 @@ def count_reports(
     return tally
 
 
-def count_pairs(session: SparkSession, reports: Any, survey: Survey, pairs: spark_pairs.Names) -> PairCounts:
+def count_pairs(session: SparkSession, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
     """Two answers of one report counted together (see `Spark.pair_counts`)."""
     nothing = PairCounts(survey, pairs)  # what cannot be counted together is said before any job
     names = [(str(a), str(b)) for a, b in pairs]
@@ -91,32 +92,32 @@ def count_pairs(session: SparkSession, reports: Any, survey: Survey, pairs: spar
         session,
         reports,
         survey,
-        lambda: spark_tasks.count_pairs(survey, names),
-        lambda tasks: spark_tasks.count_pairs_in_files(survey, tasks, names),
+        lambda rows: spark_counts.pair_batches(rows, survey, names),
+        lambda splits: spark_counts.pair_splits(splits, survey, names),
     )
     if job is None:
         return nothing
-    total = _add_up(session, job.run(), spark_pairs.to_vector(nothing), job.n_parts)
-    return spark_pairs.from_vector(total, survey, names)
+    total = _add_up(session, job.run(), spark_counts.pairs_to_vector(nothing), job.n_parts)
+    return spark_counts.pairs_from_vector(total, survey, names)
 
 
 def _job(
     session: SparkSession,
     reports: Any,
     survey: Survey,
-    rows: Callable[[], spark_tasks.Work],
-    files: Callable[[Sequence[Sequence[spark_counts.Split]]], spark_tasks.Work],
+    rows: Work,
+    files: Callable[[Sequence[spark_counts.Split]], Iterator[pa.RecordBatch]],
 ) -> _Job | None:
     """The job over reports, with the work for rows of a DataFrame or for tasks of files; None without any file."""
     from pyspark.sql import DataFrame
 
     if isinstance(reports, DataFrame):
-        return _Job(report_column(reports, survey), rows(), None)
+        return _Job(report_column(reports, survey), rows, None)
     paths: Sequence[str | os.PathLike[str]] = paths_of(reports)
     if not paths:
         return None
     tasks = plan_tasks(paths, session.sparkContext.defaultParallelism)
-    return _Job(session.range(0, len(tasks), 1, len(tasks)), files(tasks), len(tasks))
+    return _Job(session.range(0, len(tasks), 1, len(tasks)), each_task(tasks, files), len(tasks))
 
 
 def _collect(session: SparkSession, output: DataFrame, survey: Survey, n_parts: int | None) -> Tally:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hdr4me.channels.codebook.design import Scores
 from hdr4me.framework.optional import OptionalErrors
-from hdr4me.mechanisms.codebook import Scores
 
 __all__ = ["OptionalVectorReport"]
 
@@ -29,7 +29,7 @@ class OptionalVectorReport:
 
     Examples
     --------
-    >>> from hdr4me.mechanisms.codebook import codebook_channel, scores_of
+    >>> from hdr4me.channels.codebook.design import codebook_channel, scores_of
     >>> report = OptionalVectorReport(scores_of(codebook_channel(4.0, 11)))
     >>> errors = report.errors(energy=0.1, square=0.0, present=0.5, drawn=1.0)
     >>> round(errors.mean, 2), round(errors.share, 2)  # n·Var

@@ -18,7 +18,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.blocks import MOST_REJECTED, Block
 from hdr4me.io.json import encode, inspect, prefix_of, survey_of
@@ -240,11 +239,10 @@ def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
     for question in survey.questions:
         channel = question.channel
         alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
-        subset = isinstance(channel, HeavySet) and channel.family.name in ("subset", "privset")
-        point = isinstance(channel, HeavySet) and channel.family.name in ("projective", "agreement")
-        if not alike or not (subset or point or isinstance(channel, Table | Entries)):
+        in_order = channel.response.in_order
+        if not alike or in_order is None:
             return None
-        found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))
+        found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(in_order)))
     return tuple(np.array(column, np.int64) for column in zip(*found, strict=True))
 
 

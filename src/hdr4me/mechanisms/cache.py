@@ -8,33 +8,40 @@ bound from the multipliers. So a file that another program wrote is at most as g
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.atomic import write_bytes
-from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.programme import Dual, certified
-from hdr4me.mechanisms.search import Objective, Search
+from hdr4me.channels import Table as TableChannel
+from hdr4me.channels.response import probabilities
+from hdr4me.errors import HDR4MEError
+from hdr4me.mechanisms.law import Floats
+from hdr4me.mechanisms.programme import Dual, Objective, Search, certified
 from hdr4me.mechanisms.table import MAX_CELLS, Certificate, Table
 
-__all__ = ["DESIGN_VERSION", "achieved", "cache_directory", "cached_table", "forget"]
+__all__ = ["Design", "achieved", "cache_directory", "cached_design", "cached_table", "forget"]
 
-DESIGN_VERSION = 2
-"""Raised whenever a change makes `optimal` design or keep different tables: older files are then left alone."""
+DESIGN_VERSION, DESIGNS_VERSION = 2, 4
+"""Raised whenever a change makes `optimal`, or designs, differ or be kept differently: older files are left alone."""
 
 _MOST_BYTES = 1 << 21
 _MOST_MULTIPLIERS = 1 << 10
 _LARGEST_MULTIPLIER = 1e9
 
-_memory: dict[tuple[Path | None, float, str], Table] = {}
+T = TypeVar("T")
+_memory: dict[tuple[Path | None, str], Any] = {}
 _lock = Lock()
 
 
@@ -51,6 +58,33 @@ def cache_directory() -> Path | None:
     return None
 
 
+@dataclass(frozen=True)
+class Design:
+    """A channel of the linear program, made of equally spaced levels on [−1, 1] for each of its numbers."""
+
+    channel: TableChannel
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of a number."""
+        return tuple(np.linspace(-1.0, 1.0, self.channel.takes[0].n_levels).tolist())
+
+    @property
+    def weights(self) -> tuple[tuple[int, ...], ...]:
+        """The rows of integers, which sum to 2^32."""
+        return self.channel.weights
+
+    @property
+    def decoders(self) -> Mapping[str, tuple[float, ...]]:
+        """The numbers that the cells count for, by the decoder's name."""
+        return self.channel.decoders
+
+    def second_moments(self, name: str) -> Floats:
+        """E[decoder²] of each row; the numbers of a pair are "first" and "second"."""
+        own = {"first": "value", "second": "value 2"}.get(name, name)
+        return np.asarray(probabilities(self.channel.weights) @ np.array(self.channel.decoders[own]) ** 2)
+
+
 def achieved(table: Table, objective: Objective) -> float:
     """The table's own variance: the largest, or the mean, over the inputs."""
     return table.max_variance() if objective == "max" else table.mean_variance()
@@ -59,9 +93,7 @@ def achieved(table: Table, objective: Objective) -> float:
 def cached_table(
     epsilon: float, objective: Objective, design: Callable[[float, Objective], Table], *, on_disk: bool = True
 ) -> Table:
-    """The table from memory, else from disk, else designed and kept.
-
-    A file that is not what it should be is designed again and replaced. A disk that cannot be written is no error.
+    """The table of `optimal` from memory, else from disk, else designed and kept.
 
     Parameters
     ----------
@@ -72,27 +104,81 @@ def cached_table(
     on_disk
         Whether designing takes long enough for a file.
     """
+    name = f"optimal-v{DESIGN_VERSION}-{objective}-{epsilon.hex()}.table"
+    read = partial(_read, epsilon=epsilon, objective=objective)
+    return _kept(name, lambda: design(epsilon, objective), read, _write, on_disk=on_disk)
+
+
+def cached_design(key: Mapping[str, Any], make: Callable[[], Design]) -> Design:
+    """The design from memory, else from disk (its digest must fit, its channel is proven), else made and kept."""
+    text = json.dumps(dict(key), sort_keys=True)
+    name = f"design-v{DESIGNS_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+    def write(path: Path, design: Design) -> None:
+        content = json.dumps({"key": text, "channel": design.channel.to_dict()}).encode()
+        _save(path, hashlib.sha256(content).digest() + content)
+
+    def read(path: Path) -> Design | None:
+        raw = _bounded(path)
+        stored = json.loads(raw[32:])
+        if hashlib.sha256(raw[32:]).digest() != raw[:32] or stored["key"] != text:
+            return None
+        fields = {name: value for name, value in stored["channel"].items() if name != "kind"}
+        return Design(TableChannel.from_dict(fields))
+
+    return _kept(name, make, read, write)
+
+
+def _kept(
+    name: str,
+    make: Callable[[], T],
+    read: Callable[[Path], T | None],
+    write: Callable[[Path, T], None],
+    *,
+    on_disk: bool = True,
+) -> T:
+    """What is kept under this name; a file that is not what it should be is made again and replaced."""
     directory = cache_directory() if on_disk else None
-    key = (directory, epsilon, objective)
     with _lock:
-        if key not in _memory:
-            path = None if directory is None else directory / _file_name(epsilon, objective)
-            table = None if path is None else _read(path, epsilon, objective)
-            if table is None:
-                table = design(epsilon, objective)
-                if path is not None:
-                    _write(path, table)
-            _memory[key] = table
-        return _memory[key]
+        if (directory, name) not in _memory:
+            found = None if directory is None else _unless_damaged(read, directory / name)
+            if found is None:
+                found = make()
+                if directory is not None:
+                    write(directory / name, found)
+            _memory[directory, name] = found
+        kept: T = _memory[directory, name]
+        return kept
+
+
+def _unless_damaged(read: Callable[[Path], T | None], path: Path) -> T | None:
+    try:
+        return read(path)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ArithmeticError,
+        HDR4MEError,
+    ):
+        return None
+
+
+def _save(path: Path, content: bytes) -> None:
+    """Write the file whole or not at all; a disk that cannot be written is no error."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            return  # a pipe or a device in the place of the file: written to, it could wait for ever
+        write_bytes(path, content)
 
 
 def forget() -> None:
     """Empty the memory, for tests; the disk is left alone."""
     _memory.clear()
-
-
-def _file_name(epsilon: float, objective: Objective) -> str:
-    return f"optimal-v{DESIGN_VERSION}-{objective}-{epsilon.hex()}.table"
 
 
 def _write(path: Path, table: Table) -> None:
@@ -104,30 +190,22 @@ def _write(path: Path, table: Table) -> None:
     head = {"levels": table.n_levels, "cells": table.n_cells, "multipliers": int(proof.shape[1])}
     content = table.weights.astype("<i8").tobytes() + table.decode.astype("<f8").tobytes()
     content += proof.astype("<f8").tobytes()
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            return  # a pipe or a device in the place of the file: written to, it could wait for ever
-        write_bytes(path, json.dumps(head).encode() + b"\n" + content)
+    _save(path, json.dumps(head).encode() + b"\n" + content)
 
 
 def _read(path: Path, epsilon: float, objective: Objective) -> Table | None:
-    """The table in the file, or None if there is no such file or it is not what it should be."""
-    try:
-        arrays = _arrays(_bounded(path))
-        if arrays is None:
-            return None
-        weights, decode, proof = arrays
-        bound = _bound(proof, epsilon, objective)
-        table = Table("optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), decode, weights)
-        found = achieved(table, objective)
-        most = 0.05 if epsilon <= 8.0 else 0.5  # what a design comes to is well within
-        if bound is None or not bound <= found <= (1 + most) * bound:
-            return None
-        certificate = Certificate(objective, bound, found, proof)
-        return Table("optimal", epsilon, table.levels, decode, weights, certificate=certificate)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ArithmeticError, InvalidInput):
+    """The table in the file, with everything that it claims computed again; None if it is not what it should be."""
+    arrays = _arrays(_bounded(path))
+    if arrays is None:
         return None
+    weights, decode, proof = arrays
+    bound = _bound(proof, epsilon, objective)
+    table = Table("optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), decode, weights)
+    found = achieved(table, objective)
+    most = 0.05 if epsilon <= 8.0 else 0.5  # what a design comes to is well within
+    if bound is None or not bound <= found <= (1 + most) * bound:
+        return None
+    return replace(table, certificate=Certificate(objective, bound, found, proof))
 
 
 def _bounded(path: Path) -> bytes:

@@ -10,14 +10,14 @@ import numpy as np
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.channel import MAX_FIELDS, Field
 from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.oracles import oracle, subset_size
 from hdr4me.channels.projective import MAX_POINTS, n_points
+from hdr4me.channels.projective.design import best_space, projective, space_oracle
 from hdr4me.channels.proof import BITS, exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.law import check_epsilon
-from hdr4me.mechanisms.oracles import oracle, subset_size
-from hdr4me.mechanisms.projective import best_space, projective, space_oracle
 from hdr4me.mechanisms.table import MAX_CELLS, Table
 
 __all__ = [
@@ -119,10 +119,6 @@ def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
         The budget of one answer.
     n_categories
         How many categories the dimension has.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

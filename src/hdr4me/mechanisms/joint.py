@@ -1,29 +1,43 @@
-"""Designs whose one report answers two numbers: an optional number, and a pair of numbers.
+"""Tables designed for a prior: of one number (`optimal_mean`), of an optional number, and of a pair of numbers.
 
-Both are the linear programme of `vectors.py`, rounded to integers by `rounding.py`.
+All three are the linear program of `vectors.py`, rounded to integers by `rounding.py`. Where few of many dimensions are
+sent, the spread of the values counts for more than the largest variance of a report, and a table may favour the values
+that are common. It is unbiased for every value; only its variance depends on how well the prior was guessed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hdr4me.channels import Table as TableChannel
+from hdr4me.channels import Take
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.designs import Design, cached_design
+from hdr4me.mechanisms.cache import Design, cached_design
 from hdr4me.mechanisms.law import Floats, check_epsilon
+from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.mechanisms.rounding import unbiased_rows
-from hdr4me.mechanisms.table import MAX_CELLS
+from hdr4me.mechanisms.rounding import Integers, duchi_table, unbiased_rows, window_table
+from hdr4me.mechanisms.table import BITS, MAX_CELLS, Table
 from hdr4me.mechanisms.vectors import Channel, Question, solve
 
-__all__ = ["JOINT_FROM", "JOINT_UP_TO", "number_pair", "optional_number"]
+__all__ = ["JOINT_FROM", "JOINT_UP_TO", "number_pair", "optimal_mean", "optional_number", "prior_variance"]
 
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
 """The budgets of one report that joint designs are made for; a larger budget uses the design of the largest."""
 _SQUARE = 8
 """The symmetries of a square: two numbers that are spread alike, and evenly about the middle, have all of them."""
+
+_UNBIASED = 1e-12
+"""How far a row's mean may be from its level, relative to the largest decoded value."""
+
+_LARGEST = 10.0
+"""Beyond, 256 cells limit the variance and not privacy: the window of least mean variance is taken."""
+_LEVELS = ((1.5, 17), (3.0, 33), (math.inf, 65))
+_WINDOWS = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8))
 
 
 def optional_number(
@@ -44,11 +58,6 @@ def optional_number(
         The share of users who are expected to have a number.
     presence_weight
         What the second moment of "present" counts for, beside 1 for that of "value".
-
-    Returns
-    -------
-    Design
-        Decoders "value" and "present".
 
     Examples
     --------
@@ -72,7 +81,9 @@ def optional_number(
         question = Question(inputs, shares, np.array([1.0, presence_weight]))
         reach = 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
         channel = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
-        return _design("optional", budget, levels, channel, question, ("value", "present"))
+        weights, decoders = _rounded(budget, channel, question)
+        names = {"value": decoders[:, 0], "present": decoders[:, 1]}
+        return _as_design("optional", budget, (Take("optional", n_levels + 1),), weights, names)
 
     key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
     return cached_design({**key, "presence_weight": presence_weight}, make)
@@ -90,11 +101,6 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
         and has the least sum of the two mean squares over these. Numbers that are not spread alike and evenly about
         the middle have no symmetry to shorten the programme: it then has fewer levels up to ε = 4.5, and stops
         within about 1.5 % of the least.
-
-    Returns
-    -------
-    Design
-        Decoders "first" and "second"; at most 256 rows and 256 cells.
 
     Examples
     --------
@@ -116,8 +122,9 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
             question = _pair_question(n_levels, *laws)
             channel = _pair(budget, question, 1e-4 if even else 2e-3)
             if channel.outputs.shape[0] <= MAX_CELLS:
-                levels = np.linspace(-1.0, 1.0, n_levels)
-                return _design("pair", budget, levels, channel, question, ("first", "second"))
+                weights, decoders = _rounded(budget, channel, question)
+                names = {"value": decoders[:, 0], "value 2": decoders[:, 1]}
+                return _as_design("pair", budget, (Take("number", n_levels),) * 2, weights, names)
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
@@ -146,16 +153,64 @@ def _budget(epsilon: float) -> float:
     return float(min(epsilon, JOINT_UP_TO))
 
 
-def _design(
-    takes: str, epsilon: float, levels: Floats, channel: Channel, question: Question, names: tuple[str, ...]
+def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
+    """The table of least E V(t) with t drawn from `prior`, among those that are ε-LDP and unbiased for every value.
+
+    >>> from scipy.stats import norm
+    >>> narrow = norm(0, 0.1)
+    >>> prior_variance(optimal_mean(2.0, narrow), narrow) < 0.540
+    True
+    """
+    check_epsilon(epsilon)
+    law = as_prior(prior)
+    if epsilon <= DUCHI_UP_TO:
+        return duchi_table("optimal_mean", epsilon)
+    if epsilon > _LARGEST:
+        windows = [window_table("optimal_mean", epsilon, n, width) for n, width in _WINDOWS]
+        return min(windows, key=lambda table: prior_variance(table, law))
+    budget = float(epsilon)
+    most = next(levels for top, levels in _LEVELS if budget <= top)
+    key = {"takes": "number", "epsilon": budget.hex(), "prior": law.key}
+    design = cached_design(key, lambda: _mean_design(budget, most, law))
+    made = design.channel
+    decode, weights = np.array(made.decoders["value"]), np.array(made.weights, np.int64)
+    return Table("optimal_mean", budget, np.array(design.levels), decode, weights)
+
+
+def prior_variance(table: Table, prior: Any) -> float:
+    """E V(t) of a table's report, t drawn from the prior, with the random rounding to a level."""
+    law = as_prior(prior)
+    second = table.probabilities @ table.decode**2
+    return float(law.on_levels(table.n_levels) @ second) - law.mean_square
+
+
+def _mean_design(epsilon: float, most: int, prior: Prior) -> Design:
+    """With as many levels as the cells can tell apart: with fewer cells than levels no decoding meets every level."""
+    n_levels = most
+    while True:
+        levels = np.linspace(-1.0, 1.0, n_levels)
+        question = Question(levels[:, None], prior.on_levels(n_levels), np.ones(1))
+        # the largest report of an unbiased channel that is any good is below twice Duchi's C
+        reach = 2.0 / math.tanh(epsilon / 2)
+        channel = solve(epsilon, question, np.array([reach]), coarse=41, fine=801)
+        weights, decoders = _rounded(epsilon, channel, question)
+        miss = np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - question.inputs).max()
+        if channel.outputs.shape[0] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
+            break
+        n_levels = (n_levels + 1) // 2
+    return _as_design("number", epsilon, (Take("number", n_levels),), weights, {"value": decoders[:, 0]})
+
+
+def _rounded(epsilon: float, channel: Channel, question: Question) -> tuple[Integers, Floats]:
+    """Integer rows and the decoders of least mean square over the prior."""
+    start = np.zeros_like(channel.outputs)
+    return unbiased_rows(channel.rows, epsilon, question.inputs, start, question.prior)
+
+
+def _as_design(
+    name: str, epsilon: float, parts: tuple[Take, ...], weights: Integers, decoders: Mapping[str, Floats]
 ) -> Design:
-    weights, decoders = unbiased_rows(
-        channel.rows, epsilon, question.inputs, np.zeros_like(channel.outputs), question.prior
-    )
+    rows = tuple(map(tuple, weights.tolist()))
     return Design(
-        takes,
-        epsilon,
-        tuple(levels.tolist()),
-        tuple(tuple(row) for row in weights.tolist()),
-        {name: tuple(decoders[:, j].tolist()) for j, name in enumerate(names)},
+        TableChannel(name, epsilon, {k: tuple(x.tolist()) for k, x in decoders.items()}, rows, parts)
     )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,12 +67,6 @@ class Parts(NamedTuple):
     half_width: Floats
 
 
-def check_epsilon(epsilon: float) -> None:
-    """Refuse a budget that is not a positive finite number."""
-    if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput.of("epsilon", epsilon, "it must be a finite number > 0")
-
-
 def probe_points(low: float, high: float) -> Floats:
     """Where a law is looked at: the ends, an even grid, and points that no law could have been written for.
 
@@ -103,8 +98,6 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 class Mechanism(ABC):
     """How one value is perturbed under the budget `epsilon` of one value.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> law = mechanism("duchi", epsilon=1.0)
     >>> float(law.mean(0.5)), float(law.bias(0.5))

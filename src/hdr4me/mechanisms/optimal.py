@@ -1,6 +1,6 @@
 """`optimal`: the table of the linear programme, with its certificate.
 
-`search.py` finds the light mass that the programme wants and the bound that its dual proves. The heavy windows
+`Search` finds the light mass that the programme wants and the bound that its dual proves. The heavy windows
 above that mass in closed form, integers (`rounding.py`) and a decoding that is exactly unbiased make the table.
 """
 
@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import achieved, cached_table
 from hdr4me.mechanisms.law import Floats, check_epsilon
-from hdr4me.mechanisms.programme import Measure, window_rows, window_starts
-from hdr4me.mechanisms.rounding import round_rows, unbiased_decode
-from hdr4me.mechanisms.search import Objective, Search
+from hdr4me.mechanisms.programme import Measure, Objective, Search, window_rows, window_starts
+from hdr4me.mechanisms.rounding import duchi_table, round_rows, unbiased_decode, window_table
 from hdr4me.mechanisms.table import MAX_CELLS, Certificate, Table
-from hdr4me.mechanisms.windows import duchi_table, window_table
 
 __all__ = ["DUCHI_UP_TO", "PROGRAMME_UP_TO", "design", "optimal"]
 

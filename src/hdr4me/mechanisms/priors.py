@@ -91,16 +91,6 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     low, high
         The domain that it is on. What lies outside is clamped, as a client clamps it.
 
-    Returns
-    -------
-    Prior
-        Values and shares.
-
-    Raises
-    ------
-    InvalidInput
-        If it is none of these, or holds numbers that are not finite.
-
     Examples
     --------
     >>> from scipy.stats import norm

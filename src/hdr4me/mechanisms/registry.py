@@ -109,7 +109,7 @@ _known: dict[str, Registered] = {
         Registered("pm_sub", f"{_HERE}.pm_sub:PMSub", "Piecewise with a wider band (Zhao et al. 2020)"),
         Registered("optimal", f"{_HERE}.optimal:optimal", "the table of least largest variance"),
         Registered(
-            "optimal_mean", f"{_HERE}.prior:optimal_mean", "the table of least mean variance over a prior"
+            "optimal_mean", f"{_HERE}.joint:optimal_mean", "the table of least mean variance over a prior"
         ),
     )
 }
@@ -166,11 +166,6 @@ def register_mechanism(
     planned
         Whether a plan tries this mechanism of its own accord.
 
-    Raises
-    ------
-    InvalidInput
-        If the name is not a word, or belongs to another factory.
-
     Examples
     --------
     >>> from hdr4me.mechanisms.duchi import Duchi
@@ -213,16 +208,6 @@ def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
     options
         What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
         (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
-
-    Returns
-    -------
-    Mechanism
-        A law, or a `Table`.
-
-    Raises
-    ------
-    InvalidInput
-        If the name is not known, or an option is not one of the mechanism's.
 
     Examples
     --------

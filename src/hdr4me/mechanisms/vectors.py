@@ -103,16 +103,6 @@ def solve(
         Points per coordinate of the first grid of outputs, and of the grid on which missing ones are looked for.
     settled
         The programme stops when a round lowers the cost by less than this share.
-
-    Returns
-    -------
-    Channel
-        Rows that sum to one, whose columns keep the ratio e^ε up to the solver's tolerance of 1e-9.
-
-    Raises
-    ------
-    ArithmeticError
-        If the box is too small to hold any unbiased channel.
     """
     group = question.symmetries()
     centre = (question.inputs.max(axis=0) + question.inputs.min(axis=0)) / 2

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels.agreement import MAX_SIZE
+from hdr4me.channels.agreement.design import block_sizes, quick_second_moment
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance
-from hdr4me.mechanisms.agreement import block_sizes, quick_second_moment
 from hdr4me.planner.workload import Group
 
 __all__ = ["BLOCKS", "block_error", "block_names", "block_variances", "blocks_fit", "n_questions", "possible"]

@@ -110,7 +110,7 @@ class Option:
             return ALONE
         if self.base != "optimal_mean" or prior is None or prior.uniform:
             return self.base
-        from hdr4me.mechanisms.prior import optimal_mean
+        from hdr4me.mechanisms.joint import optimal_mean
 
         return optimal_mean(self.epsilon_per_value, prior)
 

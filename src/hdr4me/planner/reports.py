@@ -18,14 +18,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels.oracles import oracle
+from hdr4me.channels.privset.design import number_variance, selection_channel
 from hdr4me.framework.laws import calibrate
 from hdr4me.framework.report import largest_variance, mean_variance
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
-from hdr4me.mechanisms.oracles import oracle
-from hdr4me.mechanisms.prior import optimal_mean, prior_variance
+from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
-from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve
 from hdr4me.planner.pairs import PAIR
 

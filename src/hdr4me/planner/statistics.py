@@ -20,7 +20,7 @@ from scipy.special import betaincinv, ndtri
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.decoders import decoder_of
 from hdr4me.framework.em import climb
-from hdr4me.mechanisms.prior import optimal_mean
+from hdr4me.mechanisms.joint import optimal_mean
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.mechanisms.table import Table

@@ -1,8 +1,8 @@
 """Vectors in a plan: the variance of a coordinate's mean, on the scale on which the largest norm is 1.
 
 One report about a coordinate x_j of a vector x has the variance (1 + (E[z²] − 1)·x_j²)/E[z]² − x_j², with the scores z
-of the codebook (`hdr4me.mechanisms.codebook`). It is linear in x_j², so its mean over users and coordinates depends on
-E|x|² only. What is assumed of the vectors:
+of the codebook. It is linear in x_j², so its mean over users and coordinates depends on E|x|² only.
+What is assumed of the vectors:
 
 - vectors spread evenly in the ball, for which E|x|² = d/(d + 2), or what is told of them;
 - "worst": for one coordinate all vectors on its axis, which leaves nothing to the other coordinates, since |x| ≤ 1.
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels.codebook import values
+from hdr4me.channels.codebook.design import Scores, codebook_channel, scores_of, total_error
 from hdr4me.framework.moments import sampled_variance, sampling_factor
-from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of, total_error
 from hdr4me.planner.workload import Group
 
 __all__ = ["CODEBOOK", "codebook_scores", "coordinate_error", "largest_vector_error", "vector_variances"]
@@ -60,7 +60,7 @@ def codebook_scores(epsilon: float, length: int) -> Scores:
 
 def _noise(scores: Scores, square: float) -> float:
     """The variance of one report about a coordinate whose mean square over users is `square`."""
-    return scores.square(square) - square
+    return float(scores.square(square) - square)
 
 
 def vector_variances(

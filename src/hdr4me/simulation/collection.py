@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.engines.general import perturb_with
-from hdr4me.engines.secure import SecureDraws
+from hdr4me.engines.general import perturb_any
 from hdr4me.io.columns import from_batch
 from hdr4me.io.reading import record_batches
+from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -66,5 +66,5 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     batches: Iterable[pa.RecordBatch] = record_batches(records, survey)
     for batch in batches:
         source = from_batch(batch, survey)
-        tally.add_block(perturb_with(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))
+        tally.add_block(perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))
     return tally

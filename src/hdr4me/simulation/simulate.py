@@ -7,18 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.channels import HeavySet
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.simulation.inside import check_inside
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
-from hdr4me.simulation.together import simulate_together
+from hdr4me.simulation.seeds import generator
 
 __all__ = ["Simulated", "simulate"]
 
 Floats = NDArray[np.float64]
+_CHUNK = 1 << 18
+"""Numbers in a chunk. Part of the streams' names: another number gives other draws."""
 
 
 class Simulated(NamedTuple):
@@ -36,7 +38,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    mechanism: Mechanism | HeavySet, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
+    mechanism: Mechanism | Channel, values: ArrayLike, *, seed: int, n_sampled: int = 1, threads: int = 1
 ) -> Simulated:
     """Perturb values [n, d] and sum the reports of each dimension, without keeping them.
 
@@ -74,12 +76,12 @@ def simulate(
     >>> bool(np.all(abs(found.mean - 0.5) < 0.05)), found.n_reports.tolist()
     (True, [100000.0, 100000.0])
     """
-    if isinstance(mechanism, HeavySet) and mechanism.family.name in ("agreement", "codebook"):
-        if n_sampled != 1:
-            raise InvalidInput.of("n_sampled", n_sampled, "1: a channel is one question")
-        found = simulate_together(mechanism, np.asarray(values, np.float64), _seed(seed))
-        return Simulated(*found)
     if not isinstance(mechanism, Mechanism):
+        response = getattr(mechanism, "response", None)
+        if getattr(response, "wide", False):
+            if n_sampled != 1:
+                raise InvalidInput.of("n_sampled", n_sampled, "1: a channel is one question")
+            return Simulated(*_together(response, np.asarray(values, np.float64), _seed(seed)))
         raise InvalidInput.of(
             "mechanism", mechanism, "a mechanism, such as hd.mechanism('piecewise', epsilon=1.0)"
         )
@@ -90,6 +92,21 @@ def simulate(
     if fused is None:
         return Simulated(*accumulate_plainly(mechanism, data, n_sampled=n_sampled, seed=checked_seed))
     return Simulated(*accumulate(data, *fused, n_sampled=n_sampled, seed=checked_seed, threads=threads))
+
+
+def _together(response: Any, values: Floats, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Sums, sums of squares and numbers of decoded reports of a channel that answers many numbers at once."""
+    size = response.channel.per_report
+    if values.ndim != 2 or values.shape[1] != size:
+        raise InvalidInput(f"values of shape {values.shape}: expected (n, {size})")
+    rows = max(1, _CHUNK // size)
+    total, squares = np.zeros((2, size))
+    for chunk, start in enumerate(range(0, len(values), rows)):
+        rng = generator(seed, response.channel.family.name, chunk)
+        made = response.simulate(values[start : start + rows], rng)
+        total += made.sum(axis=0)
+        squares += np.square(made).sum(axis=0)
+    return total, squares, np.full(size, float(len(values)))
 
 
 def _checked(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.floating[Any]]:

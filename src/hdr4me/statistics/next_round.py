@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism as named
-from hdr4me.mechanisms.prior import optimal_mean, prior_variance
+from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.foretell import GENERAL, NEXT
 from hdr4me.statistics.ranges import Range, narrowed, unseen_share

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Channel, Table, Take
+from hdr4me.channels import Channel
 from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimensions import Dimension
@@ -124,7 +124,7 @@ def check_lasting(
 
 
 def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
-    from hdr4me.mechanisms.two_stages import staged_category, staged_number
+    from hdr4me.channels.table.design import staged_category, staged_number
 
     match key:
         case ("number",):
@@ -212,21 +212,21 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any, pair_laws: Ma
         case ("optional",):
             from hdr4me.mechanisms.joint import optional_number
 
-            return _joint(optional_number(epsilon))
+            return optional_number(epsilon).channel
         case ("pair",):
             from hdr4me.mechanisms.joint import number_pair
 
-            return _joint(number_pair(epsilon, **pair_laws))
+            return number_pair(epsilon, **pair_laws).channel
         case ("block", size):
-            from hdr4me.mechanisms.agreement import agreement_channel
+            from hdr4me.channels.agreement.design import agreement_channel
 
             return agreement_channel(float(epsilon), size)
         case ("vector", length):
-            from hdr4me.mechanisms.codebook import codebook_channel
+            from hdr4me.channels.codebook.design import codebook_channel
 
             return codebook_channel(float(epsilon), length)
         case ("selection", v, most):
-            from hdr4me.mechanisms.selection import selection_channel
+            from hdr4me.channels.privset.design import selection_channel
 
             return selection_channel(float(epsilon), v, most)
         case (name, v):
@@ -240,7 +240,7 @@ def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any, pair_laws: Ma
 
 def _number(epsilon: float, mechanism: Any, prior: Any = None) -> Channel:
     if prior is not None and not prior.uniform:
-        from hdr4me.mechanisms.prior import optimal_mean
+        from hdr4me.mechanisms.joint import optimal_mean
 
         mechanism = optimal_mean(epsilon, prior)
     elif isinstance(mechanism, str):
@@ -251,12 +251,3 @@ def _number(epsilon: float, mechanism: Any, prior: Any = None) -> Channel:
         raise InvalidInput.of("mechanism", mechanism, "a mechanism's name, or a mechanism")
     channel: Channel = mechanism.exact().channel()
     return channel
-
-
-def _joint(design: Any) -> Table:
-    """A design that answers two things, as a channel."""
-    n = len(design.levels)
-    names = {"first": "value", "second": "value 2"}
-    parts = (Take("optional", n + 1),) if design.takes == "optional" else (Take("number", n),) * 2
-    decoders = {names.get(name, name): values for name, values in design.decoders.items()}
-    return Table(design.takes, design.epsilon, decoders, design.weights, parts)

@@ -18,7 +18,7 @@ from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import RULES, count_any, fields_of
+from hdr4me.tally.counting import count_any
 
 __all__ = ["PairCounts"]
 
@@ -35,15 +35,6 @@ class PairCounts:
     of reports, when they are tallied or at any later time; `+` is exact, associative and commutative. Reports that a
     tally would reject are left out.
 
-    Parameters
-    ----------
-    survey
-        The survey that the reports answer; its users answer two questions or more.
-    pairs
-        Pairs of dimensions by name.
-
-    Examples
-    --------
     >>> from hdr4me.client import Client
     >>> from hdr4me.io.report import pack
     >>> from hdr4me.survey import Numeric, Schema
@@ -115,7 +106,7 @@ class PairCounts:
         """The counters that each report raises for question q, and the last one, which every report raises."""
         channel = self.survey.questions[q].channel
         data = slots[here][:, 2 : 2 + channel.wire_size]
-        at = RULES[channel.kind](channel, fields_of(data, channel))[1]
+        at = channel.response.counters(channel.response.from_bytes(data))
         return np.concatenate([at, np.full((len(at), 1), channel.n_counters)], axis=1)
 
     def add_file(self, path: str | os.PathLike[str]) -> PairCounts:

@@ -104,11 +104,6 @@ class Tally:
             The block's name, the number of its first row, or the number of each row, for messages.
         threads
             How many threads count.
-
-        Returns
-        -------
-        Tally
-            The tally itself.
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -155,10 +150,18 @@ class Tally:
         threads
             How many threads count.
 
-        Returns
-        -------
-        Tally
-            The tally itself.
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> import tempfile
+        >>> import numpy as np
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = f"{folder}/reports.parquet"
+        ...     _ = hd.engines.Local().perturb(np.array([[31.0, 0.0], [44.0, 1.0]]), survey, path)
+        ...     hd.Tally(survey).add_file(path).n_reports
+        2
         """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
@@ -179,11 +182,6 @@ class Tally:
             The name of the file, for messages.
         threads
             How many threads count.
-
-        Returns
-        -------
-        Tally
-            The tally itself.
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -273,7 +271,18 @@ class Tally:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-        """Read a tally; with `survey`, one of another survey is an error that names both."""
+        """Read a tally; with `survey`, one of another survey is an error that names both.
+
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tally.save(f"{folder}/day.tally")
+        ...     hd.Tally.load(f"{folder}/day.tally").n_reports
+        20
+        """
         from hdr4me.tally.file import load
 
         return load(path, survey)
@@ -295,19 +304,20 @@ class Tally:
             A name, several names, or None for every dimension that the statistic serves.
         options
             What the statistic itself takes, such as `p` for quantiles.
+
+        Examples
+        --------
+        >>> from hdr4me.survey import Numeric, Schema
+        >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
+        >>> Tally(survey).ask("mean", "age").status
+        ('no reports',)
         """
         from hdr4me.statistics import ask
 
         return ask(self, statistic, dimensions, **options)
 
     def priors(self) -> dict[str, Any]:
-        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`.
-
-        Returns
-        -------
-        dict
-            By the names of the dimensions.
-        """
+        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
         from hdr4me.statistics.priors import priors
 
         return priors(self)

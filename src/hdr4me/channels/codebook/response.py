@@ -7,20 +7,24 @@ sphere. So u/c with c = √v·E[z] is unbiased for a vector x of the ball.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from hdr4me.channels.codebook.channel import N_LEVELS, thresholds, values
+from hdr4me.channels.codebook.channel import N_LEVELS, thresholds, values, word_levels
+from hdr4me.channels.heavy_response import HeavyResponse
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.response import Marginal, Moments, Response
+from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Moments, Numbers, Records
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.secure import SecureDraws
 
 __all__ = ["CodebookResponse", "Scores", "value_variance"]
-
-Floats = NDArray[np.float64]
 
 
 class Scores(NamedTuple):
@@ -34,13 +38,13 @@ class Scores(NamedTuple):
         """c: the mean of a codeword along a direction of length 1."""
         return float(np.sqrt(value_variance()) * self.first)
 
-    def square(self, x: ArrayLike) -> Floats:
+    def square(self, x: ArrayLike) -> Any:
         """The mean square of a decoded coordinate whose own mean square over users is `x`.
 
         >>> Scores(0.5, 1.25).square([0.0, 1.0]).tolist()
         [4.0, 5.0]
         """
-        return np.asarray((1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2)
+        return (1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2
 
 
 @lru_cache(maxsize=1)
@@ -111,8 +115,106 @@ class CodebookMarginal(Marginal):
         return Moments(mean, second)
 
 
-class CodebookResponse(Response):
+@lru_cache(maxsize=1)
+def word_values() -> NDArray[np.float32]:
+    """What each half word of a codeword stands for."""
+    return np.array(values(), np.float32)[_levels()]
+
+
+def _levels() -> NDArray[np.uint8]:
+    return np.frombuffer(word_levels(), np.uint8)
+
+
+class CodebookResponse(HeavyResponse):
     """The mean of each coordinate of the vectors."""
+
+    wide = True
+    in_order = False
+
+    @property
+    def cost(self) -> int:
+        """Products of a draw: every codeword is compared with the lifted vector."""
+        return int(self.channel.family.codewords * (self.channel.family.length + 1))
+
+    def encode(
+        self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
+    ) -> Floats:
+        """The vectors [users, length] of the ball of norm 1."""
+        return records.vectors[dimensions[0]][users]
+
+    def inputs_of(self, x: int, n: int) -> Floats:
+        return np.tile(np.array(self.channel.family.vector(x)), (n, 1))
+
+    def sample(self, inputs: Floats, draws: SecureDraws) -> Numbers:
+        """As `Codebook.draw`."""
+        from hdr4me.kernels.exact.codebook import choose
+
+        n, d = inputs.shape
+        targets = np.zeros((n, 4 * (d // 4 + 1)), np.float32)
+        targets[:, :d] = inputs
+        targets[:, d] = np.sqrt(np.maximum(0.0, 1.0 - np.square(inputs).sum(axis=1)))
+        seeds = draws.words(n) >> np.uint32(32 - self.channel.family.seed_bits)
+        found = np.empty((n, 2), np.int64)
+        found[:, 0] = seeds
+        ranks = self.ranks(n, draws)
+        choose(targets, seeds, ranks, self.channel.family.codewords, word_values(), found[:, 1])
+        return found
+
+    def ranks(self, n: int, draws: SecureDraws) -> Numbers:
+        """The ranks that n users draw among the codewords: below k with probability W/2^32, else from k on."""
+        family = self.channel.family
+        heavy = draws.words(n) < self.channel.weight
+        light = draws.below(family.codewords - family.heavy, n) + family.heavy
+        return np.asarray(np.where(heavy, draws.below(family.heavy, n), light))
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        from hdr4me.kernels.exact.codebook import levels_of
+
+        length = self.channel.family.length
+        found = np.empty((len(outputs), length), np.int64)
+        levels_of(outputs[:, 0], outputs[:, 1], _levels(), found)
+        return np.asarray(found + N_LEVELS * np.arange(length))
+
+    def count(self, outputs: Numbers, good: Mask, counts: Numbers) -> None:
+        from hdr4me.kernels.exact.codebook import count_levels
+
+        by_coordinate = counts.reshape(self.channel.family.length, N_LEVELS)
+        count_levels(outputs[:, 0], outputs[:, 1], good, _levels(), by_coordinate)
+
+    def contrast(self, first: int, second: int) -> Contrast:
+        """By a kernel for the two ends of the first axis, the worst pair."""
+        if (first, second) != self.channel.worst_pair():
+            return super().contrast(first, second)
+        from hdr4me.kernels.exact.codebook import axis_ranks
+
+        def classify(outputs: Numbers) -> Numbers:
+            family, ranks = self.channel.family, np.empty((len(outputs), 2), np.int64)
+            axis_ranks(outputs[:, 0], outputs[:, 1], family.codewords, word_values(), ranks)
+            heavy = ranks < family.heavy
+            return np.asarray(1 - heavy[:, 0].astype(np.int64) + heavy[:, 1])
+
+        return self._three(classify)
+
+    def simulate(self, values: Floats, rng: np.random.Generator) -> Floats:
+        """Decoded codewords of users with these vectors [n, length], without the lifted coordinate; not private.
+
+        A codebook is not made: the rank of the codeword that is sent gives its score by the law of order statistics,
+        and the rest of it, at right angles to the input, is normal. That is exact for codewords of normal numbers.
+        """
+        squares = np.square(values).sum(axis=1)
+        if not np.all(squares <= 1 + 1e-9):
+            raise InvalidInput("values must lie in the ball of norm 1 of a codebook")
+        family, (n, d) = self.channel.family, values.shape
+        target = np.concatenate([values, np.sqrt(np.maximum(0.0, 1 - squares))[:, None]], axis=1)
+        heavy = rng.random(n) < self.channel.weight / ONE
+        rank = np.where(
+            heavy, rng.integers(0, family.heavy, n), rng.integers(family.heavy, family.codewords, n)
+        )
+        score = -special.ndtri(rng.beta(rank + 1.0, family.codewords - rank))
+        free = rng.standard_normal((n, d + 1))
+        along = score - (free * target).sum(axis=1)
+        found = free + along[:, None] * target
+        return np.asarray(found[:, :d] * np.sqrt(value_variance()) / self.scores.contrast)
 
     def n_coordinates(self, place: int = 0) -> int:
         return int(self.channel.family.length)
@@ -134,5 +236,5 @@ class CodebookResponse(Response):
         object.__setattr__(found, "scores", self.scores)
         return found
 
-    def cells(self, counts: NDArray[np.int64], place: int = 0) -> NDArray[np.int64]:
+    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
         return counts.reshape(self.channel.family.length, N_LEVELS)

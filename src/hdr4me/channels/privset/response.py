@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hdr4me.channels.heavy_response import NamingResponse
+from hdr4me.channels.heavy_response import NamingResponse, below_steps
 from hdr4me.channels.proof import ONE
+from hdr4me.channels.response import Floats, Mask, Numbers
+
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.secure import SecureDraws
 
 __all__ = ["PrivSetResponse"]
-
-Floats = NDArray[np.float64]
 
 
 class PrivSetResponse(NamingResponse):
     """The counters of the categories are followed by those of the dummies that fill up smaller sets."""
 
+    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
+        """As `PrivSet.draw`; users whose outputs share as many items with their sets are drawn together."""
+        family, n = self.channel.family, len(inputs)
+        w = family.chosen
+        distinct, where = np.unique(inputs, return_inverse=True)
+        members = np.array([family.members(x) for x in distinct.tolist()], np.int64)[where]
+        shared = np.where(draws.words(n) < self.channel.weight, 1 + below_steps(family.ways, draws, n), 0)
+        output = np.empty((n, w), np.int64)
+        for j in np.unique(shared).tolist():
+            users = np.flatnonzero(shared == j)
+            own = members[users]
+            if j:
+                output[users, :j] = np.take_along_axis(own, draws.subsets(users.size, family.most, j), axis=1)
+            if j < w:
+                others = np.array(draws.subsets(users.size, family.size, w - j))
+                for k in range(family.most):  # an item's number among the others becomes its number among all
+                    others += others >= own[:, k, None]
+                output[users, j:] = others
+        output.sort(axis=1)
+        return output
+
+    def heavy(self, x: int, outputs: Numbers) -> Mask:
+        return np.asarray(np.isin(outputs, self.channel.family.members(x)).any(axis=1))
+
     def n_coordinates(self, place: int = 0) -> int:
         return int(self.channel.family.size)
 
-    def supports(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def supports(self, counts: Numbers) -> Numbers:
         return counts[: self.channel.family.size]
 
-    def number(self, counts: NDArray[np.int64]) -> float:
+    def number(self, counts: Numbers) -> float:
         """The estimated mean number of categories that a user has."""
         p, q = self.channel.shares
         v, answers = self.channel.family.size, int(counts.sum()) // self.channel.per_report

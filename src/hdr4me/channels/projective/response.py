@@ -8,7 +8,7 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 from hdr4me.channels.heavy_response import NamingResponse
 from hdr4me.channels.projective.channel import n_points
 from hdr4me.channels.projective.field import prime_power, tables
-from hdr4me.kernels.exact.projective import coordinates
+from hdr4me.channels.proof import ONE
+from hdr4me.channels.response import Floats, Mask, Numbers
+
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.secure import SecureDraws
 
 __all__ = ["FieldArrays", "ProjectiveResponse", "field_arrays", "hyperplane_sums"]
 
@@ -60,6 +64,38 @@ def field_arrays(order: int) -> FieldArrays:
 
 class ProjectiveResponse(NamingResponse):
     """A report supports the categories on the hyperplane of its point."""
+
+    in_order = False
+
+    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
+        """As `Projective.draw`, by a compiled loop."""
+        from hdr4me.kernels.exact.projective import points
+
+        family = self.channel.family
+        n, q, t = len(inputs), family.order, family.length
+        heavy = draws.words(n) < self.channel.weight
+        inside, outside = draws.below(family.n_heavy, n), draws.below(q ** (t - 1), n)
+        powers = np.array([q**f for f in range(t + 1)], np.int64)
+        starts = np.array([n_points(q, f) for f in range(t + 1)], np.int64)
+        out = np.empty(n, np.int64)
+        points(inputs, heavy, inside, outside, powers, starts, *field_arrays(q), out)
+        return out[:, None]
+
+    def heavy(self, x: int, outputs: Numbers) -> Mask:
+        q, t = self.channel.family.order, self.channel.family.length
+        distinct, where = np.unique(outputs[:, 0], return_inverse=True)
+        return np.asarray(_dots(_coordinates(distinct, q, t), _coordinates(np.array([x]), q, t), q) == 0)[
+            where
+        ]
+
+    def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
+        other, equal = self.marginal().decoders["value"]
+        named = [self.heavy(x, outputs) for x in range(self.channel.family.size)]
+        return np.asarray(np.where(np.stack(named, axis=1), equal, other))
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
+        return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
 
     def supports(self, counts: Counts) -> Counts:
         family = self.channel.family
@@ -122,7 +158,7 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
 
 def _line_places(q: int, n: int) -> Counts:
     """Where a·d stands among all vectors of n numbers, for each direction d (row) and number a (column)."""
-    vectors = coordinates(np.arange(n_points(q, n)), q, n)
+    vectors = _coordinates(np.arange(n_points(q, n)), q, n)
     place = np.zeros((len(vectors), q), np.int64)
     for c in range(n):
         place = place * q + _times(vectors[:, c, None], np.arange(q), q)
@@ -139,6 +175,27 @@ def _directions(number: Counts, q: int, n: int) -> tuple[Counts, Counts]:
         scaled = scaled * q + _times(number // q**c % q, back, q)
     starts = np.array([n_points(q, f) for f in range(n)], np.int64)
     return scaled - q**free + starts[free], scale
+
+
+def _coordinates(indices: Counts, q: int, length: int) -> Counts:
+    """The vectors [n, length] of points."""
+    starts = np.array([n_points(q, f) for f in range(1, length)], np.int64)
+    free = np.searchsorted(starts, indices, side="right")
+    number = q**free + indices - np.concatenate([[0], starts])[free]
+    return np.asarray(number[:, None] // q ** np.arange(length - 1, -1, -1) % q)
+
+
+def _dots(first: Counts, second: Counts, q: int) -> Counts:
+    """⟨x, y⟩ of vectors along the last axis, up to its sign, broadcast against each other."""
+    field = field_arrays(q)
+    found = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
+    for c in range(first.shape[-1]):
+        product = _times(first[..., c], second[..., c], q)
+        if field.differences.size:
+            found = field.differences[found * q + product].astype(np.int64)
+        else:
+            found = (found - product) % q
+    return found
 
 
 def _times(a: Counts, b: Counts, q: int) -> Counts:

@@ -3,16 +3,60 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdr4me.channels.response import Marginal, Response, probabilities
+from hdr4me.channels.proof import BITS
+from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Response, probabilities
 
-__all__ = ["TableResponse"]
+if TYPE_CHECKING:
+    from hdr4me.kernels.exact.secure import SecureDraws
+
+__all__ = ["Cells", "TableResponse"]
+
+
+class Cells:
+    """Draws from the rows of an integer table.
+
+    The running sums of the rows stand end to end, row i raised by i·2^32, so that one search finds the cell of any row.
+    """
+
+    def __init__(self, rows: tuple[tuple[int, ...], ...]) -> None:
+        weights = np.array(rows, np.int64)
+        self._n_cells = weights.shape[1]
+        raised = np.cumsum(weights, axis=1) + (np.arange(len(rows))[:, None] << BITS)
+        self._sums = np.asarray(raised.ravel())
+
+    def sample(self, rows: Numbers, draws: SecureDraws) -> Numbers:
+        """A cell for each row number."""
+        words = draws.words(rows.size).astype(np.int64).reshape(rows.shape)
+        found = np.searchsorted(self._sums, words + (rows << BITS), side="right")
+        return np.asarray(found - rows * self._n_cells)
 
 
 class TableResponse(Response):
     """A number, an optional number, or one of several numbers that share a table."""
+
+    in_order = False
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return Cells(self.channel.weights)
+
+    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
+        return self._cells.sample(inputs, draws)[:, None]
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        return outputs
+
+    def contrast(self, first: int, second: int) -> Contrast:
+        law = probabilities(self.channel.weights)
+        return Contrast(lambda outputs: outputs[:, 0], law[first], law[second])
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        law = probabilities(self.channel.weights)
+        return law.min(axis=0), law.max(axis=0)
 
     def n_coordinates(self, place: int = 0) -> int:
         return 1

@@ -89,10 +89,6 @@ def perturb(
         How many threads share the records, each with its own keystream.
     out
         Where the reports are written; a new array unless given.
-
-    Returns
-    -------
-    array uint8 [n, report_size]
     """
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
@@ -137,10 +133,6 @@ def perturb_matrix(
         How many threads share the records, each with its own keystream.
     out
         Where the reports are written; a new array unless given.
-
-    Returns
-    -------
-    array uint8 [n, report_size]
     """
     n, d = values.shape
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out

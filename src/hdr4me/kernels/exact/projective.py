@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["coordinates", "dots", "points"]
-
-Numbers = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+__all__ = ["points"]
 
 
 @kernel()
@@ -80,23 +76,3 @@ def points(inputs, heavy, inside, outside, powers, starts, products, differences
             number = number * q + y[c]
         free = t - 1 - first
         out[i] = number - powers[free] + starts[free]
-
-
-def coordinates(indices: Numbers, order: int, length: int) -> Numbers:
-    """The vectors [n, length] of points."""
-    starts = np.array([(order**f - 1) // (order - 1) for f in range(1, length)], np.int64)
-    free = np.searchsorted(starts, indices, side="right")
-    number = order**free + indices - np.concatenate([[0], starts])[free]
-    return np.asarray(number[:, None] // order ** np.arange(length - 1, -1, -1) % order)
-
-
-def dots(first: Numbers, second: Numbers, order: int, products: Bytes, differences: Bytes) -> Numbers:
-    """⟨x, y⟩ of vectors along the last axis, broadcast against each other; the tables are as for `points`."""
-    negative = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
-    for c in range(first.shape[-1]):
-        if products.size:
-            found = products[first[..., c] * order + second[..., c]]
-            negative = differences[negative * order + found].astype(np.int64)
-        else:
-            negative = (negative - first[..., c] * second[..., c]) % order
-    return differences[negative].astype(np.int64) if products.size else -negative % order

@@ -34,6 +34,7 @@ __all__ = [
     "listed",
     "listed_sets",
     "members_of_bytes",
+    "with_member",
 ]
 
 MOST = 65536
@@ -228,3 +229,30 @@ def listed_sets(words, entries, width, v, inputs, heavy, members, out, at):  # t
             base += _8 * _EACH_BYTE
             mask >>= _8
     return inputs.size
+
+
+@kernel()
+def with_member(sets, inputs, heavy, places, out):  # type: ignore[no-untyped-def]
+    """Write each sorted set of others as a sorted set of categories; where `heavy`, its own takes the place of one.
+
+    sets[i] are numbers among the categories other than inputs[i]; places[i] says which of them gives way.
+    """
+    width = sets.shape[1]
+    for i in range(sets.shape[0]):
+        x = inputs[i]
+        gone = places[i] if heavy[i] else width
+        at = 0
+        waiting = heavy[i]
+        for c in range(width):
+            number = np.int64(sets[i, c])
+            number += number >= x
+            if c == gone:
+                continue
+            if waiting and number > x:
+                out[i, at] = x
+                at += 1
+                waiting = False
+            out[i, at] = number
+            at += 1
+        if waiting:
+            out[i, at] = x

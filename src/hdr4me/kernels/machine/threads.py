@@ -54,11 +54,6 @@ def share(work: Callable[[int, int], None], first: int, last: int, threads: int)
     threads
         How many threads work, the caller's included. With one thread there is one call, work(first, last).
 
-    Raises
-    ------
-    BaseException
-        The first exception that any thread raised, after all threads have stopped.
-
     Examples
     --------
     >>> done = []

@@ -127,10 +127,6 @@ def accumulate(
         The chunks' generators are seeded from it.
     threads
         How many threads share the chunks.
-
-    Returns
-    -------
-    tuple of three arrays [d]
     """
     n, d = values.shape
     values = np.ascontiguousarray(values)

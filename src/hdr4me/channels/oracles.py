@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import check_epsilon
 
 __all__ = ["Oracle", "oracle", "subset_size"]
 
@@ -86,7 +86,7 @@ def _subset(epsilon: float, v: int) -> tuple[float, float, float]:
 
 
 def _projective(epsilon: float, v: int) -> tuple[float, float, float]:
-    from hdr4me.mechanisms.projective import best_space, space_oracle
+    from hdr4me.channels.projective.design import best_space, space_oracle
 
     found = space_oracle(epsilon, v, *best_space(float(epsilon), v))
     return found.p, found.not_p, found.q

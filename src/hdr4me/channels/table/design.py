@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from hdr4me.channels import Entries, Table
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.table.channel import Table
 from hdr4me.channels.table.stages import STAGE_ONE, Rows, Stages, product_rows
+from hdr4me.channels.unary.channel import Entries
 from hdr4me.errors import InvalidInput
 
 __all__ = ["staged_category", "staged_number"]
@@ -21,8 +22,6 @@ __all__ = ["staged_category", "staged_number"]
 def staged_number(epsilon: float, lasting: float) -> Table:
     """A number's level −1 or 1, kept or turned for good, then kept or turned in each report.
 
-    Examples
-    --------
     >>> import math
     >>> channel = staged_number(1.0, 3.0)
     >>> round(channel.decoders["value"][1], 2), round((math.e + 1) / (math.e - 1), 2)
@@ -43,8 +42,6 @@ def staged_category(epsilon: float, lasting: float, size: int) -> Entries:
     That is the first stage. In each report every entry is then turned with one probability, so that one report has
     the law of optimised unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
 
-    Examples
-    --------
     >>> channel = staged_category(1.0, 3.0, 4)
     >>> [round(w / 2**32, 3) for w in channel.weights[1]], round(channel.weights[0][1] / 2**32, 3)
     ([0.5, 0.5], 0.269)

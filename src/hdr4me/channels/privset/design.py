@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.privset import PrivSet
-from hdr4me.channels.proof import ONE
-from hdr4me.mechanisms.law import check_epsilon
+from hdr4me.channels.privset.channel import PrivSet
+from hdr4me.channels.privset.response import PrivSetResponse
+from hdr4me.channels.proof import ONE, check_epsilon
 
 __all__ = ["number_variance", "selection_channel", "total_error"]
 
@@ -26,22 +26,11 @@ def total_error(epsilon: float, family: PrivSet) -> float:
 def number_variance(channel: HeavySet, chosen: float) -> float:
     """Variance of the number of choices that one report counts for, if all users chose `chosen` categories.
 
-    A report names a categories. With c chosen, E a = c·p + (v − c)·q, and a² has the mean
-    E a + (c(c − 1) + 2c(v − c))·P(both | one or both chosen) + (v − c)(v − c − 1)·P(both | neither chosen),
-    which is a concave function of c. A report counts for (a − v·q)/(p − q).
-
     >>> channel = selection_channel(1.0, 95, 5)
     >>> round(number_variance(channel, 0.0), 2), round(number_variance(channel, 5.0), 2)
     (132.15, 87.44)
     """
-    family = channel.family
-    assert isinstance(family, PrivSet)
-    weight, v, c = Fraction(channel.weight, ONE), family.size, chosen
-    p, q = map(float, family.shares(weight))
-    both, neither = map(float, family.pair_shares(weight))
-    mean = c * p + (v - c) * q
-    pairs = (c * (c - 1) + 2 * c * (v - c)) * both + (v - c) * (v - c - 1) * neither
-    return max(mean + pairs - mean**2, 0.0) / (p - q) ** 2
+    return float(PrivSetResponse(channel).number_variance(chosen))
 
 
 @lru_cache(maxsize=64)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from scipy import stats
 
 from hdr4me.channels import HeavySet
-from hdr4me.channels.agreement import MAX_SIZE, Agreement
+from hdr4me.channels.agreement.channel import MAX_SIZE, Agreement
+from hdr4me.channels.agreement.response import AgreementResponse
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.proof import ONE
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import check_epsilon
 
 __all__ = ["agreement_channel", "block_sizes", "contrast", "quick_second_moment", "second_moment"]
 
@@ -22,27 +21,13 @@ __all__ = ["agreement_channel", "block_sizes", "contrast", "quick_second_moment"
 def agreement_channel(epsilon: float, size: int) -> HeavySet:
     """The block of `size` signs whose number of agreeing places gives the largest contrast c.
 
-    Parameters
-    ----------
-    epsilon
-        The budget of one answer, to all numbers of the block together.
-    size
-        How many numbers.
-
-    Returns
-    -------
-    HeavySet
-        The channel.
-
-    Examples
-    --------
     >>> channel = agreement_channel(8.0, 100)
     >>> channel.family.agreeing, round(contrast(channel), 9)
     (64, 0.273179039)
     """
     check_epsilon(epsilon)
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
-        raise InvalidInput.of("size", size, f"a whole number from 2 to {MAX_SIZE}")
+        raise InvalidInput.of("size", size, f"an integer from 2 to {MAX_SIZE}")
     family = Agreement(size, _best(float(epsilon), size)[1])
     return HeavySet("agreement", float(epsilon), family, heaviest(epsilon, family))
 
@@ -70,9 +55,7 @@ def quick_second_moment(epsilon: float, size: int) -> float:
 
 def contrast(channel: HeavySet) -> float:
     """c of a block's channel: a reported sign has mean c times the number."""
-    family = channel.family
-    assert isinstance(family, Agreement)
-    return float(family.contrast(Fraction(channel.weight, ONE)))
+    return AgreementResponse(channel).contrast_c
 
 
 def second_moment(epsilon: float, size: int) -> float:

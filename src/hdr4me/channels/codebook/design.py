@@ -1,25 +1,17 @@
 """The channel for vectors: how many codewords, how many of them heavy, and the error that follows.
 
-With z the inner product of the input's direction and the codeword sent, over its standard deviation, and v the variance
-of a codeword's numbers, a codeword u has E u = √v·E[z]·x and E u_j² = v·(1 + (E[z²] − 1)·x_j²) for an input x on the
-sphere. So u/c with c = √v·E[z] is unbiased, and the vectors of the ball have
-
-    n·E|error|² = v·(d + (E[z²] − 1)·|x|²)/c² − |x|².
+With the moments of `CodebookResponse`, vectors x of the ball have n·E|error|² = v·(d + (E[z²] − 1)·|x|²)/c² − |x|².
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
-
-import numpy as np
-from scipy import special
 
 from hdr4me.channels import HeavySet
-from hdr4me.channels.codebook import Codebook, thresholds, values
+from hdr4me.channels.codebook.channel import Codebook
+from hdr4me.channels.codebook.response import CodebookResponse, Scores, value_variance
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.proof import ONE
-from hdr4me.mechanisms.law import check_epsilon
+from hdr4me.channels.proof import check_epsilon
 
 __all__ = ["Scores", "codebook_channel", "least_noise", "scores_of", "total_error", "value_variance"]
 
@@ -28,60 +20,9 @@ _ENOUGH = 1.005
 """The error may be this many times that of the largest codebook."""
 
 
-class Scores(NamedTuple):
-    """E[z] and E[z²] of the codeword that is sent."""
-
-    first: float
-    second: float
-
-    @property
-    def contrast(self) -> float:
-        """c: the mean of a codeword along a direction of length 1."""
-        return float(np.sqrt(value_variance()) * self.first)
-
-    def square(self, x: float) -> float:
-        """The mean square of a decoded coordinate whose own mean square over users is `x`.
-
-        >>> Scores(0.5, 1.25).square(0.0), Scores(0.5, 1.25).square(1.0)
-        (4.0, 5.0)
-        """
-        return (1.0 + (self.second - 1.0) * x) / self.first**2
-
-
-@lru_cache(maxsize=1)
-def value_variance() -> float:
-    """v: the variance of a codeword's numbers."""
-    shares = np.diff(thresholds()) / 65536
-    return float(shares @ np.square(values()))
-
-
-@lru_cache(maxsize=4096)
-def _top(codewords: int, heavy: int) -> tuple[float, float]:
-    """The mean, and the mean square, of the k largest of K independent normal numbers.
-
-    A number z is among them if at most k − 1 of the others exceed it:
-    E g = (K/k)∫ g(z) φ(z) P(Bin(K − 1, Φ(−z)) < k) dz.
-    """
-    z = np.linspace(-9.0, 9.0, 1201)
-    inside = special.betainc(codewords - heavy, heavy, special.ndtr(z))
-    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * inside * codewords / heavy
-    step = z[1] - z[0]
-    return float((z * density).sum() * step), float((z**2 * density).sum() * step)
-
-
-@lru_cache(maxsize=4096)
-def _scores(codewords: int, heavy: int, p: float) -> Scores:
-    first, second = _top(codewords, heavy)
-    rest = heavy / (codewords - heavy)  # all K numbers together have the mean 0 and the mean square 1
-    others = 1 + rest * (1 - second)
-    return Scores(p * first - (1 - p) * rest * first, p * second + (1 - p) * others)
-
-
 def scores_of(channel: HeavySet) -> Scores:
     """The moments of a codebook's scores."""
-    family = channel.family
-    assert isinstance(family, Codebook)
-    return _scores(family.codewords, family.heavy, channel.weight / ONE)
+    return CodebookResponse(channel).scores
 
 
 def least_noise(channel: HeavySet) -> float:
@@ -103,13 +44,9 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
     >>> round(total_error(channel) / 100, 2) <= 0.44
     True
     """
-    family = channel.family
-    assert isinstance(family, Codebook)
-    return _error(family.length, scores_of(channel), norm)
-
-
-def _error(length: int, scores: Scores, norm: float) -> float:
-    return length * scores.square(norm**2 / length) - norm**2
+    response = CodebookResponse(channel)
+    length = response.n_coordinates()
+    return float(length * response.scores.square(norm**2 / length) - norm**2)
 
 
 @lru_cache(maxsize=256)

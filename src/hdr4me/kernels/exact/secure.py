@@ -39,11 +39,11 @@ class SecureDraws:
         return self._stream.words16(n)
 
     def bits(self, n: int) -> int:
-        """One number of n bits, as `hdr4me.channels.Draws` has it."""
+        """One number of n bits."""
         return int.from_bytes(self._stream.words16((n + 15) // 16).tobytes(), "little") & ((1 << n) - 1)
 
     def below(self, bound: int, n: int = 0) -> NDArray[np.int64]:
-        """n whole numbers below `bound` ≤ 2^32, by rejection of the words at or above its largest multiple."""
+        """n integers below `bound` ≤ 2^32, by rejection of the words at or above its largest multiple."""
         limit = (1 << 32) - (1 << 32) % bound
         found = self._stream.words32(n).astype(np.int64)
         while (bad := np.flatnonzero(found >= limit)).size:
@@ -51,7 +51,7 @@ class SecureDraws:
         return found % bound
 
     def below_either(self, heavy: NDArray[np.bool_], inside: int, rest: int) -> NDArray[np.uint64]:
-        """A whole number below `inside` where heavy, and of the `rest` numbers after it elsewhere.
+        """An integer below `inside` where heavy, and of the `rest` numbers after it elsewhere.
 
         As many low bits of a word of 64 bits as the bound has are kept, and drawn anew where they reach the bound.
         """
@@ -108,20 +108,3 @@ class SecureDraws:
             halves = self._stream.words16(int(count * mean + 4 * (count * variance) ** 0.5) + 64)
             at = dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at)
         return out[: n * width].reshape(n, width)
-
-
-class OneByOne:
-    """The same randomness for a channel that answers one user at a time."""
-
-    def __init__(self, draws: SecureDraws) -> None:
-        self._draws = draws
-
-    def bits(self, n: int) -> int:
-        """`n` fair bits as a whole number."""
-        return self._draws.bits(n)
-
-    def below(self, n: int) -> int:
-        """A uniform whole number from 0 to n − 1."""
-        from hdr4me.channels.channel import below as by_rejection
-
-        return by_rejection(self, n)

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.oracles import Oracle
+from hdr4me.channels.projective.channel import MAX_POINTS, Projective, n_points
 from hdr4me.channels.projective.field import is_order
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import check_epsilon
-from hdr4me.mechanisms.oracles import Oracle
 
 __all__ = ["best_space", "projective", "space_oracle"]
 
