@@ -267,7 +267,7 @@ def test_blocks_beside_other_questions() -> None:
 
 
 def test_the_standard_error_is_the_decoders() -> None:
-    """r decoded signs ±1/c: (1/c² − mean²)/(r − 1), and never below that of values at the ends of the range."""
+    """r decoded signs ±1/c: (1/c² − mean²)/(r − 1), and never below the noise of values at the ends, (1/c² − 1)/r."""
     survey = survey_of(4, 4.0)
     c = contrast(survey.channels[0])
     tally = hd.Tally(survey)
@@ -276,7 +276,7 @@ def test_the_standard_error_is_the_decoders() -> None:
     answer = tally.estimate()
     means = np.array([40, 0, 100, 80]) / 100 / c
     assert answer.value == pytest.approx(means)
-    expected = np.sqrt(np.maximum(c**-2 - means**2, c**-2 - 1) / 99)
+    expected = np.sqrt(np.maximum((c**-2 - means**2) / 99, (c**-2 - 1) / 100))
     assert answer.standard_error == pytest.approx(expected)
     empty = hd.Tally(survey).estimate()
     assert set(empty.status) == {"no reports"}
