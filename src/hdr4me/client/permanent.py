@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Draws, SystemDraws
-from hdr4me.client.client import draw_questions, value_of
+from hdr4me.channels import Draws, SystemDraws, Take
+from hdr4me.client.client import draw_questions, input_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
@@ -118,11 +118,16 @@ def decide(
         The source of a channel's second stage; the system's randomness unless given.
     """
     fresh = fresh or SystemDraws()
+
+    def fraction(j: int, take: Take) -> int:
+        return Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
+
     answers: list[tuple[int, ...]] = []
     new: list[str] = []
     for q in draw_questions(survey, Stream(secret, series, Use.QUESTIONS)):
-        channel = survey.questions[q].channel
-        row = _row_of(survey, q, record, secret, series)
+        question = survey.questions[q]
+        channel = question.channel
+        row = input_of(survey, question, record, fraction)
         # Every row's mark is computed, whatever the value.
         marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
         rows = {mark: x for x, mark in enumerate(marks)}
@@ -136,15 +141,3 @@ def decide(
         # the other would move two entries only and so name both.
         answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
     return tuple(answers), tuple(new)
-
-
-def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, series: str) -> int:
-    """The input of question q's channel; numbers between two levels are rounded by their dimension's own fraction."""
-    question, row = survey.questions[q], 0
-    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
-        dimension = survey.schema.dimensions[j]
-        place = dimension.place(value_of(record, dimension), take.size)
-        fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
-        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
-        row = row * take.size + level
-    return row
