@@ -44,7 +44,7 @@ def _asked(survey: Survey) -> list[Block]:
 
 def _questions(survey: Survey) -> Table:
     """A row for each dimension: its name and the values it may have."""
-    rows: list[list[object]] = [[d.name, _answers(d)] for d in survey.schema]
+    rows: list[list[object]] = [[d.name, _described(d)[0]] for d in survey.schema]
     if len(rows) > _LINES:
         rest = len(rows) - _LINES
         rows = [*rows[:_LINES], ["…", f"and {rest:,} more, listed in the document"]]
@@ -73,24 +73,24 @@ def _and(names: list[str]) -> str:
     return listed([*names[: _SHOWN - 1], "…", names[-1]] if len(names) > _SHOWN else names)
 
 
-def _answers(dimension: Dimension) -> str:
-    if isinstance(dimension, Numeric):
-        text = f"a number from {dimension.low:g} to {dimension.high:g}"
-        missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
-        return f"{text}, or {missing}"
-    if isinstance(dimension, Selection):
-        own = dimension.categories[: len(dimension.categories) - dimension.optional]
-        return f"at most {dimension.at_most} of: {_first(own)}" + (
-            ", or missing" if dimension.optional else ""
-        )
-    if isinstance(dimension, Categorical):
-        return f"one of: {_first(dimension.categories)}"
-    if isinstance(dimension, Vector):
-        numbers = counted(dimension.length, "number")
-        return f"a vector of {numbers}, of norm {dimension.norm:g} at most, or " + (
-            "nothing" if dimension.optional else "0 if there is none"
-        )
-    return f"a {dimension.kind}"
+def _described(dimension: Dimension) -> tuple[str, Any]:
+    """What a dimension's value may be, in words, and a made-up value; None where it has none of its own."""
+    match dimension:
+        case Numeric(low=low, high=high):
+            missing = "nothing" if dimension.optional else f"{dimension.default:g} if there is none"
+            return f"a number from {low:g} to {high:g}, or {missing}", float(f"{low + (high - low) / 3:.3g}")
+        case Selection(categories=categories, at_most=most):
+            own = categories[: len(categories) - dimension.optional]
+            missing = ", or missing" if dimension.optional else ""
+            return f"at most {most} of: {_first(own)}{missing}", list(categories[:1])
+        case Categorical(categories=categories):
+            return f"one of: {_first(categories)}", categories[0]
+        case Vector(length=length, norm=norm):
+            words = f"a vector of {counted(length, 'number')}, of norm {norm:g} at most, or "
+            missing = "nothing" if dimension.optional else "0 if there is none"
+            return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
+        case _:
+            return f"a {dimension.kind}", dimension.categories[0] if dimension.categories else None
 
 
 def _first(names: tuple[str, ...]) -> str:
@@ -99,19 +99,8 @@ def _first(names: tuple[str, ...]) -> str:
 
 
 def _example_record(survey: Survey) -> dict[str, Any]:
-    """Made-up values: a third of the way through each range, the first category, a vector along its first axis."""
-    record: dict[str, Any] = {}
-    for dimension in survey.schema:
-        if isinstance(dimension, Numeric):
-            record[dimension.name] = float(f"{dimension.low + (dimension.high - dimension.low) / 3:.3g}")
-        elif isinstance(dimension, Selection):
-            record[dimension.name] = list(dimension.categories[:1])
-        elif isinstance(dimension, Vector):
-            first = float(f"{dimension.norm / 3:.3g}")
-            record[dimension.name] = [first, *[0.0] * (dimension.length - 1)]
-        elif dimension.categories:
-            record[dimension.name] = dimension.categories[0]
-    return record
+    values = {dimension.name: _described(dimension)[1] for dimension in survey.schema}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 # -- what leaves the device, and what it reveals ---------------------------------------------------------------
