@@ -267,7 +267,7 @@ def test_the_text_that_the_refusals_start_from_is_a_ledger() -> None:
         *(signed({**BODY, "rows": rows}) for rows in ({KEY: ["x"]}, {KEY: "0" * 32}, [], {"a": []})),
         *(signed({**BODY, "counter": counter}) for counter in (0, -1, True, 1.0, "1", 10**15)),
         *(signed({**BODY, "identity": identity}) for identity in ("", "0" * 31, 5)),
-        signed({**BODY, "secret": "1"}),
+        *(signed({**BODY, "secret": secret}) for secret in ("1", 0, None, False, [])),
         signed({**BODY, "extra": 1}),
         signed({key: value for key, value in BODY.items() if key != "rows"}),
         signed(BODY).replace('"counter": 1,', '"counter": 1,\n "counter": 1,'),

@@ -198,7 +198,7 @@ def _parse(data: bytes) -> Book:
             _matched(_KEY, key): tuple(_matched(_MARK, mark) for mark in marks)
             for key, marks in document["rows"].items()
         },
-        secret=document["secret"] and _matched(_MARK, document["secret"]),
+        secret="" if document["secret"] == "" else _matched(_MARK, document["secret"]),
     )
     if type(book.counter) is not int or not 1 <= book.counter < 10**15:
         raise ValueError("its counter is not a positive integer")
