@@ -101,11 +101,11 @@ def test_the_limit_is_exact(small: Survey, path: Path) -> None:
 
 def test_a_claim_never_takes_more_than_is_left(small: Survey, path: Path) -> None:
     ledger = Ledger(path, reports_per_survey=2)
-    ledger.claim(small, lambda secret, known, affordable: ["ab" * 16])
+    ledger.claim(small, lambda secret, known, affordable: (None, ["ab" * 16]))
     with pytest.raises(BudgetExceeded, match=r"2 new rows were chosen where .* allows 1"):
-        ledger.claim(small, lambda secret, known, affordable: ["cd" * 16, "ef" * 16])
+        ledger.claim(small, lambda secret, known, affordable: (None, ["cd" * 16, "ef" * 16]))
     assert ledger.total == Fraction(1.1)
-    ledger.claim(small, lambda secret, known, affordable: [])
+    assert ledger.claim(small, lambda secret, known, affordable: (list(known), [])) == ["ab" * 16]
     assert ledger.total == Fraction(1.1)
 
 

@@ -78,15 +78,11 @@ class PermanentClient:
         """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
-        decided: list[Answers] = []
 
-        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[str, ...]:
-            answers, new = decide(self.survey, self.survey.series, secret, record, known, affordable)
-            decided.append(answers)
-            return new
+        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[Answers, tuple[str, ...]]:
+            return decide(self.survey, self.survey.series, secret, record, known, affordable)
 
-        self.ledger.claim(self.survey, choose)
-        return Report(self.survey.fingerprint, decided[0])
+        return Report(self.survey.fingerprint, self.ledger.claim(self.survey, choose))
 
 
 def decide(
