@@ -19,6 +19,7 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q -p no:cacheprovider tests/test_architecture.py
 
 format: .venv/dev
 	$(BIN)/ruff format .
@@ -31,7 +32,7 @@ docs: .venv/dev
 lowest:
 	$(PYTHON) -m venv .venv-lowest
 	PIP_CONSTRAINT=lowest.txt .venv-lowest/bin/python -m pip install --quiet -e . pytest pytest-xdist hypothesis mpmath pandas
-	.venv-lowest/bin/pytest -n auto --dist worksteal tests/channels tests/survey tests/client tests/reports tests/tally \
+	.venv-lowest/bin/pytest -n auto --dist worksteal tests/channels tests/survey tests/client tests/io tests/tally \
 	  tests/statistics tests/mechanisms tests/framework tests/planner tests/kernels -m "not spark"
 
 bench: .venv/dev

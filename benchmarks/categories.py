@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from hdr4me.atomic import write_text
+from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.statistics.few import few_categories
-from hdr4me.statistics.supports import hyperplane_sums
+from hdr4me.statistics.calibrate import functional
+from hdr4me.statistics.intervals import few_indicators
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -155,7 +156,9 @@ def by_counting(epsilon: float, v: int) -> list[str]:
         )
         named = np.arange(law.size, dtype=np.int64)
         errors = np.sqrt(np.maximum(_variances(channel, named, n), 0))
-        few = few_categories(channel, named, n, errors, n)
+        few = few_indicators(
+            functional(channel.response.marginal()), np.stack([n - named, named], axis=1), errors, n
+        )
         few_rows = few.effective < 0.95 * 1.959964**5
         equal, other = channel.decode
         value = other + (equal - other) * named / n

@@ -19,7 +19,6 @@ from sklearn import datasets
 import hdr4me as hd
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.moments import Moments
 from hdr4me.survey.layout import Layout
 
 RUNS, ROWS, LEVEL = 15, 20, 0.95
@@ -103,7 +102,7 @@ def numbers() -> list[float]:
     for mechanism in ("duchi", "piecewise", "optimal"):
         for ε in (1.0, 4.0, 8.0):
             survey = hd.Survey(schema, epsilon=ε * ALL, mechanism=mechanism, n_sampled=ALL)
-            rows = Moments(survey.questions[0].channel).probabilities  # type: ignore[arg-type]
+            rows = survey.questions[0].channel.response.marginal().rows
             for r in (20, 50, 200, 1000, 2000):
                 for asked, n in (("all", r), ("tenth", 10 * r)):
                     for name, values in populations(n).items():

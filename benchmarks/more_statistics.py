@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 import hdr4me as hd
 from hdr4me.channels import Table
+from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import Fit, climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.quantiles import ends_of
-from hdr4me.statistics.readings import Reading
+from hdr4me.statistics.distribution import ends_of
 from hdr4me.statistics.shapes import Grid, Shape
 
 Floats = NDArray[np.float64]
@@ -65,13 +65,13 @@ def table_of(mechanism: str, epsilon: float = 1.0) -> Table:
     return channel
 
 
-def counts_of(values: Floats, reading: Reading, rng: np.random.Generator) -> Floats:
+def counts_of(values: Floats, reading: Marginal, rng: np.random.Generator) -> Floats:
     """The counts of exactly these users."""
-    place = (values + 1) / 2 * (reading.n_levels - 1)
-    level = np.minimum(place.astype(np.int64), reading.n_levels - 2)
+    place = (values + 1) / 2 * (reading.levels.size - 1)
+    level = np.minimum(place.astype(np.int64), reading.levels.size - 2)
     level = level + (rng.random(level.size) < place - level)
-    law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
-    users = np.bincount(level, minlength=reading.n_levels)
+    law = reading.law[:, 0] / reading.law[:, 0].sum(axis=1, keepdims=True)
+    users = np.bincount(level, minlength=reading.levels.size)
     return np.asarray(rng.multinomial(users, law).sum(axis=0), np.float64)
 
 
@@ -80,7 +80,9 @@ def tally_of(values: Floats, survey: hd.Survey, rng: np.random.Generator) -> hd.
     channel = survey.questions[0].channel
     assert isinstance(channel, Table)
     tally = hd.Tally(survey)
-    tally.counts[:] = counts_of(np.clip((values - low) / (high - low) * 2 - 1, -1, 1), Reading(channel), rng)
+    tally.counts[:] = counts_of(
+        np.clip((values - low) / (high - low) * 2 - 1, -1, 1), channel.response.marginal(), rng
+    )
     tally.n_reports = len(values)
     return tally
 
@@ -115,7 +117,7 @@ def wasserstein(rng: np.random.Generator, draws: int = 40) -> list[str]:
     for name, values in populations(100_000, rng).items():
         cells = []
         for mechanism in ("square_wave", "piecewise", "optimal"):
-            reading = Reading(table_of(mechanism))
+            reading = table_of(mechanism).response.marginal()
             counts = np.stack([counts_of(values, reading, rng) for _ in range(draws)])
             grid, fine = Grid.of(reading), Grid.of(reading, 256)
             ways = [(grid, climb(grid.joined(counts), grid.law, grid.shape))]
@@ -150,7 +152,7 @@ def quantile_errors(
         for name, values in populations(n, rng).items():
             true = np.quantile(values, P, method="inverted_cdf")
             for mechanism in ("square_wave", "optimal"):
-                reading = Reading(table_of(mechanism))
+                reading = table_of(mechanism).response.marginal()
                 grid, fine = Grid.of(reading), Grid.of(reading, 256)
                 counts = np.stack([counts_of(values, reading, rng) for _ in range(draws)])
                 ways = {
@@ -175,7 +177,7 @@ def quantiles(rng: np.random.Generator, draws: int = 100) -> list[str]:
     heads = " | ".join(map(str, P))
     lines = [f"| table, n, values, kind | {heads} |", "|---|" + "---|" * len(P)]
     for mechanism in ("optimal", "square_wave"):
-        reading = Reading(table_of(mechanism))
+        reading = table_of(mechanism).response.marginal()
         grid, bounds = Grid.of(reading), Bounds(reading)
         for n in (10_000, 100_000):
             for name, values in populations(n, rng).items():
@@ -240,7 +242,7 @@ def speed(rng: np.random.Generator) -> list[str]:
     for mechanism in ("optimal", "square_wave"):
         survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(1000)]), 1.0, mechanism)
         tally = hd.Tally(survey)
-        reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
+        reading = survey.questions[0].channel.response.marginal()
         for q in range(1000):
             values = rng.beta(rng.uniform(1, 5), rng.uniform(1, 5), 1000) * 2 - 1
             tally.layout.of_question(tally.counts, q)[:] = counts_of(np.repeat(values, 100), reading, rng)

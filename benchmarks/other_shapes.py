@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hdr4me.framework.em import climb
-from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid
 from more_statistics import Floats, P, counts_of, distance, published, ratio, table_of
 
@@ -38,7 +37,7 @@ def others(rng: np.random.Generator, draws: int = 40) -> list[str]:
         return np.asarray(np.sqrt(np.mean(gaps**2, axis=0)).mean())
 
     lines = ["| values | quantiles: ours / theirs | Wasserstein-1: ours / theirs |", "|---|---|---|"]
-    reading = Reading(table_of("square_wave"))
+    reading = table_of("square_wave").response.marginal()
     grid, fine = Grid.of(reading), Grid.of(reading, 256)
     for name, values in other_populations(100_000, rng).items():
         true = np.quantile(values, P, method="inverted_cdf")

@@ -28,7 +28,7 @@ from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -90,7 +90,12 @@ def ours(epsilon: float, k: int, values: list[int], times: int) -> list[float]:
     found = []
     for one in reports:
         tally = Tally(survey).add_block(one)
-        frequency, _ = frequency_moments(tally.counts, len(values), len(values), survey.channels[0])
+        response = survey.channels[0].response
+        frequency, _ = indicator_moments(
+            response.cells(tally.counts),
+            len(values),
+            response.marginal(),
+        )
         found.append(float(((frequency - truth) ** 2).sum()))
     return found
 

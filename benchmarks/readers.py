@@ -32,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fuzzing.reports import SURVEY, some_answers, some_rows
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError
-from hdr4me.reports import Report, write_reports
-from hdr4me.reports.arrow import schema_of
+from hdr4me.io import Report, write_reports
+from hdr4me.io.arrow import schema_of
 
 __all__ = ["CASES"]
 

@@ -24,7 +24,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 import hdr4me as hd
-from hdr4me.records import Account, account_of
+from hdr4me.io import Account, account_of
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -9,7 +9,6 @@ import numpy as np
 import hdr4me as hd
 from hdr4me.engines import Local
 from hdr4me.statistics.foretell import foretell_rounds
-from hdr4me.statistics.readings import kept_reading
 from more_statistics import Floats, counts_of, real_columns
 
 N, SHARE = 40_000, 0.2
@@ -108,7 +107,7 @@ def drawn(population: Floats, survey: hd.Survey, n: int, rng: np.random.Generato
     for q, dimension in enumerate(survey.schema):
         low, high = dimension.bounds
         users = np.clip(rng.choice(population, n), low, high)
-        reading = kept_reading(survey.questions[q].channel)  # type: ignore[arg-type]
+        reading = survey.questions[q].channel.response.marginal()
         counts = counts_of((users - low) / (high - low) * 2 - 1, reading, rng)
         tally.layout.of_question(tally.counts, q)[:] = counts
     tally.n_reports = n * len(survey.schema)
@@ -163,8 +162,8 @@ def designs(rng: np.random.Generator, draws: int = 200) -> list[str]:
                 following = hd.refine(pilot, users=N - int(SHARE * N), mechanism=mechanism)
                 low, high = following.schema["x"].bounds
                 users = np.clip(population[:5000], low, high)
-                reading = kept_reading(following.questions[0].channel)  # type: ignore[arg-type]
-                decode = np.array(reading.table.decoders["value"])
+                reading = following.questions[0].channel.response.marginal()
+                decode = reading.decoders["value"]
                 x = (users - low) / (high - low) * 2 - 1
                 noise = np.mean(reading.at(x)[:, 0] @ decode**2 - x**2)
                 cells.append(f"{noise * ((high - low) / 2) ** 2:.4f}")

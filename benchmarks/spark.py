@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdr4me as hd
-from hdr4me.reports import write_reports
+from hdr4me.io import write_reports
 
 N_DIMS = 100
 Way = Callable[[], NDArray[np.int64]]

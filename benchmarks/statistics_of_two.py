@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import hdr4me as hd
 from hdr4me.channels import Table
-from hdr4me.statistics.readings import Reading
+from hdr4me.channels.response import Marginal
 from more_statistics import Floats, populations, table_of
 
 Numbers = NDArray[np.int64]
@@ -39,12 +39,12 @@ def pairs_of_numbers(n: int, rng: np.random.Generator) -> dict[str, tuple[Floats
     return found
 
 
-def cells_of(values: Floats, reading: Reading, rng: np.random.Generator) -> Numbers:
+def cells_of(values: Floats, reading: Marginal, rng: np.random.Generator) -> Numbers:
     """The cell of each user's report."""
-    place = (values + 1) / 2 * (reading.n_levels - 1)
-    level = np.minimum(place.astype(np.int64), reading.n_levels - 2)
+    place = (values + 1) / 2 * (reading.levels.size - 1)
+    level = np.minimum(place.astype(np.int64), reading.levels.size - 2)
     level = level + (rng.random(level.size) < place - level)
-    law = reading.rows[:, 0]
+    law = reading.law[:, 0]
     ends = (np.cumsum(law, axis=1) / law.sum(axis=1, keepdims=True) + np.arange(len(law))[:, None]).ravel()
     found = np.searchsorted(ends, level + rng.random(level.size), side="right") - level * law.shape[1]
     return np.asarray(np.clip(found, 0, law.shape[1] - 1), np.int64)
@@ -68,7 +68,7 @@ def both_tallies(
 
 def by_product(a: Floats, b: Floats, survey: hd.Survey, rng: np.random.Generator) -> hd.Tally:
     """A tally in which each user answers one of three questions: both numbers and their product."""
-    reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
+    reading = survey.questions[0].channel.response.marginal()
     weights = np.array([float(survey.inclusion(q)) for q in range(3)])
     asked = rng.choice(3, size=a.size, p=weights / weights.sum())
     tally = hd.Tally(survey)
@@ -82,13 +82,16 @@ def by_product(a: Floats, b: Floats, survey: hd.Survey, rng: np.random.Generator
 
 def formula(a: Floats, b: Floats, epsilon: float) -> tuple[float, float]:
     """The variance of the covariance from pairs under ε/2 each, and of the mean of the product under ε; times n."""
-    reading, whole = Reading(table_of("optimal", epsilon / 2)), Reading(table_of("optimal", epsilon))
-    decode = np.array(reading.table.decoders["value"])
+    reading, whole = (
+        table_of("optimal", epsilon / 2).response.marginal(),
+        table_of("optimal", epsilon).response.marginal(),
+    )
+    decode = reading.decoders["value"]
     noise = [reading.at(values)[:, 0] @ decode**2 - values**2 for values in (a, b)]
     t = [a - a.mean(), b - b.mean()]
     two = np.mean(noise[0] * noise[1] + noise[0] * t[1] ** 2 + noise[1] * t[0] ** 2)
     product = a * b
-    one = np.mean(whole.at(product)[:, 0] @ np.array(whole.table.decoders["value"]) ** 2 - product**2)
+    one = np.mean(whole.at(product)[:, 0] @ whole.decoders["value"] ** 2 - product**2)
     return float(two), float(one)
 
 
@@ -109,7 +112,7 @@ def covariances(rng: np.random.Generator, draws: int = 1000) -> list[str]:
     for epsilon in (1.0, 2.0, 4.0):
         two = hd.Survey(plain, epsilon, "optimal", n_sampled=2)
         three = hd.Survey(asked, epsilon, "optimal", weights={"a": 1, "b": 1, "a × b": 4})
-        reading = Reading(two.questions[0].channel)  # type: ignore[arg-type]
+        reading = two.questions[0].channel.response.marginal()
         for n in (10_000, 100_000):
             for name, (a, b) in pairs_of_numbers(n, rng).items():
                 truth, rho = float(np.cov(a, b, ddof=0)[0, 1]), float(np.corrcoef(a, b)[0, 1])
@@ -155,7 +158,7 @@ def formulas(rng: np.random.Generator, draws: int = 10_000) -> list[str]:
     known = pairs_of_numbers(n, rng)
     for epsilon in (1.0, 2.0, 4.0):
         survey = hd.Survey(plain, epsilon, "optimal", n_sampled=2)
-        reading = Reading(survey.questions[0].channel)  # type: ignore[arg-type]
+        reading = survey.questions[0].channel.response.marginal()
         for name in chosen:
             a, b = known[name]
             truth, found, inside = float(np.cov(a, b, ddof=0)[0, 1]), np.zeros(draws), 0
@@ -245,7 +248,7 @@ def _reported(
     for q, column in enumerate(values):
         channel = survey.questions[q].channel
         if isinstance(channel, Table) and survey.schema.dimensions[q].reads == "number":
-            cells.append(cells_of(column, Reading(channel), rng))
+            cells.append(cells_of(column, channel.response.marginal(), rng))
         else:
             rows = channel.rows
             law = np.array(rows, np.float64) if rows is not None else _of_heavy(channel)

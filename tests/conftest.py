@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.channels.subset import Subset
-from hdr4me.reports.report import pack, unpack
+from hdr4me.io.report import pack, unpack
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
 # A busy machine is no failure: examples have no deadline.

@@ -13,9 +13,9 @@ from bench.clock import Task, cpu, interleave, slope
 from bench.suites import Suite
 from hdr4me.engines.local import Local
 from hdr4me.engines.plan import plan_of
+from hdr4me.io import write_reports
+from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.perturb import perturb
-from hdr4me.records.columns import from_matrix
-from hdr4me.reports import write_reports
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

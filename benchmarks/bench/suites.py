@@ -14,6 +14,8 @@ from bench.clock import Task, cpu, interleave, wall
 from bench.peers import Peers
 from hdr4me.engines.local import Local
 from hdr4me.engines.plan import plan_of
+from hdr4me.io import read_reports, write_reports
+from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.keystream import BLOCK, Keystream
 from hdr4me.kernels.exact.perturb import perturb, perturb_matrix
 from hdr4me.kernels.machine.jit import kernel
@@ -22,8 +24,6 @@ from hdr4me.kernels.simulate.draws import draw
 from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 from hdr4me.mechanisms import mechanism
-from hdr4me.records.columns import from_matrix
-from hdr4me.reports import read_reports, write_reports
 from hdr4me.simulation.laws import law_of
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 

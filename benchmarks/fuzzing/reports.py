@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fuzzing.mutate import change_bytes, change_document, flip, to_text
 from hdr4me.engines.spark_counts import Split, count_splits, from_vector, raise_fault
 from hdr4me.errors import HDR4MEError
-from hdr4me.reports import Rejected, write_reports
-from hdr4me.reports.arrow import schema_of
+from hdr4me.io import Rejected, write_reports
+from hdr4me.io.arrow import schema_of
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

@@ -19,6 +19,8 @@ from hdr4me.comparison import compare as compare
 from hdr4me.explanation import explain as explain
 from hdr4me.framework import Deviation as Deviation
 from hdr4me.framework import deviation as deviation
+from hdr4me.io import Report as Report
+from hdr4me.io import infer_schema as infer_schema
 from hdr4me.mechanisms import exact as exact
 from hdr4me.mechanisms import mechanism as mechanism
 from hdr4me.mechanisms import register_mechanism as register_mechanism
@@ -27,8 +29,6 @@ from hdr4me.planner import Plan as Plan
 from hdr4me.planner import plan as plan
 from hdr4me.recalibration import Recalibration as Recalibration
 from hdr4me.recalibration import recalibrate as recalibrate
-from hdr4me.records import infer_schema as infer_schema
-from hdr4me.reports import Report as Report
 from hdr4me.simulation import simulate as simulate
 from hdr4me.statistics import Answer as Answer
 from hdr4me.statistics import Statistic as Statistic

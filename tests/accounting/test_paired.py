@@ -11,7 +11,7 @@ import pytest
 from hdr4me.accounting.paired import paired_rounds
 from hdr4me.client.permanent import decide
 from hdr4me.errors import InvalidInput
-from hdr4me.reports import Report
+from hdr4me.io import Report
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

@@ -19,8 +19,8 @@ from hdr4me.channels import Entries
 from hdr4me.channels.proof import ONE
 from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
+from hdr4me.io.files import write_reports
 from hdr4me.mechanisms import mechanism
-from hdr4me.reports.files import write_reports
 from hdr4me.survey import Question
 from hdr4me.tally import Tally
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.finite_field import dot, inverse, is_order, minus, modulus, tables, times
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.projective.field import dot, inverse, is_order, minus, modulus, tables, times
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput
 

@@ -8,7 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels import Entries, Table, channel_from_dict
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.stages import STAGE_ONE, Stages
+from hdr4me.channels.table.stages import STAGE_ONE, Stages
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.mechanisms.two_stages import staged_category, staged_number
 

@@ -14,7 +14,7 @@ import pytest
 
 from hdr4me.cli import main
 from hdr4me.errors import printable
-from hdr4me.reports import Report, quarantine
+from hdr4me.io import Report, quarantine
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.survey.canonical import MAX_DEPTH, parse
 from hdr4me.tally import Tally

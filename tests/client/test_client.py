@@ -19,7 +19,7 @@ import hdr4me
 from hdr4me.channels import Table
 from hdr4me.client import Client
 from hdr4me.errors import InvalidInput
-from hdr4me.reports.report import fault
+from hdr4me.io.report import fault
 from hdr4me.survey import Numeric, Question, Schema, Survey
 
 RECORDS: list[dict[str, Any]] = [
@@ -49,7 +49,7 @@ from hdr4me.survey import Survey
 survey = Survey.load(sys.argv[1])
 report = hdr4me.Client(survey, Ledger(sys.argv[2])).report({{"age": 31}})
 print(report.to_json())
-from hdr4me.reports.json import decode
+from hdr4me.io.json import decode
 assert decode(report.to_json(), survey) == report
 foreign = {{name.partition(".")[0] for name in set(sys.modules) - before}} - set(sys.stdlib_module_names) - {{"hdr4me"}}
 assert not foreign, foreign

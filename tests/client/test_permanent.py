@@ -21,7 +21,7 @@ from hdr4me.client.ledger_file import beside
 from hdr4me.client.permanent import decide
 from hdr4me.client.prf import Stream, Use, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
-from hdr4me.reports.report import fault
+from hdr4me.io.report import fault
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "permanent.json").read_text(encoding="utf-8"))

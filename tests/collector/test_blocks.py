@@ -14,7 +14,7 @@ from hdr4me.collector.ids import IdSet
 from hdr4me.collector.migrations import SQLITE, migrate
 from hdr4me.collector.sqlite_file import check_structure, insert_block, scan
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports.report import pack, unpack
+from hdr4me.io.report import pack, unpack
 
 
 def reports(n: int, seed: int, size: int = 3) -> list[tuple[bytes, bytes]]:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
-from hdr4me.comparison.cleaned import cleaned, comparable
+from hdr4me.comparison.cleaned import cleaned
 from hdr4me.comparison.truth import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
@@ -37,7 +37,7 @@ def test_texts_and_unknown_categories_are_cleaned_and_counted(tmp_path: Path) ->
     assert told.exit_code == 0
     shown = " ".join(told.output.split())
     for sentence in (
-        "warning: column 'age': 1 of 20 values (5 %) are no number and count as 40",
+        "warning: column 'age': 1 of 20 values (5 %) are not numbers and count as 40",
         "warning: column 'planet': 1 of 20 values (5 %) are none of the categories and count as 'earth'",
         "the account is counted from true values: it is not private",
     ):
@@ -120,7 +120,10 @@ class Quarter(Dimension):
         self.name = name
 
     def place(self, value: Any, size: int) -> int:
-        return 0
+        return (self.categories.index(value) if value in self.categories else 3) << 16
+
+    def quality(self, value: Any) -> str:
+        return "usable" if value in self.categories else "missing" if value is None else "unknown"
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "type": self.kind}
@@ -130,18 +133,16 @@ class Quarter(Dimension):
         return cls(**fields)
 
 
-def test_kinds_from_outside_are_named() -> None:
-    class Odd(hd.Numeric):
-        pass
-
-    own = Odd("x", 0, 1)
-    kept, notes = comparable(hd.Schema([own, Quarter("home")]))
-    assert (kept, notes) == (
-        [own],
-        ["'home' is left out: dimensions of the type 'quarter' are not compared"],
-    )
-    with pytest.raises(InvalidInput, match="no column is left to compare: 'home' is left out"):
-        compare(pa.table({"home": ["north"] * 20}), schema=hd.Schema([Quarter("home")]), **QUICK)
+def test_kinds_from_outside_are_compared() -> None:
+    homes = ["north", "east", None, "moon"] * 10
+    table, account = cleaned(pa.table({"home": homes}), hd.Schema([Quarter("home")]))
+    assert table.column("home").to_pylist() == ["north", "east", "west", "west"] * 10
+    assert account.rows() == [
+        {"column": "home", "read": 40, "missing": 10, "unknown": 10, "low": 0, "high": 0}
+    ]
+    found = compare(pa.table({"home": homes}), schema=hd.Schema([Quarter("home")]), **QUICK)
+    assert [(row.mechanism, row.kind) for row in found.rows] == [("grr", "categories")]
+    assert "column 'home': 10 of 40 values (25 %) are none of the categories" in found.notes[1]
 
 
 def test_missing_vectors_stay_missing_where_they_are_optional() -> None:

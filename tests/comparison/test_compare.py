@@ -1,5 +1,6 @@
 """Comparisons: the foretold error is the simulated one, on real data too; all draws are seeded."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
-from hdr4me.comparison.data import public_table, read_public
+from hdr4me.comparison.data import public_table
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.simulation.collection import simulate_tally
 
@@ -118,7 +119,7 @@ def test_a_schema_may_be_given() -> None:
     assert found.best(1.0).mechanism == "duchi"
     with pytest.raises(InvalidInput, match="nothing was compared for numbers at epsilon = 3"):
         found.best(3.0)
-    with pytest.raises(InvalidInput, match="the data have no column 'x'"):
+    with pytest.raises(FormatError, match="the table has no column 'x'"):
         compare(pa.table({"y": [1.0, 2.0] * 9}), schema=schema)
 
 
@@ -142,12 +143,14 @@ def test_bad_input(options: dict, words: str) -> None:
 
 
 def test_bad_data(tmp_path: Path) -> None:
-    for data, words in ((3, "data = 'int' is not allowed"), (tmp_path / "no.csv", "that exists")):
-        with pytest.raises(InvalidInput, match=words):
-            read_public(data)
+    with pytest.raises(InvalidInput, match="records of type int: expected files"):
+        compare(3)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(FormatError, match=r"bad\.parquet cannot be read"):
-        read_public(tmp_path / "bad.parquet")
+    for schema in (None, hd.Schema([hd.Numeric("x", 0, 1)])):
+        with pytest.raises(FileNotFoundError):
+            compare(tmp_path / "no.csv", schema=schema)
+        with pytest.raises(FormatError, match=r"bad\.parquet is not a whole Parquet file"):
+            compare(tmp_path / "bad.parquet", schema=schema)
     with pytest.raises(InvalidInput, match="at least 10 are needed"):
         compare(pa.table({"x": [0.0, 1.0]}))
     with pytest.raises(InvalidInput, match="no column is left to compare"):
@@ -193,3 +196,28 @@ def test_pictures_and_pages(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             run(app, [*base, *bad], catch_exceptions=False)
+
+
+def test_files_are_read_as_perturb_reads_them(tmp_path: Path) -> None:
+    """Compressed files, other delimiters and encodings, Arrow files and folders; with a schema or without."""
+    rng = np.random.default_rng(3)
+    towns = np.array(["Köln", "Bonn"])[rng.integers(0, 2, 60)]
+    table = pa.table({"x": rng.uniform(0, 1, 60), "town": towns})
+    text = "x;town\n" + "".join(
+        f"{x!r};{town}\n" for x, town in zip(*table.to_pydict().values(), strict=True)
+    )
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "b.csv").write_bytes(text.encode("utf-16"))
+    with pa.OSFile(str(tmp_path / "c.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "d").mkdir()
+    pq.write_table(table.slice(0, 30), tmp_path / "d" / "1.parquet")
+    pq.write_table(table.slice(30), tmp_path / "d" / "2.parquet")
+    options = {"epsilon": 1.0, "repeats": 1, "mechanisms": ["duchi", "grr"], "recalibrate": False}
+    known = hd.Schema([hd.Numeric("x", 0, 1), hd.Categorical("town", ["Bonn", "Köln"])])
+    for schema in (None, known):
+        expected = [(row.kind, row.foretold) for row in compare(table, schema=schema, **options).rows]
+        for name in ("a.csv.gz", "b.csv", "c.arrow", "d"):
+            found = compare(tmp_path / name, schema=schema, **options)
+            assert [(row.kind, pytest.approx(row.foretold, rel=1e-12)) for row in found.rows] == expected
+            assert found.account.n_records == 60

@@ -241,7 +241,7 @@ def test_lists_without_a_schema() -> None:
         "'truths' is left out: lists of type bool are not compared",
     ]
     many = [[f"item {i}" for i in range(200)]] * 20
-    with pytest.raises(InvalidInput, match="its lists make no selection"):
+    with pytest.raises(InvalidInput, match="its lists are not a selection"):
         public_table(pa.table({"many": many}))
 
 

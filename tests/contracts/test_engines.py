@@ -14,7 +14,7 @@ from scipy import stats
 from hdr4me.channels import HeavySet, Table
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FingerprintMismatch
-from hdr4me.reports import write_reports
+from hdr4me.io import write_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import Rejected, read_reports, write_reports
+from hdr4me.io import Rejected, read_reports, write_reports
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

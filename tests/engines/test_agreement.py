@@ -22,10 +22,10 @@ from hdr4me.engines.samplers import by_channel, sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.engines.wide import _side_by_side, wide_inputs
 from hdr4me.errors import InvalidInput
+from hdr4me.io.columns import from_matrix
 from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.mechanisms.agreement import agreement_channel, contrast
-from hdr4me.records.columns import from_matrix
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import RULES, fields_of
 
@@ -230,8 +230,8 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
     assert tally.counts.sum() == 45
     line = json.loads(hd.Client(survey).report({}).to_json())
     line["answers"] = [[0, 32]]
-    from hdr4me.reports.json import inspect
-    from hdr4me.reports.report import Reason
+    from hdr4me.io.json import inspect
+    from hdr4me.io.report import Reason
 
     assert inspect(json.dumps(line), survey) is Reason.CODE
 

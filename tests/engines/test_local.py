@@ -13,7 +13,7 @@ from hdr4me.engines import Local
 from hdr4me.engines import local as module
 from hdr4me.engines.local import ahead
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.reports import write_reports
+from hdr4me.io import write_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -53,7 +53,7 @@ def test_a_plain_matrix_takes_the_quick_way(numeric_survey: Survey, monkeypatch:
 
 
 def test_progress_adds_up(mixed_survey: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdr4me.records.reading.batch_rows", lambda survey: 100)
+    monkeypatch.setattr("hdr4me.io.reading.batch_rows", lambda survey: 100)
     table = pa.table({"age": [31] * 250, "colour": ["red"] * 250, "rooms": [1] * 250})
     steps: list[int] = []
     n = Local(1).perturb(table, mixed_survey, tmp_path / "r.arrow", progress=steps.append)
@@ -68,7 +68,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
-        "hdr4me.reports.parquet.ParquetSink.write",
+        "hdr4me.io.parquet.ParquetSink.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):

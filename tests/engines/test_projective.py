@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.projective.response import field_arrays
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.kernels.exact.projective import coordinates, dots
 from hdr4me.mechanisms.categorical import categorical_channel
-from hdr4me.mechanisms.projective import field_arrays, projective, space_oracle
-from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.mechanisms.projective import projective, space_oracle
+from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.counting import RULES
@@ -100,7 +101,7 @@ def test_measured_errors_are_those_foretold(name: str, epsilon: float) -> None:
     for k in range(times):
         _, at = RULES[channel.kind](channel, outputs[k::times])
         counts = np.bincount(at.ravel(), minlength=channel.n_counters)
-        frequency, _ = frequency_moments(counts, n, n, channel)
+        frequency, _ = indicator_moments(channel.response.cells(counts), n, channel.response.marginal())
         total += float(((frequency - truth) ** 2).sum())
     assert total / times * n == pytest.approx((v - 1) * absent + present, rel=0.02)
 

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local, Spark, spark
-from hdr4me.records import Account
-from hdr4me.reports import write_reports
+from hdr4me.io import Account, write_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Selection, Survey, Vector, category_file
 
 pytestmark = pytest.mark.spark

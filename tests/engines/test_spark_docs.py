@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.reports import write_reports
+from hdr4me.io import write_reports
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -42,7 +42,7 @@ def test_a_seed_makes_the_same_mutants() -> None:
 
 def test_a_reader_that_loses_reports_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that does not look at the row count of the footer, and a flip that makes all rows vanish."""
-    from hdr4me.reports import parquet
+    from hdr4me.io import parquet
 
     def as_before(path: Path, survey: object, block_rows: int, part: object) -> object:
         import pyarrow.parquet as pq

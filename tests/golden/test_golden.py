@@ -48,13 +48,17 @@ def test_a_tally_is_written_to_the_same_bytes(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_are_the_same_to_the_last_bit(name: str) -> None:
+def test_answers_are_the_same(name: str) -> None:
+    """To a relative 1e-12: the last bits depend on the processor, through the linear algebra of a standard error."""
     rows = Tally.load(FOLDER / f"{name}.tally").estimate().table()
     expected = ANSWERS[name]["table"]
     assert len(rows) == len(expected)
     for row, was in zip(rows, expected, strict=True):
-        found = {key: x.hex() if isinstance(x, float) else x for key, x in row.items() if key in was}
-        assert found == was
+        for key, x in row.items():
+            if isinstance(x, float) and key in was:
+                assert x == pytest.approx(float.fromhex(was[key]), rel=1e-12), key
+            elif key in was:
+                assert x == was[key], key
 
 
 def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hdr4me.channels import HeavySet
-from hdr4me.channels.finite_field import is_order
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.categorical import (

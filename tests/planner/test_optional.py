@@ -24,7 +24,7 @@ from hdr4me.planner.optional import (
 )
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import functional
 
 PAY = hd.Numeric("pay", 0, 100, optional=True, unit="k")
 AGE = hd.Numeric("age", 0, 120)
@@ -160,8 +160,11 @@ def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, present:
     channel: Any = best.survey().channels[0]
     prior = best.workload.groups[0].prior
     shares = np.append(present * prior.on_levels(channel.parts[0].size - 1), 1 - present)
-    value, there = Moments(channel, "value", less=prior.mean), Moments(channel, "present")
-    law = shares @ value.probabilities
+    value, there = (
+        functional(channel.response.marginal(), "value", prior.mean),
+        functional(channel.response.marginal(), "present"),
+    )
+    law = shares @ value.rows
     spread = present * prior.variance  # over users, of what a report has for mean
     mean = (law @ value.decode**2 - spread) / present**2 / 5000
     share = (law @ there.decode**2 - present) / 5000

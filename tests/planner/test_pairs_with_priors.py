@@ -11,12 +11,13 @@ from scipy import stats
 from sklearn.datasets import load_wine
 
 import hdr4me as hd
+from hdr4me.channels.response import probabilities
 from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.mechanisms.priors import MOST_TABLES, Prior, as_prior, mean_law, table_priors
 from hdr4me.planner.option import Option
 from hdr4me.planner.pairs import PAIR, pair_noise, pair_worst
 from hdr4me.simulation.collection import simulate_tally
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import functional
 
 NEAR, ENDS, SKEWED = as_prior(stats.norm(0, 0.1)), as_prior([-1.0, 1.0]), as_prior(stats.norm(-0.5, 0.3))
 
@@ -31,8 +32,8 @@ def variances(survey: hd.Survey, priors: list[Prior], n_users: int) -> list[floa
         for prior, part in zip(own, question.channel.parts, strict=True):  # type: ignore[attr-defined]
             shares = np.outer(shares, prior.on_levels(part.size)).ravel()
         for place, prior in enumerate(own):
-            moments = Moments(question.channel, "value" + (f" {place + 1}" if place else ""))  # type: ignore[arg-type]
-            law = shares @ moments.probabilities
+            moments = functional(question.channel.response.marginal(place))  # type: ignore[arg-type]
+            law = shares @ probabilities(question.channel.weights)  # type: ignore[attr-defined]
             assert law @ moments.decode == pytest.approx(prior.mean, abs=1e-9)
             found.append(float(law @ moments.decode**2 - prior.mean_square) * inverse)
             found[-1] += prior.variance * (inverse - 1 / n_users)
@@ -101,8 +102,8 @@ def test_the_worst_values_of_a_designed_table() -> None:
     option = paired(schema, 2.0, prior=SKEWED)[0]
     channel: Any = option.survey().channels[0]
     largest = max(
-        (Moments(channel, name).probabilities @ Moments(channel, name).decode ** 2).max()
-        for name in ("value", "value 2")
+        (found.rows @ found.decode**2).max()
+        for found in (functional(channel.response.marginal(place)) for place in (0, 1))
     )
     assert pair_worst(2.0, (SKEWED, SKEWED), exact=True) == pytest.approx(largest, rel=1e-9)
     assert option.worst_mse == pytest.approx(largest / option.n_users, rel=1e-9)

@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.selection import number_variance, selection_channel
 from hdr4me.planner.costs import classes
 from hdr4me.planner.workload import Group, Workload
-from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.statistics.next_round import _weights
 from hdr4me.tally import Tally
 
@@ -73,7 +73,7 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
     p, q = channel.shares
     for k in range(times):
         counts = np.bincount(outputs[k::times].ravel(), minlength=channel.n_counters)
-        found, _ = frequency_moments(counts, n, n, channel)
+        found, _ = indicator_moments(channel.response.cells(counts), n, channel.response.marginal())
         shares += (found - truth) ** 2
         numbers += ((counts[:v].sum() / n - v * q) / (p - q) - len(chosen)) ** 2
     absent, present = channel.indicator_variances

@@ -11,7 +11,6 @@ import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.planner import plan
 from hdr4me.planner.statistics import foretell
-from hdr4me.statistics.readings import kept_reading
 
 N = 40_000
 
@@ -23,15 +22,15 @@ def population(seed=1):
 def tallies(values, survey, n_draws, seed):
     """Tallies of users drawn from the values; one question."""
     rng = np.random.default_rng(seed)
-    reading = kept_reading(survey.questions[0].channel)
+    reading = survey.questions[0].channel.response.marginal()
     for _ in range(n_draws):
         users = rng.choice(values, values.size)
         place = (users + 1) / reading.step
-        level = np.minimum(place.astype(int), reading.n_levels - 2)
+        level = np.minimum(place.astype(int), reading.levels.size - 2)
         level = level + (rng.random(level.size) < place - level)
-        law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+        law = reading.law[:, 0] / reading.law[:, 0].sum(axis=1, keepdims=True)
         tally = hd.Tally(survey)
-        tally.counts[:] = rng.multinomial(np.bincount(level, minlength=reading.n_levels), law).sum(axis=0)
+        tally.counts[:] = rng.multinomial(np.bincount(level, minlength=reading.levels.size), law).sum(axis=0)
         tally.n_reports = users.size
         yield tally
 
@@ -76,7 +75,7 @@ def test_covariances_err_as_the_answer_says():
     found = plan(n_users=N, n_dims=2, epsilon=4.0, mechanisms=["optimal"], statistic="covariance")
     option = next(o for o in found if o.n_sampled == 2)
     rng, channel = np.random.default_rng(5), survey.questions[0].channel
-    law = kept_reading(channel).in_bins(np.array([-1.0, 1.0]))[0, 0]
+    law = channel.response.marginal().in_bins(np.array([-1.0, 1.0]))[0, 0]
     joint = rng.multinomial(N, np.outer(law, law).ravel() / law.sum() ** 2).reshape(law.size, -1)
     pairs, tally = hd.PairCounts(survey, [("a", "b")]), hd.Tally(survey)
     counts = pairs.counts[0, 1]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.engines import Local
-from hdr4me.records import Account, RecordsWarning
+from hdr4me.io import Account, RecordsWarning
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hdr4me.statistics.readings import Reading
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -24,16 +23,16 @@ def drawn_tally(values: NDArray[np.float64], survey: Survey, seed: int) -> Tally
     """The tally of exactly these users' values (NaN: none), all of whom answer the survey's only number."""
     tally = Tally(survey)
     low, high = survey.schema.dimensions[0].bounds
-    reading = Reading(survey.questions[0].channel)
+    reading = survey.questions[0].channel.response.marginal()
     rng = np.random.default_rng(seed)
-    place = np.clip((values - low) / (high - low), 0, 1) * (reading.n_levels - 1)
+    place = np.clip((values - low) / (high - low), 0, 1) * (reading.levels.size - 1)
     known = place[~np.isnan(place)]
-    level = np.minimum(known.astype(int), reading.n_levels - 2)
+    level = np.minimum(known.astype(int), reading.levels.size - 2)
     level = level + (rng.random(level.size) < known - level)
-    users = np.bincount(level, minlength=reading.n_levels)
+    users = np.bincount(level, minlength=reading.levels.size)
     if reading.optional:
         users = np.append(users, np.isnan(place).sum())
-    law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+    law = reading.law[:, 0] / reading.law[:, 0].sum(axis=1, keepdims=True)
     tally.counts[:] = rng.multinomial(users, law).sum(axis=0)
     tally.n_reports = len(values)
     return tally

@@ -9,7 +9,6 @@ import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import LADDER, climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, shapes
 
 N = 100_000
@@ -55,7 +54,7 @@ def test_quantiles_are_no_worse_than_by_smoothing_of_one_strength(survey_of, tal
             np.clip(np.where(rng.random(N) < 0.25, rng.uniform(0, 20, N), rng.normal(45, 18, N)), 0, 100) / 50
             - 1
         )
-    reading = Reading(survey.questions[0].channel)
+    reading = survey.questions[0].channel.response.marginal()
     grid, fine = Grid.of(reading), Grid.of(reading, 256)
     counts = np.stack([tally_of(values, survey, seed).counts.astype(float) for seed in range(16)])
     ours = climb(grid.joined(counts), grid.law, grid.shape)
@@ -79,7 +78,7 @@ def test_smoothing_follows_the_counts(survey_of, tally_of):
 
 
 def test_em_raises_the_likelihood_and_keeps_probabilities(survey_of, tally_of):
-    grid = Grid.of(Reading(survey_of().questions[0].channel))
+    grid = Grid.of(survey_of().questions[0].channel.response.marginal())
     counts = grid.joined(tally_of(populations()["beta"], survey_of(), 3).counts.astype(float))[None, :]
     before = -np.inf
     for steps in (1, 10, 100):
@@ -91,7 +90,7 @@ def test_em_raises_the_likelihood_and_keeps_probabilities(survey_of, tally_of):
 
 
 def test_rows_are_fitted_alike_alone_and_together(survey_of, tally_of):
-    grid = Grid.of(Reading(survey_of().questions[0].channel))
+    grid = Grid.of(survey_of().questions[0].channel.response.marginal())
     rows = np.stack(
         [grid.joined(tally_of(v, survey_of(), 5).counts.astype(float)) for v in populations().values()]
     )
@@ -136,7 +135,7 @@ def test_cumulative_shares_rise_and_their_bounds_hold(survey_of, tally_of):
 @pytest.mark.parametrize("even", [False, True])
 def test_weights_keep_their_side_at_every_input(survey_of, mechanism, even):
     """Lower bounds up to x come from the mirror image of upper ones, where the table is its own mirror image."""
-    bounds = Bounds(Reading(survey_of(mechanism=mechanism).questions[0].channel))
+    bounds = Bounds(survey_of(mechanism=mechanism).questions[0].channel.response.marginal())
     for high in (-0.97, -0.31, 0.25):
         for upper in (False, True):
             law, target = bounds._target(-1.0, high, upper, even)
@@ -151,8 +150,8 @@ def test_dimensions_with_about_as_many_reports_share_their_weights(survey_of, mo
     made: list[float] = []
     design = module._design
     monkeypatch.setattr(module, "_design", lambda *given: made.append(given[3]) or design(*given))
-    bounds = Bounds(Reading(survey_of(mechanism="piecewise").questions[0].channel))
-    even = bounds.reading.at(np.linspace(-1, 1, 201))[:, 0].mean(axis=0)
+    bounds = Bounds(survey_of(mechanism="piecewise").questions[0].channel.response.marginal())
+    even = bounds.marginal.at(np.linspace(-1, 1, 201))[:, 0].mean(axis=0)
     for r in (1000.0, 1010.0, 1090.0):
         low, high = bounds.share(r * even, -1.0, 0.25)
         assert low < 0.625 < high
@@ -165,8 +164,8 @@ def test_dimensions_with_about_as_many_reports_share_their_weights(survey_of, mo
 @pytest.mark.parametrize("mechanism", ["optimal", "piecewise"])
 def test_weights_of_a_bound_dominate_every_distribution(survey_of, values, mechanism):
     """No chance at all: the expected counts of any values give an upper bound above the share and a lower one below."""
-    bounds = Bounds(Reading(survey_of(mechanism=mechanism).questions[0].channel))
-    counts = bounds.reading.at(values)[:, 0].mean(axis=0) * 1e9
+    bounds = Bounds(survey_of(mechanism=mechanism).questions[0].channel.response.marginal())
+    counts = bounds.marginal.at(values)[:, 0].mean(axis=0) * 1e9
     for low, high in ((-1.0, -0.3), (-0.31, 0.42), (0.0, 1.0)):
         share = ((values >= low) & (values <= high)).mean()
         below, above = bounds.share(counts, low, high, 0.5)
@@ -209,7 +208,7 @@ def test_a_pair_of_numbers_shows_both_shapes():
 @pytest.mark.parametrize("statistic", ["distribution", "quantile", "variance", "sd"])
 def test_two_cells_carry_no_shape(survey_of, tally_of, statistic):
     tally = tally_of(np.zeros(100), survey_of(mechanism="duchi"), 1)
-    with pytest.raises(InvalidInput, match=r"cannot be told from reports by 'duchi'.*square_wave"):
+    with pytest.raises(InvalidInput, match=r"cannot be estimated from reports by 'duchi'.*square_wave"):
         hd.ask(tally, statistic, "x")
     assert len(hd.ask(tally, statistic)) == 0
 

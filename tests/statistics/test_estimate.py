@@ -15,9 +15,9 @@ from scipy.stats import binom
 
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
-from hdr4me.reports import Report
+from hdr4me.io import Report
 from hdr4me.statistics import Answer, ask, estimate, quantile
-from hdr4me.statistics.calibrate import frequency_moments
+from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -296,7 +296,7 @@ def test_the_error_stated_for_a_category_is_right_on_average(oracle: str, having
         counts = np.zeros(channel.n_counters, np.int64)
         for output, times in zip(named, (number, n - number), strict=True):
             np.add.at(counts, list(channel.counters(output)), times)
-        _, variance = frequency_moments(counts, n, n, channel)
+        _, variance = indicator_moments(channel.response.cells(counts), n, channel.response.marginal())
         assert variance[0] > 0
         stated += chance * variance[0]
     true = (having * p * (1 - p) + (n - having) * q * (1 - q)) / (n * (p - q)) ** 2

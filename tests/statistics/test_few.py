@@ -16,9 +16,8 @@ from hdr4me.framework.two_groups import category_interval
 from hdr4me.framework.weighted_means import above_zero, ratio_interval, weighted_interval
 from hdr4me.statistics.answer import UNSURE
 from hdr4me.statistics.ask import estimate
-from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL
-from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import functional
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, quantile
 from hdr4me.survey.layout import Layout
 
 
@@ -100,8 +99,8 @@ def test_two_groups_are_the_exact_law() -> None:
 
 def test_noise_tails_are_the_normal_ones_with_many_reports_and_wider_with_few() -> None:
     table = hd.Survey(hd.Schema([hd.Numeric("x", -1, 1)]), epsilon=8.0).questions[0].channel
-    moments = Moments(table)  # type: ignore[arg-type]
-    rows, decode, sd = moments.probabilities, moments.decode, float(np.sqrt(moments.row_variances.max()))
+    moments = functional(table.response.marginal())  # type: ignore[arg-type]
+    rows, decode, sd = moments.rows, moments.decode, float(np.sqrt(moments.row_variances.max()))
     many = noise_reach(rows, decode, 100_000, 0.95)
     assert np.allclose(many, 1.96 * sd / np.sqrt(100_000), rtol=0.05)
     few = noise_reach(rows, decode, 20, 0.95)
@@ -137,7 +136,7 @@ def test_few_reports_of_skewed_values_are_covered(
     }[values]
     schema = hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(rows_of)])
     survey = hd.Survey(schema, epsilon=epsilon * rows_of, mechanism=mechanism, n_sampled=rows_of)
-    rows = Moments(survey.questions[0].channel).probabilities  # type: ignore[arg-type]
+    rows = survey.questions[0].channel.response.marginal().rows  # type: ignore[arg-type]
     counts = np.concatenate([drawn(rng, rows, truth, r) for _ in range(rows_of)])
     answer = estimate(Counts(survey, counts, n))
     assert EXACT in answer.laws()

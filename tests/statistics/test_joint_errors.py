@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdr4me.channels import Table
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import functional
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -67,11 +67,11 @@ def test_moments_of_a_decoder() -> None:
     ]
     assert isinstance(pair, Table)
     size = pair.takes[1].size
-    assert Moments(pair, "value 2").levels[:size].tolist() == np.linspace(-1, 1, size).tolist()
-    assert Moments(pair, "value 2").rounding == pytest.approx(1 / (size - 1) ** 2)
+    assert pair.response.marginal(1).levels.tolist() == np.linspace(-1, 1, size).tolist()
+    assert functional(pair.response.marginal(1)).rounding == pytest.approx(1 / (size - 1) ** 2)
     table = Survey(Schema([Numeric("a", 0, 1, optional=True)]), epsilon=1.0).channels[0]
     assert isinstance(table, Table)
-    rest = Moments(table, "value", less=0.5)
-    assert rest.levels[0] == -1.5
-    assert rest.levels[-1] == 0.0
-    assert Moments(table, "present").rounding == 0.0
+    rest = functional(table.response.marginal(), "value", 0.5)
+    assert rest.target[0] == -1.5
+    assert rest.target[-1] == 0.0
+    assert functional(table.response.marginal(), "present").rounding == 0.0

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hdr4me.channels import Entries, HeavySet, Table
-from hdr4me.statistics.calibrate import value_moments
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.calibrate import functional, value_moments
 from hdr4me.survey import Survey
 
 ONE = 1 << 32
@@ -17,22 +16,22 @@ def test_squares_and_noise_at_every_value(mixed: Survey) -> None:
     """Between two levels ḡ exceeds t² by the variance of rounding, f(1 − f)Δ², which is at most `rounding`."""
     table = mixed.channels[0]
     assert isinstance(table, Table)
-    moments = Moments(table)
+    moments = functional(table.response.marginal())
     assert moments.decoders is not None
     g, h = moments.decoders
     t = np.linspace(-1, 1, 1001)
-    square = np.interp(t, table.targets["value"], moments.probabilities @ g)
+    square = np.interp(t, table.targets["value"], moments.rows @ g)
     f = (t + 1) * 2 % 1
     assert square == pytest.approx(t**2 + f * (1 - f) * 0.25, abs=1e-12)
     assert (f * (1 - f) * 0.25).max() == pytest.approx(moments.rounding)
-    assert moments.probabilities @ h == pytest.approx(moments.row_variances, rel=1e-12)
+    assert moments.rows @ h == pytest.approx(moments.row_variances, rel=1e-12)
 
 
 def test_constant_noise_is_not_estimated(mixed: Survey) -> None:
     """The coin's rows have the same variance: h is that number, whatever is reported."""
     coin = mixed.channels[1]
     assert isinstance(coin, Table)
-    moments = Moments(coin)
+    moments = functional(coin.response.marginal())
     assert moments.decoders is not None
     assert moments.decoders[1] == pytest.approx([3.0, 3.0])
 
@@ -40,7 +39,7 @@ def test_constant_noise_is_not_estimated(mixed: Survey) -> None:
 def test_cells_that_cannot_tell() -> None:
     """Three levels, two cells: the mean comes through, nothing else could; the error is s²/r."""
     rows = tuple((ONE // 2 - k * ONE // 8, ONE // 2 + k * ONE // 8) for k in (-1, 0, 1))
-    moments = Moments(Table("line", 1.0, {"value": (-4.0, 4.0)}, rows))
+    moments = functional(Table("line", 1.0, {"value": (-4.0, 4.0)}, rows).response.marginal())
     assert moments.decoders is None
     mean, variance = value_moments(np.array([[45, 55], [20, 80]]), 100, moments)
     assert mean == pytest.approx([0.4, 2.4])
@@ -52,7 +51,7 @@ def test_cells_that_cannot_tell() -> None:
 def test_a_cell_that_is_never_reported() -> None:
     """A column of zeros is allowed; it is given no weight."""
     rows = ((3 * ONE // 4, 0, ONE // 4), (ONE // 4, 0, 3 * ONE // 4))
-    decoders = Moments(Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows)).decoders
+    decoders = functional(Table("gap", 1.1, {"value": (-2.0, 0.0, 2.0)}, rows).response.marginal()).decoders
     assert decoders is not None
     assert decoders[0] == pytest.approx([1, 0, 1], abs=1e-12)
 

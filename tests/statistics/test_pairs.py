@@ -7,9 +7,8 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import write_reports
-from hdr4me.statistics.joint import joint_of
-from hdr4me.statistics.readings import Reading
+from hdr4me.io import write_reports
+from hdr4me.statistics.grouped import joint_of
 from hdr4me.tally import PairCounts
 
 N = 20_000
@@ -87,7 +86,7 @@ def test_coverage_and_variance_of_the_covariance():
 
 
 def _noise_of(table, values):
-    rows = Reading(table).at(values)[:, 0]
+    rows = table.response.marginal().at(values)[:, 0]
     decode = np.array(table.decoders["value"])
     return rows @ decode**2 - values**2
 

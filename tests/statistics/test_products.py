@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.statistics.products import product_question
-from hdr4me.statistics.readings import kept_reading
+from hdr4me.statistics.covariance import product_question
 from hdr4me.statistics.variance import reach_beyond
 
 SCHEMA = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1), hd.Product("a × b", ["b", "a"])])
@@ -19,14 +18,14 @@ def counted(a, b, survey, rng):
     """One of three questions for each user, equally often."""
     tally = hd.Tally(survey)
     for q, values in enumerate((a, b, a * b)):
-        reading = kept_reading(survey.questions[q].channel)
+        reading = survey.questions[q].channel.response.marginal()
         mine = rng.choice(values, values.size // 3, replace=False)
         place = (mine + 1) / reading.step
-        level = np.minimum(place.astype(int), reading.n_levels - 2)
+        level = np.minimum(place.astype(int), reading.levels.size - 2)
         level = level + (rng.random(level.size) < place - level)
-        law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+        law = reading.law[:, 0] / reading.law[:, 0].sum(axis=1, keepdims=True)
         place = tally.layout.of_question(tally.counts, q)
-        place[:] = rng.multinomial(np.bincount(level, minlength=reading.n_levels), law).sum(axis=0)
+        place[:] = rng.multinomial(np.bincount(level, minlength=reading.levels.size), law).sum(axis=0)
     tally.n_reports = a.size
     return tally
 
@@ -58,7 +57,7 @@ def test_a_product_has_much_less_error_than_two_answers_of_one_report():
     product = hd.ask(counted(a, b, hd.Survey(SCHEMA, 1.0), rng), "covariance", ["a", "b"])
     both = hd.Survey(hd.Schema(SCHEMA.dimensions[:2]), 1.0, n_sampled=2)
     decode = np.array(both.questions[0].channel.decoders["value"])  # type: ignore[attr-defined]
-    law = kept_reading(both.questions[0].channel).in_bins(np.array([-1.0, 1.0]))[0, 0]  # type: ignore[arg-type]
+    law = both.questions[0].channel.response.marginal().in_bins(np.array([-1.0, 1.0]))[0, 0]  # type: ignore[arg-type]
     second = float(law @ decode**2) - 1 / 3
     by_pairs = np.sqrt((second**2 + 2 * second / 3) / a.size)
     assert product.standard_error[0] < by_pairs / 3

@@ -7,7 +7,6 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.readings import Reading
 
 P = [0.05, 0.25, 0.5, 0.75, 0.95]
 
@@ -62,7 +61,7 @@ def test_edges_and_spikes_are_flagged(survey_of, tally_of):
 
 def test_no_weights_depend_on_the_counts(survey_of, tally_of):
     """The bound's guarantee rests on it: other counts of as many reports get the same weights."""
-    reading = Reading(survey_of().questions[0].channel)
+    reading = survey_of().questions[0].channel.response.marginal()
     first, second = Bounds(reading), Bounds(reading)
     for bounds, values in ((first, data()["beta"]), (second, data()["income"])):
         bounds.share(tally_of(values, survey_of(), 1).counts.astype(float), -1.0, 0.2)

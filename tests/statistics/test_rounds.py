@@ -10,7 +10,6 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels.codebook import thresholds
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.readings import Reading
 
 
 def two_rounds(values, survey, tally_of, seed, pilots=8000):
@@ -157,7 +156,7 @@ def test_tables_of_the_second_round_are_for_the_pilot_s_distribution(survey_of, 
         low, high = following.schema["x"].bounds
         x = (np.clip(values, low, high) - low) / (high - low) * 2 - 1
         table: Any = following.questions[0].channel
-        reading, decode = Reading(table), np.array(table.decoders["value"])
+        reading, decode = table.response.marginal(), np.array(table.decoders["value"])
         noise[mechanism] = float(np.mean(reading.at(x[:4000])[:, 0] @ decode**2 - x[:4000] ** 2))
     assert noise["designed"] < 0.85 * noise["optimal"]
 
@@ -176,7 +175,7 @@ def test_many_numbers_share_general_tables():
     """Above the number of designs each number takes one of two tables, so the document stays short."""
     survey = hd.Survey(hd.Schema([hd.Numeric(f"x{j}", -1, 1) for j in range(8)]))
     pilot, rng = hd.Tally(survey), np.random.default_rng(1)
-    law = Reading(survey.questions[0].channel).at([0.1])[0, 0]
+    law = survey.questions[0].channel.response.marginal().at([0.1])[0, 0]
     for q in range(8):
         pilot.layout.of_question(pilot.counts, q)[:] = rng.multinomial(4000, law / law.sum())
     pilot.n_reports = 32_000
@@ -220,11 +219,11 @@ def _seeded(survey, seed, n=4000):
             own[:] = np.stack([n - plus, plus], axis=1).ravel()
         else:
             low, high = dimension.bounds
-            reading = Reading(channel)
-            place = (rng.normal(0.1, 0.03, n) - low) / (high - low) * (reading.n_levels - 1)
+            reading = channel.response.marginal()
+            place = (rng.normal(0.1, 0.03, n) - low) / (high - low) * (reading.levels.size - 1)
             level = place.astype(int) + (rng.random(n) < place - place.astype(int))
-            users = np.bincount(np.clip(level, 0, reading.n_levels - 1), minlength=reading.n_levels)
-            law = reading.rows[:, 0] / reading.rows[:, 0].sum(axis=1, keepdims=True)
+            users = np.bincount(np.clip(level, 0, reading.levels.size - 1), minlength=reading.levels.size)
+            law = reading.law[:, 0] / reading.law[:, 0].sum(axis=1, keepdims=True)
             own[:] = rng.multinomial(users, law).sum(axis=0)
     tally.n_reports = n * len(survey.questions)
     return tally

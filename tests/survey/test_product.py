@@ -13,7 +13,7 @@ from hdr4me.client.client import value_of
 from hdr4me.engines import Local
 from hdr4me.engines.general import _places
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records.columns import from_batch, from_matrix
+from hdr4me.io.columns import from_batch, from_matrix
 
 NUMBERS = [hd.Numeric("a", 0, 10, default=1), hd.Numeric("b", -1, 3)]
 SCHEMA = hd.Schema([*NUMBERS, hd.Product("a × b", ["a", "b"])])

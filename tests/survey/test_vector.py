@@ -13,9 +13,9 @@ from hdr4me.channels import Take
 from hdr4me.channels.codebook import Codebook
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records.account import RecordsWarning
-from hdr4me.records.vectors import vectors_of
+from hdr4me.io.account import RecordsWarning
 from hdr4me.simulation.collection import simulate_tally
+from hdr4me.survey.columns import VectorColumn
 
 NAN, INF = math.nan, math.inf
 
@@ -96,6 +96,19 @@ def test_an_optional_vector_has_one_coordinate_more(raw) -> None:
     assert not hd.Vector("v", 2, norm=0.5).fits(family.takes[0])
 
 
+def counted_one_by_one(v: hd.Vector, rows: list) -> tuple[int, int, int, int]:
+    """Missing, a wrong length or a coordinate that is no number, never low, and longer than the norm."""
+    missing = unknown = long = 0
+    for row in rows:
+        found = v.numbers(row)
+        none = row is None or row == ""
+        none = none or (v.optional and found is not None and all(map(math.isnan, found)))
+        missing += none
+        unknown += not none and (found is None or any(map(math.isnan, found)))
+        long += math.hypot(*(0.0 if math.isnan(x) else x for x in found or [])) > v.norm * (1 + 1e-12)
+    return missing, unknown, 0, long
+
+
 @pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize("kind", ["lists", "large", "fixed", "texts", "ints", "inner texts"])
 def test_batches_are_cleaned_as_devices_do(kind: str, optional: bool) -> None:
@@ -118,9 +131,9 @@ def test_batches_are_cleaned_as_devices_do(kind: str, optional: bool) -> None:
         rows = column.to_pylist()
     for start, n in ((0, len(rows)), (2, 7)):
         part, own = column.slice(start, n), rows[start : start + n]
-        found, account = vectors_of(part, v)
-        assert found == pytest.approx(np.array([v.point(row) for row in own]), abs=2**-20)
-        assert account == v.account((row, 1) for row in own)
+        found = VectorColumn(v, part)
+        assert found.points == pytest.approx(np.array([v.point(row) for row in own]), abs=2**-20)
+        assert found.counts() == counted_one_by_one(v, own)
 
 
 def test_the_account_is_told() -> None:
@@ -133,8 +146,8 @@ def test_the_account_is_told() -> None:
     ]
     notes = account.notes()
     assert len(notes) == 3
-    assert "20 of 100 vectors (20 %) are longer than 1" in " ".join(notes)
-    assert "are not 2 numbers: a vector of another length counts as 0 altogether" in " ".join(notes)
+    assert "20 of 100 values (20 %) are longer than 1 and are scaled to that norm" in " ".join(notes)
+    assert "are not 2 numbers and count as 0 if the length is wrong" in " ".join(notes)
     with pytest.warns(RecordsWarning, match="column 'v'"):
         Local().table(table, survey)
     long = pa.table({"v": pa.array([[3.0, 4.0]] * 5, pa.list_(pa.float64()))})

@@ -13,8 +13,8 @@ from hdr4me.channels import Channel, Draws, Entries, Field, HeavySet, Table, Tak
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError
+from hdr4me.io.report import Reason, fault, pack, unpack
 from hdr4me.kernels.exact.count import count_reports
-from hdr4me.reports.report import Reason, fault, pack, unpack
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally import Tally

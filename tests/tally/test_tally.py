@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hdr4me.client import Client
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports import Quarantine, Reason, Rejected, Report, refuse, write_reports
-from hdr4me.reports.arrow import schema_of
-from hdr4me.reports.report import fault, unpack
+from hdr4me.io import Quarantine, Reason, Rejected, Report, refuse, write_reports
+from hdr4me.io.arrow import schema_of
+from hdr4me.io.report import fault, unpack
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps

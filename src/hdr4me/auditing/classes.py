@@ -12,11 +12,11 @@ from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.codebook import Codebook, values, word_levels
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective
+from hdr4me.channels.projective.response import field_arrays
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.subset import Subset
 from hdr4me.kernels.exact.codebook import axis_ranks
 from hdr4me.kernels.exact.projective import coordinates, dots
-from hdr4me.mechanisms.projective import field_arrays
 
 __all__ = ["Shares", "classes_of", "on_axis"]
 

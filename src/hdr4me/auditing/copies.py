@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.reports.files import read_blocks
+from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 
 __all__ = ["most_copies", "most_copies_of"]

@@ -7,9 +7,9 @@ report adds to, and how counters are decoded.
 from __future__ import annotations
 
 from hdr4me.channels.channel import CHANNELS, Channel, Draws, Field, SystemDraws, Take, channel_from_dict
-from hdr4me.channels.entries import Entries
 from hdr4me.channels.heavy_set import HeavySet
 from hdr4me.channels.table import Table
+from hdr4me.channels.unary import Entries
 
 __all__ = [
     "CHANNELS",

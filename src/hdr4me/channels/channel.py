@@ -5,13 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
+from importlib import import_module
 from itertools import product
 from random import SystemRandom
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from hdr4me.channels.proof import check_loss
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
+
+if TYPE_CHECKING:
+    from hdr4me.channels.response import Response
 
 __all__ = [
     "CHANNELS",
@@ -117,6 +122,8 @@ class Channel(ABC):
     """
 
     kind: ClassVar[str]
+    response_class: ClassVar[str] = "hdr4me.channels.response:Response"
+    """Where the server side of the channel is, as module:class."""
     mechanism: str
     epsilon: float
     loss: Fraction
@@ -171,6 +178,17 @@ class Channel(ABC):
             f"<{type(self).__name__} {self.mechanism!r}: epsilon = {self.epsilon:g}, {self.n_inputs:,} inputs, "
             f"{self.n_counters:,} counters, {self.wire_size} byte(s) an answer>"
         )
+
+    @cached_property
+    def response(self) -> Response:
+        """What the server side knows about the channel; needs NumPy, and is loaded when it is first asked for."""
+        module, _, name = self._response_class.partition(":")
+        made: Response = getattr(import_module(module), name)(self)
+        return made
+
+    @property
+    def _response_class(self) -> str:
+        return self.response_class
 
     # -- what follows from that ----------------------------------------------------------------------------------
 
@@ -251,7 +269,7 @@ CHANNELS: Registry[type[Channel]] = Registry(
     "channels",
     {
         "table": "hdr4me.channels.table:Table",
-        "entries": "hdr4me.channels.entries:Entries",
+        "entries": "hdr4me.channels.unary:Entries",
         "heavy_set": "hdr4me.channels.heavy_set:HeavySet",
     },
 )

@@ -28,6 +28,7 @@ class Family(ABC):
     """Which outputs there are, and which of them are heavy for which input."""
 
     name: ClassVar[str]
+    response_class: ClassVar[str] = "hdr4me.channels.response:Response"
 
     @property
     @abstractmethod
@@ -162,6 +163,10 @@ class HeavySet(Channel):
             )
         object.__setattr__(self, "loss", ratio)
         self.check()
+
+    @property
+    def _response_class(self) -> str:
+        return self.family.response_class
 
     @property
     def takes(self) -> tuple[Take, ...]:

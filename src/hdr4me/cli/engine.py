@@ -45,8 +45,8 @@ def tally_files(
     worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
 ) -> Tally:
     """Count files of reports with a progress bar, and say what the quarantine had no room for."""
-    from hdr4me.records import count_records
-    from hdr4me.reports.files import files_of
+    from hdr4me.io import count_records
+    from hdr4me.io.files import files_of
 
     sizes = [count_records(file) for path in reports for file in files_of(path)]
     total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -58,7 +58,7 @@ def tally_files(
 
 def _say_left_out(quarantine: Path | None, n_rejected: int) -> None:
     """A quarantine has a limit: bad reports beyond it are only counted."""
-    from hdr4me.reports.quarantine import QUARANTINE_BYTES
+    from hdr4me.io.quarantine import QUARANTINE_BYTES
 
     if not n_rejected or quarantine is None or not quarantine.is_file():
         return

@@ -210,7 +210,7 @@ def estimate(
             }
         )
     elif csv is None and parquet is None:
-        from hdr4me.statistics.few import EXACT, FEW_NOTE
+        from hdr4me.statistics.intervals import EXACT, FEW_NOTE
 
         few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
         shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
@@ -238,7 +238,7 @@ def estimate(
 def _tally(
     source: Sequence[Path], survey: Path | None, engine: str, master: str | None, watch: Watch
 ) -> Tally:
-    from hdr4me.reports.arrow import binary_format
+    from hdr4me.io.arrow import binary_format
     from hdr4me.survey import Survey
 
     if survey is not None:

@@ -14,7 +14,7 @@ from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.records import Account
+    from hdr4me.io import Account
 
 DELIMITER = Annotated[
     str | None,
@@ -56,7 +56,7 @@ def perturb(
 
     Example: hdr4me perturb survey.json records.parquet --output reports.parquet
     """
-    from hdr4me.records import RecordFiles, count_records
+    from hdr4me.io import RecordFiles, count_records
     from hdr4me.survey import Survey
 
     if check == (output is not None):
@@ -96,7 +96,7 @@ def perturb(
 
 
 def _refuse(account: Account, allow_unusable: bool) -> None:
-    from hdr4me.records.account import refusal
+    from hdr4me.io.account import refusal
 
     unusable = account.unusable()
     if unusable and not allow_unusable:

@@ -18,7 +18,7 @@ from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.collector.sending import Spool
-    from hdr4me.records import Account, RecordFiles
+    from hdr4me.io import Account, RecordFiles
     from hdr4me.survey import Survey
 
 
@@ -108,7 +108,7 @@ def _fill(
 ) -> Account:
     """Perturb the records into the spool; the account is judged before anything is sent."""
     from hdr4me.engines import Local
-    from hdr4me.records import RecordFiles, count_records
+    from hdr4me.io import RecordFiles, count_records
 
     if not records:
         raise InvalidInput.missing("RECORDS")

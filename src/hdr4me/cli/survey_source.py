@@ -52,7 +52,7 @@ def from_records(
     source: Path, given: dict[str, list[str] | None], encoding: str | None, delimiter: str | None
 ) -> tuple[Schema, set[str]]:
     """The schema of the columns that the options name, and those for which a missing value was declared."""
-    from hdr4me.records.infer import infer_schema
+    from hdr4me.io.infer import infer_schema
 
     ranges = {
         column: _range(column, text) for column, text in _pairs("--range", given, "column=low:high").items()

@@ -12,7 +12,7 @@ from typing import Any
 from hdr4me.channels import Draws, SystemDraws, Take
 from hdr4me.client.ledger import Ledger
 from hdr4me.errors import InvalidInput
-from hdr4me.reports.report import Report
+from hdr4me.io.report import Report
 from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 

@@ -19,7 +19,7 @@ from hdr4me.client.client import draw_questions, input_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
-from hdr4me.reports.report import Report
+from hdr4me.io.report import Report
 from hdr4me.survey import Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 

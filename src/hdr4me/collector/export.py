@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from hdr4me.collector.store import OnDamage, Sealed, Store
-from hdr4me.reports.files import block_rows_of, write_reports
+from hdr4me.io.files import block_rows_of, write_reports
 
 __all__ = ["export_reports"]
 

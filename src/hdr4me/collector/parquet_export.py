@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from hdr4me.collector.state import Collector
 from hdr4me.collector.store import Block, Store
-from hdr4me.reports.arrow import ID, ID_SIZE, schema_of
+from hdr4me.io.arrow import ID, ID_SIZE, schema_of
 from hdr4me.survey import Survey
 
 __all__ = ["parquet_parts", "write_parquet"]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import write_bytes
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
-from hdr4me.reports.files import read_blocks
-from hdr4me.reports.lines import LineSink
-from hdr4me.reports.stream import ID_SIZE, dumps
+from hdr4me.io.files import read_blocks
+from hdr4me.io.lines import LineSink
+from hdr4me.io.stream import ID_SIZE, dumps
 from hdr4me.survey import Survey
 
 __all__ = ["FORMS", "NotTaken", "Sent", "Spool", "send"]

@@ -13,7 +13,7 @@ from hdr4me.comparison.data import public_table
 from hdr4me.comparison.kinds import CATEGORICAL, NUMERIC, Part, parts_of, reason_against, survey_of
 from hdr4me.comparison.measure import Row, measured, served
 from hdr4me.errors import InvalidInput
-from hdr4me.records import Account
+from hdr4me.io import Account
 from hdr4me.survey import Schema
 
 if TYPE_CHECKING:

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as csv
-import pyarrow.json as lines
-import pyarrow.parquet as parquet
 
-from hdr4me.comparison.cleaned import cleaned, comparable
-from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records import Account
+from hdr4me.comparison.cleaned import cleaned
+from hdr4me.errors import InvalidInput
+from hdr4me.io import Account
+from hdr4me.io.reading import read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
+from hdr4me.survey.texts import is_text
 
-__all__ = ["MOST_CATEGORIES", "public_table", "read_public"]
+__all__ = ["MOST_CATEGORIES", "public_table"]
 
 MOST_CATEGORIES = 1000
 """A column of texts with more different ones is left out: it is a name rather than a category."""
-
-
-def read_public(data: Any) -> pa.Table:
-    """A file (CSV, Parquet, JSON lines), an Arrow table, or a frame (pandas, polars) as an Arrow table."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, str | os.PathLike):
-        path = check_file(data)
-        try:
-            return _read(path)
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            raise FormatError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    raise InvalidInput.of("data", type(data).__name__, "a file, an Arrow table, or a pandas or polars frame")
-
-
-def check_file(data: str | os.PathLike[str]) -> Path:
-    """The path of a file that exists."""
-    path = Path(data)
-    if not path.is_file():
-        raise InvalidInput.of("data", str(data), "a CSV, Parquet or JSON lines file that exists")
-    return path
-
-
-def _read(path: Path) -> pa.Table:
-    match path.suffix.lower():
-        case ".parquet":
-            return parquet.read_table(path)
-        case ".jsonl" | ".ndjson":
-            return lines.read_json(path)
-        case _:
-            return csv.read_csv(path)
 
 
 def public_table(
@@ -70,36 +34,20 @@ def public_table(
         Only these; all that are usable unless given.
     schema
         The dimensions, if they are known; else each number's range and each text's categories are the data's own, and
-        rows with gaps are left out. Lists of texts are selections, lists of so many numbers are vectors. With a schema
-        a gap counts as the default, as in a collection.
+        rows with gaps are left out. Lists of texts are selections, lists of numbers of one length are vectors. With a
+        schema a gap counts as the default, as in a collection.
     """
+    notes: list[str] = []
     if schema is None:
-        records, known, notes = _own_schema(read_public(data), columns)
-    else:
-        kept, notes = comparable(schema)
-        if not kept:
-            raise InvalidInput(f"no column is left to compare: {'; '.join(notes)}")
-        known = Schema(kept)
-        records = _with_columns(data, known)
-    table, account = cleaned(records, known)
+        data, schema, notes = _own_schema(read_table(data), columns)
+    table, account = cleaned(data, schema)
     if table.num_rows < 10:
         raise InvalidInput(f"{table.num_rows} rows: at least 10 are needed")
-    return table, known, [*notes, *account.notes()], account
-
-
-def _with_columns(data: Any, schema: Schema) -> Any:
-    """What the records' own readers read: a file by its path, and anything else as a table."""
-    if isinstance(data, str | os.PathLike):
-        return check_file(data)
-    table = read_public(data)
-    absent = [name for name in schema.columns if name not in table.column_names]
-    if absent:
-        raise InvalidInput(f"the data have no column {absent[0]!r}, which the schema asks for")
-    return table
+    return table, schema, [*notes, *account.notes()], account
 
 
 def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, Schema, list[str]]:
-    """The rows without gaps, the schema that the columns tell, and what was left out."""
+    """The rows without gaps, the schema that the columns have, and what was left out."""
     notes: list[str] = []
     missing = [name for name in columns or [] if name not in table.column_names]
     if missing:
@@ -129,7 +77,7 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
 
 
 def _dimension(name: str, column: Any) -> Dimension | str:
-    """The dimension that a column is, or why it is none."""
+    """The dimension of a column, or why the column is left out."""
     kind = column.type
     if 2 * column.null_count > len(column):
         return "more than half of its values are missing"
@@ -141,8 +89,7 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         if not len(values) or values.min() == values.max():
             return "its values are all alike"
         return Numeric(name, float(values.min()), float(values.max()))
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_dictionary)
-    if any(is_text(kind) for is_text in texts):
+    if pa.types.is_dictionary(kind) or is_text(kind):
         found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
         if not 2 <= len(found) <= MOST_CATEGORIES:
             return f"it has {len(found):,} different values"
@@ -153,7 +100,7 @@ def _dimension(name: str, column: Any) -> Dimension | str:
 
 
 def _of_lists(name: str, lists: Any) -> Dimension | str:
-    """A selection where lists hold texts, a vector where all of them hold so many numbers."""
+    """A selection if the lists hold texts, a vector if all of them hold equally many numbers."""
     flat, sizes = lists.flatten(), np.asarray(pc.list_value_length(lists), np.int64)
     if pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
         found = sorted(str(x) for x in pc.unique(flat).to_pylist() if x is not None)
@@ -162,7 +109,7 @@ def _of_lists(name: str, lists: Any) -> Dimension | str:
         try:
             return Selection(name, found, at_most=int(min(sizes.max(), len(found))))
         except InvalidInput as refusal:
-            return f"its lists make no selection ({refusal})"
+            return f"its lists are not a selection ({refusal})"
     if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
         return f"lists of type {flat.type} are not compared"
     if len(np.unique(sizes)) != 1 or not sizes[0]:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel, Entries, HeavySet, Table
 from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.codebook import Codebook
+from hdr4me.channels.response import probabilities
 from hdr4me.comparison.truth import n_rows, shares_of, unit_values, unit_vectors
 from hdr4me.framework.optional import OptionalReport
 from hdr4me.framework.optional_vectors import OptionalVectorReport
 from hdr4me.mechanisms.agreement import contrast
 from hdr4me.mechanisms.codebook import scores_of, total_error
-from hdr4me.statistics.moments import Moments
 from hdr4me.survey import Dimension, Survey, Vector
 
 __all__ = ["FORETOLD", "foretold_each", "foretold_mse"]
@@ -86,8 +86,8 @@ def _spread(
 
 def _number(channel: Table, columns: list[Floats], place: int, share: float) -> float:
     """One number of a table: by itself, or beside another number, each rounded to a level independently."""
-    moments = Moments(channel, "value" + (f" {place + 1}" if place else ""))
-    squares = moments.probabilities @ np.square(moments.decode)
+    name = "value" + (f" {place + 1}" if place else "")
+    squares = probabilities(channel.weights) @ np.square(channel.decoders[name])
     grid = squares.reshape([part.size for part in channel.parts])
     values = columns[place]
     within = _between_levels(grid, columns) - np.square(values)

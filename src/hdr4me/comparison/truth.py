@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hdr4me.records.products import product_of
 from hdr4me.survey import Dimension, Product, Schema, Selection, Vector
+from hdr4me.survey.columns import product_of
 
 __all__ = ["n_rows", "scaled_answer", "shares_of", "truth_of", "unit_values", "unit_vectors"]
 

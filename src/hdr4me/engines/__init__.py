@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hdr4me.engines.spark_engine import spark as spark
     from hdr4me.engines.spark_session import open_session as open_session
     from hdr4me.engines.spark_stream import committed_tally as committed_tally
-    from hdr4me.records.reading import count_records as count_records
+    from hdr4me.io.reading import count_records as count_records
 
 __all__ = ["ENGINES", "Engine", "Local", "Spark", "committed_tally", "count_records", "open_session", "spark"]
 
@@ -27,7 +27,7 @@ _HOMES = {
     "Local": "local",
     "Spark": "spark_engine",
     "committed_tally": "spark_stream",
-    "count_records": "hdr4me.records.reading",
+    "count_records": "hdr4me.io.reading",
     "open_session": "spark_session",
     "spark": "spark_engine",
 }

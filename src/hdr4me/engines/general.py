@@ -15,9 +15,9 @@ from hdr4me.engines.plan import placing, plan_of
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.engines.wide import Vectors, is_wide, wide_inputs
+from hdr4me.io.columns import Source
 from hdr4me.kernels.exact.perturb import Columns, Plan, perturb
 from hdr4me.kernels.exact.positions import positions
-from hdr4me.records.columns import Source
 from hdr4me.survey import Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 

@@ -18,14 +18,14 @@ from hdr4me.engines.general import perturb_source
 from hdr4me.engines.plan import plan_of
 from hdr4me.engines.protocol import FilePath, Progress, paths_of
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.io import OnRejected, Quarantine, Rejected, refuse, write_reports
+from hdr4me.io.account import Account, OnAccount, account_of, judge
+from hdr4me.io.arrow import as_batch, schema_of
+from hdr4me.io.columns import Source, check_matrix, from_batch, from_matrix
+from hdr4me.io.files import files_of, read_blocks
+from hdr4me.io.reading import batch_rows, check_survey, record_batches
 from hdr4me.kernels.exact.encode import WIDTH
 from hdr4me.kernels.exact.perturb import perturb_matrix
-from hdr4me.records.account import Account, OnAccount, account_of, judge
-from hdr4me.records.columns import Source, check_matrix, from_batch, from_matrix
-from hdr4me.records.reading import batch_rows, check_survey, record_batches
-from hdr4me.reports import OnRejected, Quarantine, Rejected, refuse, write_reports
-from hdr4me.reports.arrow import as_batch, schema_of
-from hdr4me.reports.files import files_of, read_blocks
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 

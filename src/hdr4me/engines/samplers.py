@@ -17,6 +17,7 @@ from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.codebook import Codebook, values, word_levels
 from hdr4me.channels.privset import PrivSet
 from hdr4me.channels.projective import Projective, n_points
+from hdr4me.channels.projective.response import field_arrays
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.subset import Subset
 from hdr4me.engines.secure import OneByOne, SecureDraws
@@ -25,7 +26,6 @@ from hdr4me.kernels.exact.codebook import choose
 from hdr4me.kernels.exact.member import with_member
 from hdr4me.kernels.exact.projective import points
 from hdr4me.kernels.exact.sets import MOST as MOST_SETS
-from hdr4me.mechanisms.projective import field_arrays
 from hdr4me.registry import Registry
 
 __all__ = ["SAMPLERS", "Sampler", "codebook_ranks", "sample_many"]

@@ -18,15 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.reports import Reason, Rejected, Report
-from hdr4me.reports.arrow import valid_bits
-from hdr4me.reports.blocks import MOST_REJECTED, Block
-from hdr4me.reports.files import block_rows_of, read_blocks
-from hdr4me.reports.lines import shown, understand
-from hdr4me.reports.parquet import read_parquet
-from hdr4me.reports.quarantine import QUARANTINE_BYTES, left_out_lines
-from hdr4me.reports.report import pack
-from hdr4me.reports.wire import from_wire
+from hdr4me.io import Reason, Rejected, Report
+from hdr4me.io.arrow import valid_bits
+from hdr4me.io.blocks import MOST_REJECTED, Block
+from hdr4me.io.files import block_rows_of, read_blocks
+from hdr4me.io.lines import shown, understand
+from hdr4me.io.parquet import read_parquet
+from hdr4me.io.quarantine import QUARANTINE_BYTES, left_out_lines
+from hdr4me.io.report import pack
+from hdr4me.io.wire import from_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -11,8 +11,8 @@ from hdr4me.engines.protocol import Progress
 from hdr4me.engines.spark_labels import report_schema
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records.account import Account, OnAccount, judge
-from hdr4me.records.reading import check_survey
+from hdr4me.io.account import Account, OnAccount, judge
+from hdr4me.io.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 

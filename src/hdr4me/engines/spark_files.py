@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 from hdr4me.engines.spark_counts import Split
 from hdr4me.errors import InvalidInput
-from hdr4me.records.origin import RecordFiles
-from hdr4me.records.reading import Part, plan_parts
-from hdr4me.reports.files import files_of
+from hdr4me.io.files import files_of
+from hdr4me.io.origin import RecordFiles
+from hdr4me.io.reading import Part, plan_parts
 
 __all__ = ["plan_tasks", "record_format", "record_tasks"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdr4me.engines import spark_counts
 from hdr4me.errors import FormatError
-from hdr4me.reports.blocks import Block
+from hdr4me.io.blocks import Block
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts
 

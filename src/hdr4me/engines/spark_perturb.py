@@ -12,7 +12,7 @@ from hdr4me.engines import spark_records, spark_tasks
 from hdr4me.engines.spark_labels import labels
 from hdr4me.engines.spark_sources import record_source
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.records.account import Account, OnAccount
+from hdr4me.io.account import Account, OnAccount
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hdr4me.engines import spark_counts, spark_pairs, spark_records
-from hdr4me.records.reading import Part
+from hdr4me.io.reading import Part
 from hdr4me.survey import Survey
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Any
 from hdr4me.client.client import answer, draw_questions
 from hdr4me.client.prf import Stream, Use
 from hdr4me.explanation.odds import guess, share, whole_loss
+from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Heading, Table, Text
-from hdr4me.reports.report import Report
 from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey, Vector
 
 __all__ = ["blocks", "example_report", "section"]

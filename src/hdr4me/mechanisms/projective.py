@@ -5,54 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hdr4me.channels import HeavySet
-from hdr4me.channels.finite_field import is_order, prime_power, tables
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
+from hdr4me.channels.projective.field import is_order
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import check_epsilon
 from hdr4me.mechanisms.oracles import Oracle
 
-__all__ = ["FieldArrays", "best_space", "field_arrays", "projective", "space_oracle"]
+__all__ = ["best_space", "projective", "space_oracle"]
 
 _ENOUGH = 1.003
 """A space with fewer points is taken if its error is at most so many times the least: a tally has a counter a point."""
-
-_INVERSES_UP_TO = 4096
-
-
-class FieldArrays(NamedTuple):
-    """A field's tables as kernels take them; products and differences are empty if the field's size is a prime."""
-
-    products: NDArray[np.uint8]
-    differences: NDArray[np.uint8]
-    inverses: NDArray[np.int64]
-
-
-@lru_cache(maxsize=16)
-def field_arrays(order: int) -> FieldArrays:
-    """The tables of a field of `order` numbers: of a large prime there are none.
-
-    >>> field_arrays(8).products.size, field_arrays(7).products.size, field_arrays(7).inverses.tolist()
-    (64, 0, [0, 1, 4, 5, 2, 3, 6])
-    """
-    found = prime_power(order)
-    if found is None or found[1] == 1:
-        nothing = np.empty(0, np.uint8)
-        few = range(1, order) if order <= _INVERSES_UP_TO else ()
-        inverses = [0, *(pow(a, -1, order) for a in few)] if few else []
-        return FieldArrays(nothing, nothing, np.array(inverses, np.int64))
-    own = tables(order)
-    return FieldArrays(
-        np.array(own.products, np.uint8),
-        np.array(own.differences, np.uint8),
-        np.array(own.inverses, np.int64),
-    )
 
 
 def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from hdr4me.channels import Entries, Table
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.stages import STAGE_ONE, Rows, Stages, product_rows
+from hdr4me.channels.table.stages import STAGE_ONE, Rows, Stages, product_rows
 from hdr4me.errors import InvalidInput
 
 __all__ = ["staged_category", "staged_number"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hdr4me.engines.general import perturb_with
 from hdr4me.engines.secure import SecureDraws
-from hdr4me.records.columns import from_batch
-from hdr4me.records.reading import record_batches
+from hdr4me.io.columns import from_batch
+from hdr4me.io.reading import record_batches
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.few import EXACT, FEW_NOTE, NORMAL, Few
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, Few, quantile
 from hdr4me.statistics.largest import joint_interval, largest_rows, surely_largest
 from hdr4me.statistics.statistic import Intervals
 from hdr4me.survey import Survey
@@ -133,15 +132,6 @@ class Answer:
         -------
         Answer
             Some of the rows; none if the statistic was not asked.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.of("frequency").categories
-        ('no', 'yes')
         """
         return self._rows(np.array([name == statistic for name in self.statistics], bool))
 
@@ -157,20 +147,6 @@ class Answer:
         -------
         Answer
             A row for each category.
-
-        Raises
-        ------
-        InvalidInput
-            If the dimension is not one of categories.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> len(answer.frequencies("smoker"))
-        2
         """
         found = self.of("frequency")
         if name not in found.dimensions:
@@ -185,32 +161,10 @@ class Answer:
         for all categories at once, lie above those of all other categories. With probability `level` the rows are then
         the k largest categories. There may be none: an answer of noise has no top.
 
-        Parameters
-        ----------
-        most
-            How many rows at most.
-        level
-            The probability that the statement holds.
-
         Returns
         -------
         Answer
             At most `most` rows.
-
-        Raises
-        ------
-        InvalidInput
-            If `most` is below 1, or the rows are not the categories of one dimension.
-
-        Examples
-        --------
-        >>> from hdr4me.client import Client
-        >>> from hdr4me.survey import Categorical, Schema
-        >>> from hdr4me.tally import Tally
-        >>> survey = Survey(Schema([Categorical("town", range(50))]), epsilon=6.0)
-        >>> reports = (Client(survey).report({"town": 7}) for _ in range(500))
-        >>> Tally(survey).add(reports).estimate().frequencies("town").top().categories
-        ('7',)
         """
         if type(most) is not int or most < 1:
             raise InvalidInput.of("most", most, "a whole number from 1 on")
@@ -276,21 +230,6 @@ class Answer:
         -------
         tuple of two arrays
             The lower and the upper end of each row.
-
-        Raises
-        ------
-        InvalidInput
-            If the level is not between 0 and 1, or this answer has no intervals of that kind.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> low, high = answer.interval(0.9)
-        >>> bool((low < high).all())
-        True
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
@@ -318,24 +257,10 @@ class Answer:
         "normal" is the standard error times a quantile of Student's t. "few answers" is used where that would not hold:
         exact tails, or tails bounded for any values. "own" are intervals of the statistic's, or re-calibration's, own.
 
-        Parameters
-        ----------
-        level, simultaneous
-            As for `interval`: the further out, the more answers the normal law needs.
-
         Returns
         -------
         tuple of str
             One for each row.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> len(answer.laws()) == len(answer)
-        True
         """
         if self.intervals is not None:
             return ("own",) * len(self)
@@ -362,19 +287,6 @@ class Answer:
         ----------
         level, simultaneous, kind
             As for `interval`.
-
-        Returns
-        -------
-        list of dict
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> [(row["dimension"], row["category"], row["status"]) for row in answer.table()]
-        [('age', None, 'ok'), ('smoker', 'no', 'ok'), ('smoker', 'yes', 'ok')]
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units
@@ -410,15 +322,6 @@ class Answer:
         -------
         pyarrow.Table
             With the columns of `table`.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.to_arrow().num_rows
-        3
         """
         import pyarrow as pa
 
@@ -431,15 +334,6 @@ class Answer:
         -------
         Answer
             With the same rows, and with `advice`.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.recalibrate("clip").dimensions == answer.dimensions
-        True
         """
         from hdr4me.statistics.recalibrated import recalibrated
 

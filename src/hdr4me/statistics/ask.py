@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.few import Few
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Few, quantile
 from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic
 
 __all__ = ["ask", "estimate"]
@@ -68,11 +67,6 @@ def ask(
     -------
     Answer
         One row for each number.
-
-    Raises
-    ------
-    InvalidInput
-        If the statistic is not known, or cannot be told for a dimension that was named.
 
     Examples
     --------

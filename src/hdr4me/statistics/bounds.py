@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
+from hdr4me.channels.response import Marginal
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.readings import Reading
 
 __all__ = ["STRETCHES", "Bounds"]
 
@@ -47,27 +47,27 @@ class Bounds:
 
     Parameters
     ----------
-    reading
-        The table and its dimension.
+    marginal
+        The law of a report about the dimension.
 
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="piecewise")
-    >>> table = Reading(survey.questions[0].channel)
+    >>> table = survey.questions[0].channel.response.marginal()
     >>> counts = 100_000 * table.at([0.1])[0, 0]  # everybody is at 0.1
     >>> low, high = Bounds(table).share(counts, -1.0, 0.0)
     >>> low == 0.0, high < 0.3
     (True, True)
     """
 
-    reading: Reading
+    marginal: Marginal
     _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        rows = self.reading.rows
+        rows = self.marginal.law
         self._mirrored = (
-            not self.reading.optional
+            not self.marginal.optional
             and rows.shape[1] == 1
             and bool(np.allclose(rows, rows[::-1, :, ::-1], rtol=0.0, atol=_MIRROR))
         )
@@ -97,7 +97,7 @@ class Bounds:
         self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool = False
     ) -> float:
         """One of the two bounds; each is exceeded with probability (1 − level)/2 at most."""
-        if not self.reading.optional:
+        if not self.marginal.optional:
             found = self._bound(counts, low, high, level, upper, even)
         else:
             # A ratio: the share with a value in the interval over the share with a value, each at half the error.
@@ -139,32 +139,32 @@ class Bounds:
 
     def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
         """Rows of the law, and what w must reach there (lower bound: must not exceed)."""
-        reading = self.reading
+        marginal = self.marginal
         if even:
             edges = np.linspace(-1.0, 1.0, STRETCHES + 1)
-            law = reading.in_bins(edges)
+            law = marginal.in_bins(edges)
             inside = np.clip(high, edges[:-1], edges[1:]) - np.clip(low, edges[:-1], edges[1:])
             target = np.repeat(inside / np.diff(edges), law.shape[1])
         else:
-            at = np.unique(np.concatenate([np.linspace(-1.0, 1.0, reading.n_levels), [low, high]]))
+            at = np.unique(np.concatenate([marginal.levels, [low, high]]))
             within = (at >= low) & (at <= high)
             if not upper:
                 within &= ((at > low) | (low <= -1.0)) & ((at < high) | (high >= 1.0))
-            law = reading.at(at)
+            law = marginal.at(at)
             target = np.repeat(within.astype(np.float64), law.shape[1])
         law = law.reshape(-1, law.shape[-1])
-        if reading.optional:
-            law = np.concatenate([law, reading.rows[-1]])
-            target = np.concatenate([target, np.zeros(len(reading.rows[-1]))])
+        if marginal.optional:
+            law = np.concatenate([law, marginal.law[-1]])
+            target = np.concatenate([target, np.zeros(len(marginal.law[-1]))])
         return law, target
 
     def _reference(self) -> Floats:
         """The law of a report if values are spread evenly."""
-        reading = self.reading
-        even = reading.in_bins(np.array([-1.0, 1.0])).mean(axis=(0, 1))
-        if not reading.optional:
+        marginal = self.marginal
+        even = marginal.in_bins(np.array([-1.0, 1.0])).mean(axis=(0, 1))
+        if not marginal.optional:
             return np.asarray(even)
-        return np.asarray((1.0 - _ABSENT) * even + _ABSENT * reading.rows[-1].mean(axis=0))
+        return np.asarray((1.0 - _ABSENT) * even + _ABSENT * marginal.law[-1].mean(axis=0))
 
 
 @lru_cache(maxsize=1024)

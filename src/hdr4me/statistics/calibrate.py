@@ -1,4 +1,4 @@
-"""From counts to means and frequencies with standard errors; nothing is clipped, whatever the noise made of it.
+"""From counts to estimates with standard errors; nothing is clipped, whatever the noise made of it.
 
 The truth is a finite one: the mean over the n users who reported. Dimension j is answered by r of them, drawn at
 random, so with y the decoded reports, s² their sample variance and S² the variance (divisor n − 1) of the users' own
@@ -6,75 +6,137 @@ values
 
     Var θ̂ = S²·(1/r − 1/n) + V̄/r = E[s²]/r − S²/n,
 
-V̄ being the mean variance that the randomizer adds. Dropping S²/n would answer for a larger, imagined population.
+V̄ being the mean variance that the randomizer adds. Without the term S²/n the error would be that of a larger
+population.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Entries, HeavySet
-from hdr4me.statistics.moments import Moments, row_variances
-from hdr4me.statistics.supports import support_counts
+from hdr4me.channels.response import Marginal
 
-__all__ = ["frequency_moments", "sample_covariance", "value_moments"]
+__all__ = ["Functional", "functional", "indicator_moments", "sample_covariance", "value_moments"]
 
 Floats = NDArray[np.float64]
 
 
-def value_moments(counts: NDArray[np.int64], n: int, moments: Moments) -> tuple[Floats, Floats]:
-    """Means on [-1, 1] and their variances; `counts` is (dimensions, cells), each with two reports or more.
+@dataclass(frozen=True, eq=False)
+class Functional:
+    """A number for each cell, whose mean over reports is an estimate.
 
-    The table's decoders g and h give unbiased ḡ for the mean square of the (rounded) values and h̄ for V̄; then
+    Parameters
+    ----------
+    decode
+        The number of each cell.
+    rows, target
+        P(cell | input), and the mean of `decode` at each input; no rows where only moments are known.
+    rounding
+        The largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
+
+    Examples
+    --------
+    >>> coin = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> Functional(np.array([-2.0, 2.0]), coin, np.array([-1.0, 1.0]), 1.0).row_variances.tolist()
+    [3.0, 3.0]
+    """
+
+    decode: Floats
+    rows: Floats
+    target: Floats
+    rounding: float
+
+    @cached_property
+    def row_variances(self) -> Floats:
+        """Var[decode | input]."""
+        centred = self.decode[None, :] - (self.rows @ self.decode)[:, None]
+        return np.asarray((self.rows * centred**2).sum(axis=1))
+
+    @property
+    def least(self) -> float:
+        """The least variance of one report, where its law is known."""
+        return float(self.row_variances.min()) if self.rows.size else 0.0
+
+    @cached_property
+    def decoders(self) -> tuple[Floats, Floats] | None:
+        """(g, h) with E[g(cell) | input] = target² and E[h(cell) | input] = Var[decode | input], or None.
+
+        Both by weighted least norm, the weight of a cell being its mean probability, which keeps their own variance
+        small: where the noise is the same at every input, h is that constant and no estimate at all. A value between
+        two levels is rounded at random, which adds to its mean square what `rounding` bounds.
+        """
+        if not self.rows.size:
+            return None
+        targets = np.stack([self.target**2, self.row_variances], axis=1)
+        mass = self.rows.mean(axis=0)
+        scale = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
+        solution = np.linalg.lstsq(self.rows * scale, targets, rcond=1e-12)[0] * scale[:, None]
+        gap = np.abs(self.rows @ solution - targets).max(axis=0)
+        exact = (gap < 1e-7 * (1.0 + np.abs(targets).max(axis=0))).all()
+        return (solution[:, 0], solution[:, 1]) if exact else None
+
+
+@lru_cache(maxsize=256)
+def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Functional:
+    """The decoder "value" or "present" of a marginal; with `less`, value − less·present, the residual of a mean."""
+    decode, target = marginal.decoders[name], marginal.target(name) if marginal.law.size else np.empty(0)
+    if less:
+        decode, target = (
+            decode - less * marginal.decoders["present"],
+            target - less * marginal.target("present"),
+        )
+    rounding = 1.0 / (marginal.levels.size - 1) ** 2 if name == "value" and not marginal.indicator else 0.0
+    return Functional(decode, marginal.rows, target, rounding)
+
+
+def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple[Floats, Floats]:
+    """Means and their variances; `counts` is (rows, cells), each row with two reports or more.
+
+    The decoders g and h give unbiased ḡ for the mean square of the (rounded) values and h̄ for V̄; then
 
         Ŝ² = r/(r−1)·(ḡ − θ̂² + h̄/r),    Var θ̂ = h̄/r + Ŝ²/r − (Ŝ² − Δ²/4)₊/n,
 
     h̄ kept between the smallest and the largest row variance and Ŝ² in [0, n/(n−1)], where the truth is. Ŝ² holds the
     variance of rounding, at most Δ²/4; without subtracting it the last term could be too large and the error too small.
-    Where ḡ has a standard error above 1 it says nothing, and the last term is left out.
+    Where ḡ has a standard error above 1 it says nothing, and the last term is left out. Where there are no such
+    decoders the variance is s²/r, which is that of a larger population.
     """
     weights = counts.astype(np.float64)
     r = weights.sum(axis=1)
-    mean = weights @ moments.decode / r
-    if (
-        moments.decoders is None
-    ):  # cells that carry a mean and nothing else: s²/r, for an imagined larger population
-        return mean, np.maximum(_variance(weights, r, moments.decode), moments.row_variances.min()) / r
-    g, h = moments.decoders
-    noise = np.clip(weights @ h / r, moments.row_variances.min(), moments.row_variances.max())
+    mean = weights @ found.decode / r
+    if found.decoders is None:
+        return mean, np.maximum(_variance(weights, r, found.decode), found.least) / r
+    g, h = found.decoders
+    noise = np.clip(weights @ h / r, found.row_variances.min(), found.row_variances.max())
     spread = np.clip((weights @ g / r - mean**2 + noise / r) * r / (r - 1), 0.0, n / max(n - 1, 1))
     informative = _variance(weights, r, g) < r
-    known = np.where(informative, np.maximum(spread - moments.rounding, 0.0), 0.0)
+    known = np.where(informative, np.maximum(spread - found.rounding, 0.0), 0.0)
     return mean, (noise + spread) / r - known / n
 
 
-def frequency_moments(
-    counts: NDArray[np.int64], n: int, answers: int, channel: Channel
-) -> tuple[Floats, Floats]:
-    """Frequencies and their variances, from the counters of a channel for categories.
+def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> tuple[Floats, Floats]:
+    """Frequencies and their variances, from the cells of each category's indicator.
 
     A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
-    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is not: V̄ then lies
-    between pq/(p−q)² and (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below 0, frequent
-    among many categories, were raised to 0. Unary encoding keeps f in [0, 1] here too: its answers stay to the last bit
-    what they were in version 0.1.
+    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is kept there for
+    unary encoding only, whose V̄ could be negative otherwise. For the others V̄ lies between pq/(p−q)² and
+    (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below 0, frequent among many categories,
+    were raised to 0.
     """
-    r = float(answers)
-    if isinstance(channel, Entries):
-        weights = counts.reshape(channel.size, channel.n_cells).astype(np.float64)
-        frequency = weights @ np.array(channel.decode) / r
-        absent, present = row_variances(channel.weights, np.array(channel.decode))
-        share = inside = np.clip(frequency, 0.0, 1.0)
+    decode, (absent, present) = marginal.decoders["value"], functional(marginal).row_variances
+    r = float(counts[0].sum())
+    if not marginal.unary:
+        frequency = decode[0] + (decode[1] - decode[0]) * counts[:, 1] / r
     else:
-        equal, other = channel.decode  # type: ignore[attr-defined]  # every other channel of categories has the pair
-        supports = support_counts(channel, counts) if isinstance(channel, HeavySet) else counts
-        frequency = other + (equal - other) * supports / r
-        absent, present = channel.indicator_variances  # type: ignore[attr-defined]
-        share, inside = frequency, np.clip(frequency, 0.0, 1.0)
+        frequency = counts.astype(np.float64) @ decode / r
+    inside = np.clip(frequency, 0.0, 1.0)
+    share = inside if marginal.unary else frequency
     noise = share * present + (1 - share) * absent
-    variance = noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
-    return frequency, variance
+    return frequency, noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
 
 
 def sample_covariance(weights: Floats, first: Floats, second: Floats | None = None) -> float:
@@ -87,8 +149,6 @@ def sample_covariance(weights: Floats, first: Floats, second: Floats | None = No
 
 def _variance(weights: Floats, r: Floats, values: Floats) -> Floats:
     """The sample variance of values, each counted `weights` times."""
-    centred = (
-        values - values.mean()
-    )  # any number near the values would do: it keeps the difference from cancelling
+    centred = values - values.mean()  # any number near the values would do: the difference must not cancel
     first, second = weights @ centred / r, weights @ centred**2 / r
     return np.asarray(np.maximum(second - first**2, 0.0) * r / (r - 1))

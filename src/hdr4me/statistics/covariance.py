@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Channel, Table
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.calibrate import sample_covariance
-from hdr4me.statistics.joint import Joint, joint_of
-from hdr4me.statistics.products import covariance_by_product, product_question
-from hdr4me.statistics.readings import kept_reading
+from hdr4me.statistics.calibrate import functional, sample_covariance, value_moments
+from hdr4me.statistics.grouped import Joint, joint_of, two
+from hdr4me.statistics.shapes import has_law, marginal_of
 from hdr4me.statistics.statistic import Counted, Part, Statistic
-from hdr4me.statistics.variance import VARIANCE, square_decoder
-from hdr4me.survey import Dimension
+from hdr4me.statistics.variance import VARIANCE
+from hdr4me.survey import Dimension, Product, Survey
 
-__all__ = ["CORRELATION", "COVARIANCE"]
+__all__ = ["CORRELATION", "COVARIANCE", "covariance_by_product", "product_question"]
 
 Floats = NDArray[np.float64]
 _SURELY, _CLEARLY = 3.0, 6.0
@@ -37,7 +36,7 @@ class Covariance(Statistic):
     name = "covariance"
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return isinstance(channel, Table) and dimension.reads == "number"
+        return dimension.is_number and has_law(channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return (
@@ -89,13 +88,6 @@ class Correlation(Covariance):
 COVARIANCE, CORRELATION = Covariance(), Correlation()
 
 
-def two(name: str, dimensions: Sequence[int]) -> tuple[int, int]:
-    """Exactly two different dimensions."""
-    if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
-        raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {name}")
-    return dimensions[0], dimensions[1]
-
-
 def _unit(counted: Counted, j: int) -> float:
     low, high = counted.survey.schema.dimensions[j].bounds
     return (high - low) / 2
@@ -130,9 +122,7 @@ def _spread_of_users(counted: Counted, joint: Joint, j: int, k: int, found: floa
     """
     squares = []
     for i, values in ((j, joint.first), (k, joint.second)):
-        question = counted.survey.questions[counted.survey.question_of(i)]
-        assert isinstance(question.channel, Table)
-        square = square_decoder(question.channel, question.dimensions.index(i))
+        square = marginal_of(counted, i).square
         if square is None:
             return 0.0
         weights = joint.counts.sum(axis=1 if i == j else 0) / joint.n
@@ -144,25 +134,74 @@ def _spread_of_users(counted: Counted, joint: Joint, j: int, k: int, found: floa
 
 def _within(counted: Counted, q: int, j: int, k: int) -> tuple[float, float, int]:
     """Two numbers of one question: the mean of a decoder of their product, less the product of their means."""
-    question = counted.survey.questions[q]
-    table = question.channel
-    assert isinstance(table, Table)
-    names = [
-        "value" + (f" {place + 1}" if place else "")
-        for place in (question.dimensions.index(i) for i in (j, k))
-    ]
-    targets = [np.array(table.targets[name]) for name in names]
-    product = kept_reading(table).decoder(targets[0] * targets[1])
+    both = [marginal_of(counted, i) for i in (j, k)]
+    levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
+    product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
+        mechanism = counted.survey.questions[q].channel.mechanism
         raise InvalidInput(
-            f"the table {table.mechanism!r} of this pair does not tell the product of its numbers"
+            f"the table {mechanism!r} of this pair does not determine the product of its numbers"
         )
     counts = counted.layout.of_question(counted.counts, q).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
         return np.nan, np.nan, int(r)
-    y, z = (np.array(table.decoders[name]) for name in names)
+    y, z = (marginal.decoders["value"] for marginal in both)
     ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
     found = float(counts @ product) / r - ybar * zbar
     error = np.sqrt(sample_covariance(counts, product - ybar * z - zbar * y) / r)
     return found, float(error), int(r)
+
+
+def product_question(survey: Survey, j: int, k: int) -> int | None:
+    """The number of the dimension that asks for the product of dimensions j and k; None if there is none."""
+    names = {survey.schema.names[i] for i in (j, k)}
+    for number, dimension in enumerate(survey.schema):
+        if isinstance(dimension, Product) and set(dimension.product) == names:
+            alone = [len(survey.questions[survey.question_of(i)].dimensions) == 1 for i in (j, k, number)]
+            return number if all(alone) else None
+    return None
+
+
+def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
+    """The mean of a number on [−1, 1], its variance, and the variance of the users' own values."""
+    marginal = marginal_of(counted, i)
+    counts = counted.layout.of_question(counted.counts, counted.survey.question_of(i))
+    r = float(counts.sum())
+    if r < 2:
+        return np.nan, np.nan, np.nan
+    mean, variance = value_moments(counts[None, :], counted.n_reports, functional(marginal))
+    square = marginal.square
+    spread = np.nan if square is None else float(counts @ square) / r - float(mean[0]) ** 2
+    return float(mean[0]), float(variance[0]), float(np.clip(spread, 0.0, 1.0)) if spread == spread else 1.0
+
+
+def covariance_by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
+    """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
+
+    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. The noises of the three questions are independent. The users who answer
+    them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
+    the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
+    these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+
+    Parameters
+    ----------
+    counted
+        A tally.
+    j, k
+        The numbers.
+    product
+        The dimension of their product.
+    """
+    survey = counted.survey
+    (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
+    answers = min(
+        int(counted.layout.of_question(counted.counts, survey.question_of(i)).sum()) for i in (j, k, product)
+    )
+    found = x - s * t
+    q, m = len(survey.questions), survey.n_sampled
+    share = 1.0 if m == 1 else (q - m) / (m * (q - 1))
+    together = s * t * found + t**2 * spread_s + s**2 * spread_t
+    variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
+    variance += max(2.0 * share / max(counted.n_reports, 1) * together, 0.0)
+    return found, float(np.sqrt(variance)), answers

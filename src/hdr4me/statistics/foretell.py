@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import climb
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.ranges import narrowed, unseen_share
-from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid
 
 __all__ = ["Foretold", "foretell_rounds"]
@@ -88,17 +86,15 @@ def foretell_rounds(
     exact = named(mechanism, epsilon=epsilon).exact()
     later = named(NEXT, epsilon=epsilon).exact()
     tables = [named(name, epsilon=epsilon).exact() for name in GENERAL]
-    channel = exact.channel()
-    assert isinstance(channel, Table)
-    reading = Reading(channel)
+    marginal = exact.channel().response.marginal()
     first, second = pilot * n, (1.0 - pilot) * n
     spread = law.variance
     noise = float(np.asarray(exact.variance(law.values)) @ law.shares)
     one = (noise + spread) / n
     whole = (noise + spread) / first
-    if reading.rank < 3:  # the pilot shows a mean and nothing else: ranges are kept
+    if marginal.rank < 3:  # the pilot shows a mean and nothing else: ranges are kept
         return Foretold(float(np.sqrt(one)), float(np.sqrt(one)), -1.0, 1.0)
-    grid = Grid.of(reading)
+    grid = Grid.of(marginal)
     shares = law.shares @ np.asarray(exact.law_at(law.values))
     counts = np.random.default_rng(_SEED).multinomial(round(first), shares / shares.sum(), size=_DRAWS)
     fits = climb(grid.joined(counts.astype(np.float64)), grid.law, grid.shape)

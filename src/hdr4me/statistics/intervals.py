@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.noise_tails import noise_reach, skew_size, widest_variance
+from hdr4me.framework.two_groups import category_interval
+from hdr4me.framework.weighted_means import ratio_interval, weighted_interval
+from hdr4me.statistics.calibrate import Functional
 
-__all__ = ["quantile"]
+__all__ = [
+    "EXACT",
+    "FEW_NOTE",
+    "NORMAL",
+    "Few",
+    "FewLaw",
+    "few_indicators",
+    "few_means",
+    "few_ratio",
+    "quantile",
+]
 
 
 def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.float64]:
@@ -27,3 +44,155 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
     outside = -np.expm1(np.log(level) / max(n_joint, 1))
     freedom = np.maximum(np.asarray(answers, np.float64) - 1.0, 1.0)
     return np.asarray(-stdtrit(freedom, outside / 2))
+
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+EXACT, NORMAL = "few answers", "normal"
+FEW_NOTE = "few answers: the interval holds for any values"
+_NEEDED = 0.95
+"""Effective answers that the normal law needs, over z⁵."""
+
+
+@dataclass(frozen=True, eq=False)
+class FewLaw:
+    """Rows that share a law for few answers: their effective answers, and (level, rows) → their ends."""
+
+    effective: Floats
+    ends: Callable[[float, Rows], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Few:
+    """The laws of all rows of an answer: law number (−1 for none), row in that law, and the way to own units."""
+
+    laws: tuple[FewLaw, ...]
+    law_of: Rows
+    member: Rows
+    scale: Floats
+    middle: Floats
+    effective: Floats = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, parts: list[tuple[int, tuple[FewLaw, Rows] | None]], scale: Floats, middle: Floats
+    ) -> Few | None:
+        """From the number of rows of each part and its law; None if no part has one."""
+        laws: dict[int, tuple[int, FewLaw]] = {}
+        law_of, member, effective = [], [], []
+        for size, few in parts:
+            if few is None:
+                law_of += [-1] * size
+                member += [0] * size
+                effective += [np.inf] * size
+            else:
+                law, rows = few
+                number = laws.setdefault(id(law), (len(laws), law))[0]
+                law_of += [number] * size
+                member += rows.tolist()
+                effective += law.effective[rows].tolist()
+        if not laws:
+            return None
+        kept = tuple(law for _, law in laws.values())
+        return cls(kept, np.array(law_of), np.array(member), scale, middle, np.array(effective))
+
+    def rows(self, level: float) -> NDArray[np.bool_]:
+        """Which rows the normal law does not serve at this level."""
+        z = -float(ndtri((1 - level) / 2))
+        return np.asarray(~(self.effective >= _NEEDED * z**5))
+
+    def ends(self, level: float, rows: Rows) -> tuple[Floats, Floats]:
+        """The ends of these rows in own units."""
+        low, high = np.full((2, rows.size), np.nan)
+        for number, law in enumerate(self.laws):
+            mine = np.flatnonzero(self.law_of[rows] == number)
+            if mine.size:
+                low[mine], high[mine] = law.ends(level, self.member[rows[mine]])
+        return self.middle[rows] + self.scale[rows] * low, self.middle[rows] + self.scale[rows] * high
+
+    def taken(self, chosen: Rows) -> Few:
+        """The laws of some of the rows."""
+        return Few(
+            self.laws,
+            self.law_of[chosen],
+            self.member[chosen],
+            self.scale[chosen],
+            self.middle[chosen],
+            self.effective[chosen],
+        )
+
+
+def few_means(
+    found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
+) -> FewLaw:
+    """Of means of one decoder.
+
+    Parameters
+    ----------
+    found
+        The decoder and its law.
+    counts
+        Cells' counts, one row for each mean.
+    errors
+        Their standard errors.
+    n_reports
+        How many users reported.
+    noise
+        Whether the rows' means are the values themselves, so that the noise alone makes the error where all answered.
+    """
+    r = counts.sum(axis=1).astype(np.float64)
+    rows, decode = found.rows, found.decode
+
+    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
+        low, high = weighted_interval(decode, counts[chosen], level)
+        whole = chosen[r[chosen] == n_reports]
+        # Whether the noise of the worst value is less than that of spread values with their spread: not by the data.
+        if noise and whole.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
+            below, above = noise_reach(rows, decode, n_reports, level)
+            mine = np.flatnonzero(r[chosen] == n_reports)
+            mean = counts[whole] @ decode / n_reports
+            low[mine], high[mine] = mean - above, mean + below
+        return low, high
+
+    return FewLaw(_effective(r, errors, skew_size(rows, decode)), ends)
+
+
+def few_ratio(rows: Floats, first: Floats, second: Floats, counts: Floats, error: float) -> FewLaw:
+    """Of one ratio of means, first over second."""
+    r = counts.sum()
+    mean = (counts @ first) / (counts @ second) if counts @ second > 0 else 0.0
+    residual = first - mean * second
+    share = abs(float(counts @ second)) / r if r else 1.0
+
+    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
+        low, high = ratio_interval(first, second, counts, level)
+        return np.full(chosen.size, low), np.full(chosen.size, high)
+
+    return FewLaw(_effective(np.array([r]), np.array([error * share]), skew_size(rows, residual)), ends)
+
+
+def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: int) -> FewLaw:
+    """Of frequencies, from the cells of each category's indicator."""
+    r, decode = counts.sum(axis=1).astype(np.float64), found.decode
+    if decode.size > 2:
+        size = skew_size(found.rows, decode)
+        return FewLaw(
+            _effective(r, errors, size), lambda level, k: weighted_interval(decode, counts[k], level)
+        )
+    other, equal = decode.tolist()
+    p, q = (1 - other) / (equal - other), -other / (equal - other)
+
+    def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
+        low, high = np.empty((2, chosen.size))
+        for answers in np.unique(r[chosen]).tolist():
+            mine = np.flatnonzero(r[chosen] == answers)
+            named = counts[chosen[mine], 1].astype(np.float64)
+            everybody = answers == n_reports
+            low[mine], high[mine] = category_interval(named, int(answers), p, q, level, everybody=everybody)
+        return low, high
+
+    return FewLaw(_effective(r, errors, equal - other), ends)
+
+
+def _effective(r: Floats, errors: Floats, size: float) -> Floats:
+    return np.asarray((r * np.nan_to_num(errors) / size) ** 2)

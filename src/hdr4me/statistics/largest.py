@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.statistics.few import FEW_NOTE
+from hdr4me.statistics.intervals import FEW_NOTE
 
 if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer

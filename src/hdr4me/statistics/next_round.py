@@ -15,21 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.channels import Table
+from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism as named
-from hdr4me.mechanisms.agreement import contrast
-from hdr4me.mechanisms.codebook import total_error
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.statistics.blocks import is_block
 from hdr4me.statistics.foretell import GENERAL, NEXT
 from hdr4me.statistics.ranges import Range, narrowed, unseen_share
-from hdr4me.statistics.readings import shows_shape
-from hdr4me.statistics.shapes import Shape, shapes
+from hdr4me.statistics.shapes import Shape, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted
-from hdr4me.statistics.vectors import is_codebook
-from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey import Schema, Survey
 
 __all__ = ["DESIGNS", "noise_of", "refine", "served"]
 
@@ -71,13 +66,9 @@ def refine(
     Survey
         Under the pilot's budget. A user answers one of the rounds: a ledger with that limit sees to it.
 
-    Raises
-    ------
-    InvalidInput
-        If the pilot has no number whose distribution can be told.
-
     Examples
     --------
+    >>> from hdr4me.survey import Numeric
     >>> from hdr4me.tally import Tally
     >>> survey = Survey(Schema([Numeric("delay", -60, 600)]), mechanism="piecewise")
     >>> pilot = Tally(survey)
@@ -101,7 +92,7 @@ def refine(
     ranges = _ranges(pilot, shown, users or 4 * max(pilot.n_reports, 1), mechanism)
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
     together = [
-        (isinstance(question.channel, Table), tuple(survey.schema.names[j] for j in question.dimensions))
+        (question.channel.per_report == 1, tuple(survey.schema.names[j] for j in question.dimensions))
         for question in survey.questions
         if len(question.dimensions) > 1
     ]
@@ -127,7 +118,7 @@ def served(survey: Survey) -> list[int]:
     return [
         j
         for j, dimension in enumerate(survey.schema)
-        if isinstance(dimension, Numeric)
+        if hasattr(dimension, "low")
         and shows_shape(dimension, survey.questions[survey.question_of(j)].channel)
     ]
 
@@ -151,7 +142,7 @@ def _designed(following: Survey, pilot: Counted, dimensions: Sequence[int]) -> S
     shared = [table.channel() for table in general]
     for j, shape in shapes(pilot, dimensions).items():
         q = following.question_of(j)
-        if len(questions[q].dimensions) > 1 or following.schema.dimensions[j].reads != "number":
+        if len(questions[q].dimensions) > 1 or not following.schema.dimensions[j].is_number:
             continue
         low, high = pilot.survey.schema.dimensions[j].bounds
         a, b = (2.0 * (x - low) / (high - low) - 1.0 for x in following.schema.dimensions[j].bounds)
@@ -175,16 +166,16 @@ def _designed(following: Survey, pilot: Counted, dimensions: Sequence[int]) -> S
     )
 
 
-def _noise(table: Table) -> float:
-    """The mean variance of a report about a value."""
-    law = np.ldexp(np.array(table.weights, np.float64), -32)
-    decode = np.array(table.decoders["value"])
-    return float((law @ decode**2 - (law @ decode) ** 2).mean())
+def _noise(marginal: Marginal) -> float:
+    """The mean variance of a report over the levels; of a category that a user has not, or a coordinate of 0."""
+    at = [0.0] if marginal.indicator or not marginal.law.size else marginal.levels
+    weights = [1.0, 0.0] if marginal.optional else [1.0]
+    return float(marginal.moments(at).variance(weights).mean())
 
 
 def noise_of(shape: Shape) -> float:
     """The standard error of a mean on [−1, 1] by the noise of its table alone."""
-    return float(np.sqrt(_noise(shape.bounds.reading.table) / shape.counts.sum()))
+    return float(np.sqrt(_noise(shape.bounds.marginal) / shape.counts.sum()))
 
 
 def _narrow(dimension: Any, found: Range | None) -> Any:
@@ -201,16 +192,13 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
     """How often each question is drawn: as the root of the noise that is left, so that the sum of errors is least."""
     need = []
     for question in survey.questions:
-        channel = question.channel
-        if isinstance(channel, Table):
-            widths = [(r.high - r.low) / 2 if (r := ranges.get(j)) else 1.0 for j in question.dimensions]
-            need.append(sum(width**2 for width in widths) * _noise(channel))
-        elif is_block(channel):
-            need.append(len(question.dimensions) / contrast(channel) ** 2)  # type: ignore[arg-type]
-        elif is_codebook(channel):
-            need.append(total_error(channel))  # type: ignore[arg-type]
-        else:  # a share's range has half a number's width
-            absent = float(channel.indicator_variances[0])  # type: ignore[attr-defined]
-            need.append(4.0 * absent * len(survey.schema.dimensions[question.dimensions[0]].categories))
+        total = 0.0
+        for place, j in enumerate(question.dimensions):
+            marginal = question.channel.response.marginal(place)
+            found = ranges.get(j)
+            # A share's range has half a number's width.
+            width = 2.0 if marginal.indicator else (found.high - found.low) / 2 if found else 1.0
+            total += width**2 * _noise(marginal) * question.channel.response.n_coordinates(place)
+        need.append(total)
     whole = [max(1, isqrt(round(10_000 * x / max(need)))) for x in need]
     return {survey.schema.names[q.dimensions[0]]: w for q, w in zip(survey.questions, whole, strict=True)}

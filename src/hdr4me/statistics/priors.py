@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.deconvolve import prior_from_counts
 from hdr4me.statistics.ask import estimate
-from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted
-from hdr4me.statistics.vectors import is_optional_vector, share_of_vectors
 
 __all__ = ["priors"]
 
@@ -30,20 +28,10 @@ def priors(counted: Counted) -> dict[str, Any]:
     that shares its table with another dimension is not deconvolved: both are left out, and so is a dimension without
     answers.
 
-    Parameters
-    ----------
-    counted
-        A tally.
-
     Returns
     -------
     dict
         What `plan` takes as `prior`.
-
-    Raises
-    ------
-    InvalidInput
-        If no dimension is left.
 
     Examples
     --------
@@ -65,19 +53,14 @@ def priors(counted: Counted) -> dict[str, Any]:
         counts = counted.layout.of_question(counted.counts, q)
         if not counts.sum() or len(survey.questions[q].dimensions) > 1:
             continue
-        if dimension.reads == "category" and "frequency" in answer[dimension.name].statistics:
+        if "frequency" in dimension.statistics:
             rows = answer.frequencies(dimension.name)
             shares = np.maximum(rows.value, 0.0)
             if shares.sum() > 0:
                 found[dimension.name] = dict(zip(rows.categories, shares.tolist(), strict=True))
-        elif is_optional_vector(dimension):
-            share = share_of_vectors(counted, j)
-            value, error = float(share.value[0]), float(share.error[0])
-            if not np.isnan(error):
-                found[dimension.name] = {"present": min(max(value, error), 1.0)}
-        elif dimension.reads in ("number", "optional") and isinstance(channel, Table):
-            shares = prior_from_counts(Moments(channel).probabilities, counts).shares
-            optional = dimension.reads == "optional"
+        elif "mean" in dimension.statistics and has_law(channel):
+            marginal = channel.response.marginal()
+            shares, optional = prior_from_counts(marginal.rows, counts).shares, marginal.optional
             shares = shares[:-1] if optional else shares  # the last row has no value
             if shares.size >= _LEVELS and shares.sum() > 0:
                 low, high = dimension.bounds
@@ -85,6 +68,11 @@ def priors(counted: Counted) -> dict[str, Any]:
                 edges = low + (high - low) * np.concatenate([[0.0], middles, [1.0]])
                 told = edges, shares / shares.sum()
                 found[dimension.name] = {"values": told, "present": float(shares.sum())} if optional else told
+        elif "share" in dimension.statistics:
+            share = answer[dimension.name].of("share")
+            value, error = float(share.value[0]), float(share.standard_error[0])
+            if not np.isnan(error):
+                found[dimension.name] = {"present": min(max(value, error), 1.0)}
     if not found:
         raise InvalidInput(
             "the tally tells no dimension's distribution: it needs answers, and for numbers a table of five levels or "

@@ -34,20 +34,10 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     The first round is the pilot, on the whole ranges. A mean from a narrower range has a bias that the pilot's
     distribution bounds; the bound counts as an error when rounds are weighed, and widens the interval.
 
-    Parameters
-    ----------
-    rounds
-        Tallies: the pilot and those of surveys that `refine` made. Their dimensions have the same names.
-
     Returns
     -------
     Answer
         In units, with the rows of the pilot's `estimate()`.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no tally, or the rounds do not ask for the same dimensions.
 
     Examples
     --------

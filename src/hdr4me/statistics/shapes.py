@@ -4,24 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.channels import Table
+from hdr4me.channels import Channel
+from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of
 from hdr4me.statistics.statistic import Counted
+from hdr4me.survey import Dimension
 
-__all__ = ["BINS", "Shape", "shapes"]
+__all__ = ["BINS", "LEAST_RANK", "Shape", "has_law", "marginal_of", "shapes", "shows_shape", "why_no_shape"]
 
 Floats = NDArray[np.float64]
 BINS = 64
 """Bins of the grid that shapes are fitted on."""
+LEAST_RANK = 3
+"""Rows that span two directions carry a mean and nothing else."""
 _CELLS = 96
 """Neighbouring cells are joined until there are at most this many: EM is faster and loses next to nothing."""
+
+
+def marginal_of(counted: Counted, j: int) -> Marginal:
+    """The law of a report about dimension j of a survey."""
+    question = counted.survey.questions[counted.survey.question_of(j)]
+    return question.channel.response.marginal(question.dimensions.index(j))
+
+
+def has_law(channel: Channel) -> bool:
+    """Whether a report is one of several cells with a law that depends on the value alone."""
+    return channel.per_report == 1 and bool(channel.response.marginal().law.size)
+
+
+def shows_shape(dimension: Dimension, channel: Channel) -> bool:
+    """Whether reports show more of a number than its mean."""
+    if "mean" not in dimension.statistics or not has_law(channel):
+        return False
+    return channel.response.marginal().rank >= LEAST_RANK
+
+
+def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
+    """Why `what` cannot be estimated, and what to do instead."""
+    if dimension.is_category:
+        return (
+            f"the {what} of {dimension.name!r} cannot be estimated: it is a category; ask for its frequency"
+        )
+    return (
+        f"the {what} of {dimension.name!r} cannot be estimated from reports by {channel.mechanism!r}: its "
+        f"{getattr(channel, 'n_cells', 'few')} cells carry the mean and nothing else. Create the survey with "
+        "mechanism = 'square_wave' (best for distributions), 'piecewise' or 'optimal' at epsilon above 0.05"
+    )
 
 
 @dataclass(frozen=True)
@@ -77,13 +111,13 @@ class Grid:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, reading: Reading, bins: int = BINS) -> Grid:
+    def of(cls, marginal: Marginal, bins: int = BINS) -> Grid:
         """The law of joined cells given a bin of values, or "no value", and given the others' inputs."""
         edges = np.linspace(-1.0, 1.0, bins + 1)
-        own = reading.in_bins(edges)
+        own = marginal.in_bins(edges)
         law = own.reshape(-1, own.shape[-1])
-        if reading.optional:
-            law = np.concatenate([law, reading.rows[-1]])
+        if marginal.optional:
+            law = np.concatenate([law, marginal.law[-1]])
         n_cells = law.shape[1]
         starts = np.arange(0, n_cells, -(-n_cells // _CELLS))
         return cls(edges, np.add.reduceat(law, starts, axis=1), (own.shape[0], own.shape[1]), starts)
@@ -100,7 +134,7 @@ class Grid:
         return np.concatenate([np.zeros((len(own), 1)), total / total[:, -1:]], axis=1)
 
 
-_bounds = Kept(lambda table, place: Bounds(kept_reading(table, place)))
+_bounds = lru_cache(maxsize=64)(Bounds)
 
 
 def shapes(
@@ -129,9 +163,8 @@ def shapes(
     found: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():
-        reading = reading_of(counted, group[0])
-        assert isinstance(reading.table, Table)
-        grid, bounds, done = Grid.of(reading), _bounds(reading.table, reading.place), len(found)
+        marginal = marginal_of(counted, group[0])
+        grid, bounds, done = Grid.of(marginal), _bounds(marginal), len(found)
         joined = grid.joined(np.stack([counts[j] for j in group]))
 
         def say(n: int, _: int, done: int = done) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.framework.optional import SURELY
 from hdr4me.registry import Registry
-from hdr4me.statistics.few import FewLaw
+from hdr4me.statistics.intervals import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
@@ -91,10 +91,6 @@ class Statistic(ABC):
             The dimensions' numbers in the schema.
         options
             What this statistic itself takes, by name.
-
-        Returns
-        -------
-        list of Part
         """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
@@ -106,20 +102,20 @@ STATISTICS: Registry[Statistic] = Registry(
     "statistic",
     "statistics",
     {
-        "mean": "hdr4me.statistics.mean:MEAN",
-        "share": "hdr4me.statistics.mean:SHARE",
-        "frequency": "hdr4me.statistics.frequency:FREQUENCY",
+        "mean": "hdr4me.statistics.coordinates:MEAN",
+        "share": "hdr4me.statistics.coordinates:SHARE",
+        "frequency": "hdr4me.statistics.coordinates:FREQUENCY",
         "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
-        "quantile": "hdr4me.statistics.quantiles:QUANTILE",
+        "quantile": "hdr4me.statistics.distribution:QUANTILE",
         "variance": "hdr4me.statistics.variance:VARIANCE",
         "sd": "hdr4me.statistics.variance:SD",
         "covariance": "hdr4me.statistics.covariance:COVARIANCE",
         "correlation": "hdr4me.statistics.covariance:CORRELATION",
         "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
         "share_by": "hdr4me.statistics.grouped:SHARE_BY",
-        "chosen": "hdr4me.statistics.selection:CHOSEN",
-        "number chosen": "hdr4me.statistics.selection:NUMBER_CHOSEN",
+        "chosen": "hdr4me.statistics.coordinates:CHOSEN",
+        "number chosen": "hdr4me.statistics.coordinates:NUMBER_CHOSEN",
     },
 )

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtr
 
-from hdr4me.channels import Channel, Table
+from hdr4me.channels import Channel
+from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.distribution import Spread, check_kind
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of, shows_shape
+from hdr4me.statistics.shapes import marginal_of, shows_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part
 from hdr4me.survey import Dimension
 
-__all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond", "square_decoder"]
+__all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond"]
 
 Floats = NDArray[np.float64]
 _SURELY = 2.0
@@ -37,11 +38,7 @@ class Variance(Spread):
     name = "variance"
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
-        return (
-            shows_shape(dimension, channel)
-            and isinstance(channel, Table)
-            and square_decoder(channel, 0) is not None
-        )
+        return shows_shape(dimension, channel) and channel.response.marginal().square is not None
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         if options:
@@ -64,7 +61,7 @@ VARIANCE, SD = Variance(), Deviation()
 
 
 def _variance(counted: Counted, j: int, *, root: bool) -> Part:
-    reading = reading_of(counted, j)
+    marginal = marginal_of(counted, j)
     counts = counted.layout.of_question(counted.counts, counted.survey.question_of(j)).astype(np.float64)
     low, high = counted.survey.schema.dimensions[j].bounds
     unit = (high - low) / 2
@@ -72,19 +69,17 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     nothing = np.array([np.nan])
     if r < 2:
         return Part(j, (None,), nothing, nothing, int(r))
-    suffix = f" {reading.place + 1}" if reading.place else ""
-    value = np.array(reading.table.decoders["value" + suffix])
-    square = square_decoder(reading.table, reading.place)
+    value, square = marginal.decoders["value"], marginal.square
     assert square is not None
-    present = np.array(reading.table.decoders.get("present" + suffix, np.ones(value.size)))
+    present = marginal.decoders.get("present", np.ones(value.size))
     share = float(counts @ present) / r
     mean, second = (float(counts @ decode) / r / share for decode in (value, square))
     # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
-    error = float(np.sqrt(finite_variance(counts, influence, reading, counted.n_reports)))
+    error = float(np.sqrt(finite_variance(counts, influence, marginal, counted.n_reports)))
     noise_of_mean = sample_covariance(counts, (value - mean * present) / share) / r
-    found = (second - mean**2 + noise_of_mean) - reading.step**2 / 6
-    ends = _ends(found, error, reading.step, int(r))
+    found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
+    ends = _ends(found, error, marginal.step, int(r))
     if root:
         sure = found > _SURELY * error
         told = np.sqrt(max(found, 0.0)) * unit
@@ -153,19 +148,7 @@ def _through(ends: Intervals, change: Any) -> Intervals:
     return changed
 
 
-def _square(table: Table, place: int) -> Floats | None:
-    """The decoder of the square of the own level (0 without a value), or None if no decoding has that mean."""
-    reading = kept_reading(table, place)
-    levels = np.linspace(-1.0, 1.0, reading.n_levels) ** 2
-    own = np.concatenate([levels, np.zeros(1)]) if reading.optional else levels
-    return reading.decoder(np.repeat(own, reading.rows.shape[1]))
-
-
-square_decoder = Kept(_square)
-"""A decoder of the square of a level of a table's dimension, or None."""
-
-
-def finite_variance(counts: Floats, values: Floats, reading: Reading, n: int) -> float:
+def finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) -> float:
     """The variance of the mean of `values` over r reports about the n users who reported.
 
     The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
@@ -178,16 +161,16 @@ def finite_variance(counts: Floats, values: Floats, reading: Reading, n: int) ->
         The cells' counts.
     values
         What each cell counts for.
-    reading
+    marginal
         The law of the cells.
     n
         How many users reported.
     """
     r = float(counts.sum())
     total = sample_covariance(counts, values)
-    law = reading.rows.reshape(-1, reading.rows.shape[-1])
+    law = marginal.rows
     variances = law @ values**2 - (law @ values) ** 2
-    decoder = reading.decoder(variances)
+    decoder = marginal.decoder(variances)
     if decoder is None:
         return max(total, float(variances.min())) / r
     noise = float(np.clip(counts @ decoder / r, variances.min(), variances.max()))

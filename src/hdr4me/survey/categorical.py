@@ -6,15 +6,18 @@ A value that is missing or names no category becomes the default. Nothing here r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.category_file import LONG, CategoryFile, find
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.values import check_fields, check_name, first_twice, is_unicode, label, meaning
+from hdr4me.survey.values import check_fields, check_name, first_twice, is_blank, is_unicode, label, meaning
+
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
 
 __all__ = ["MAX_CATEGORIES", "MISSING", "Categorical", "listed"]
 
@@ -152,6 +155,16 @@ class Categorical(Dimension):
 
     def place(self, value: Any, size: int) -> int:
         return self.clean(value) << FRACTION_BITS
+
+    def quality(self, value: Any) -> str:
+        if self.find(value) is not None:
+            return "usable"
+        return "missing" if is_blank(value) else "unknown"
+
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        from hdr4me.survey.columns import CategoryColumn
+
+        return CategoryColumn(self, columns[0])
 
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = {"name": self.name, "type": self.kind}

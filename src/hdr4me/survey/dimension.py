@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hdr4me.channels.channel import Take
+from hdr4me.survey.values import as_number, is_blank, is_missing_number
 
-__all__ = ["FRACTION_BITS", "Dimension"]
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
+
+__all__ = ["FAULTS", "FRACTION_BITS", "Dimension", "Fault"]
 
 FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""
+
+FAULTS = ("missing", "unknown", "low", "high")
+"""What can be wrong with a value."""
+
+
+class Fault(NamedTuple):
+    """A kind of faulty value: what such values are, what becomes of them, and whether they still say something.
+
+    A fault without an effect is an answer of its own and is not reported.
+    """
+
+    what: str
+    effect: str
+    usable: bool = False
+
+
+_ESTIMATED = {
+    "number": ("mean",),
+    "optional": ("mean", "share"),
+    "category": ("frequency",),
+    "selection": ("chosen", "number chosen"),
+    "vector": ("mean",),
+}
 
 
 class Dimension(ABC):
     """An attribute that is asked.
 
     A dimension of another package derives from this class, registers in `DIMENSIONS`, and reads as a "number", an
-    "optional" number or a "category" (see `hdr4me.channels.Take`), which is what channels know.
+    "optional" number or a "category" (see `hdr4me.channels.Take`), which is what channels know. Its rule for one value,
+    `place`, cleans whole columns too: `clean_column` applies it to each distinct value. The data-quality counts come
+    from `quality`, which a dimension of categories overrides if it can tell values that it does not know.
 
     Examples
     --------
@@ -55,6 +85,26 @@ class Dimension(ABC):
         return ()
 
     @property
+    def statistics(self) -> tuple[str, ...]:
+        """What is estimated of the dimension by default."""
+        return _ESTIMATED[self.reads]
+
+    @property
+    def rows(self) -> tuple[str | None, ...]:
+        """The rows of an answer: one for each category, or one for a number."""
+        return self.categories or (None,)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number that everybody has."""
+        return self.reads == "number"
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it is one of several categories."""
+        return self.reads == "category"
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """What −1 and 1 stand for in the dimension's own units."""
         return (-1.0, 1.0)
@@ -71,3 +121,34 @@ class Dimension(ABC):
     def fits(self, take: Take) -> bool:
         """Whether a channel that takes this can serve the dimension."""
         return take.reads == self.reads and (self.reads != "category" or take.size == len(self.categories))
+
+    def quality(self, value: Any) -> str:
+        """What is wrong with a raw value, one of `FAULTS`; "usable" if nothing is."""
+        if self.reads not in ("number", "optional"):
+            return "missing" if is_blank(value) else "usable"
+        number, (low, high) = as_number(value), self.bounds
+        if math.isnan(number):
+            return "missing" if is_missing_number(value) else "unknown"
+        return "low" if number < low else "high" if number > high else "usable"
+
+    def faults(self) -> dict[str, Fault]:
+        """What becomes of faulty values, by the names in `FAULTS`."""
+        default = getattr(self, "default", "its own default")
+        shown = f"{default:g}" if isinstance(default, float) else repr(default)
+        optional = bool(getattr(self, "optional", self.reads == "optional"))
+        missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
+        if self.categories:
+            return {"missing": missing, "unknown": Fault("none of the categories", f"and count as {shown}")}
+        low, high = self.bounds
+        return {
+            "missing": missing,
+            "unknown": Fault("not numbers", f"and count as {'missing' if optional else shown}"),
+            "low": Fault(f"below {low:g}", f"and count as {low:g}"),
+            "high": Fault(f"above {high:g}", f"and count as {high:g}"),
+        }
+
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        """The Arrow arrays of `columns` as channels with `size` inputs take them, with counts of faulty values."""
+        from hdr4me.survey.columns import DistinctColumn
+
+        return DistinctColumn(self, columns, size)

@@ -7,13 +7,16 @@ of range its nearest bound. Nothing here raises because of a value, and what is 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import as_number, check_fields, check_name, finite, is_unicode
+
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
 
 __all__ = ["NARROWEST", "Numeric"]
 
@@ -111,6 +114,11 @@ class Numeric(Dimension):
         u = (self.clean(found) - self.low) / (self.high - self.low)
         place = round(u * ((n_levels - 1) << FRACTION_BITS))
         return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
+
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        from hdr4me.survey.columns import NumberColumn
+
+        return NumberColumn(self, columns[0])
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"low": self.low, "high": self.high, "default": self.default}

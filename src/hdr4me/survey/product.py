@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.numeric import Numeric
 from hdr4me.survey.values import check_fields, check_name
+
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
 
 __all__ = ["Product"]
 
@@ -125,6 +128,11 @@ class Product(Dimension):
 
     def place(self, value: Any, size: int) -> int:
         return round((self.clean(value) + 1.0) / 2.0 * ((size - 1) << FRACTION_BITS))
+
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        from hdr4me.survey.columns import ProductColumn
+
+        return ProductColumn(self, columns)
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "type": self.kind, "product": list(self.product)}

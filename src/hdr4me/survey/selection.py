@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.categorical import Categorical, listed
 from hdr4me.survey.category_file import CategoryFile
-from hdr4me.survey.dimension import FRACTION_BITS, Dimension
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.values import check_fields
+
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
 
 __all__ = ["SEPARATOR", "Selection"]
 
@@ -145,23 +148,25 @@ class Selection(Dimension):
     def fits(self, take: Take) -> bool:
         return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
 
-    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int, int]:
-        """How many values are missing, name no category though they name something, name some that are none beside
-        one that is, and name too many.
+    def faults(self) -> dict[str, Fault]:
+        nothing = "missing" if self.optional else "nothing chosen"
+        return {
+            "missing": Fault("missing", "", True),
+            "unknown": Fault(
+                "none of the categories", f"and count as {nothing} (in text, {SEPARATOR!r} separates choices)"
+            ),
+            "low": Fault("partly unknown", "and only the known categories count", True),
+            "high": Fault(
+                f"more than {self.at_most} choices",
+                "of which the first ones in the schema's order count",
+                True,
+            ),
+        }
 
-        Each value comes with how often it occurs.
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        from hdr4me.survey.columns import SelectionColumn
 
-        >>> Selection("spoken", ["de", "en", "fr"], 2).account([("de|en|fr", 3), ("nl", 2), (None, 1), ("en|nl", 9)])
-        (1, 2, 9, 3)
-        """
-        missing = unknown = some = many = 0
-        for value, times in values:
-            found, wrong = self.choices(value)
-            missing += times * (value is None or value == "")
-            unknown += times * (not found and wrong > 0)
-            some += times * bool(found and wrong)
-            many += times * (len(found) > self.at_most)
-        return missing, unknown, some, many
+        return SelectionColumn(self, columns[0], size)
 
     def to_dict(self) -> dict[str, Any]:
         if self.file is None:

@@ -19,6 +19,8 @@ __all__ = [
     "check_name",
     "finite",
     "first_twice",
+    "is_blank",
+    "is_missing_number",
     "is_unicode",
     "label",
     "meaning",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
+_MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 
 
 def label(value: Any) -> str | None:
@@ -92,6 +95,26 @@ def as_number(value: Any) -> float:
             return math.inf if value > 0 else -math.inf
     except Exception:  # a value may be an object that raises anything at all
         return math.nan
+
+
+def is_blank(value: Any) -> bool:
+    """Whether there is no value: None, NaN or a blank text.
+
+    >>> [is_blank(x) for x in (None, float("nan"), " ", 0, "NA")]
+    [True, True, True, False, False]
+    """
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def is_missing_number(value: Any) -> bool:
+    """Whether there is no number, rather than something that is not a number.
+
+    >>> [is_missing_number(x) for x in ("", " ", "NA", "null", "12 min", None)]
+    [True, True, True, True, False, True]
+    """
+    return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
 def check_fields(fields: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:

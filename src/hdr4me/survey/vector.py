@@ -11,16 +11,19 @@ there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.dimension import FRACTION_BITS, Dimension
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
 from hdr4me.survey.values import as_number, check_fields, check_name, finite
+
+if TYPE_CHECKING:
+    from hdr4me.survey.columns import Column
 
 __all__ = ["SEPARATOR", "Vector"]
 
@@ -82,6 +85,14 @@ class Vector(Dimension):
         if not NARROWEST <= norm <= 1 / NARROWEST:
             raise InvalidInput(f"dimension {self.name!r}: norm = {norm} must be a positive number")
         object.__setattr__(self, "norm", norm)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return ("mean", "share") if self.optional else ("mean",)
+
+    @property
+    def rows(self) -> tuple[str | None, ...]:
+        return tuple(map(str, range(self.length)))
 
     @property
     def reads(self) -> str:
@@ -149,26 +160,22 @@ class Vector(Dimension):
     def fits(self, take: Take) -> bool:
         return take == Take("vector", 1 << PRECISION * self.n_asked)
 
-    def account(self, values: Iterable[tuple[Any, int]]) -> tuple[int, int, int]:
-        """How many values are missing, have a wrong length or a coordinate that is no number, and are too long.
+    def faults(self) -> dict[str, Fault]:
+        wrong = "no vector" if self.optional else "0"
+        return {
+            "missing": Fault("missing", "" if self.optional else "and count as 0", self.optional),
+            "unknown": Fault(
+                f"not {self.length} numbers",
+                f"and count as {wrong} if the length is wrong; otherwise each coordinate that is not a number counts "
+                "as 0",
+            ),
+            "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
+        }
 
-        Each value comes with how often it occurs. An optional vector without a single finite number is missing.
+    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
+        from hdr4me.survey.columns import VectorColumn
 
-        >>> Vector("v", 2).account([([1, 1], 3), (None, 1), ([1], 2), ([0, None], 4), ([0.6, 0.8], 5)])
-        (1, 6, 3)
-        >>> Vector("v", 2, optional=True).account([([float("nan")] * 2, 3), (None, 1), ([1], 2), ([0, None], 4)])
-        (4, 6, 0)
-        """
-        missing = unknown = long = 0
-        for value, times in values:
-            found = self.numbers(value)
-            none = value is None or (isinstance(value, str) and not value)
-            none = none or (self.optional and found is not None and all(map(math.isnan, found)))
-            missing += times * none
-            unknown += times * (not none and (found is None or any(map(math.isnan, found))))
-            inside = [0.0 if math.isnan(x) else x for x in found or []]
-            long += times * (math.hypot(*inside) > self.norm * (1 + 1e-12))
-        return missing, unknown, long
+        return VectorColumn(self, columns[0])
 
     def to_dict(self) -> dict[str, Any]:
         made = {"name": self.name, "type": self.kind, "length": self.length, "norm": self.norm}

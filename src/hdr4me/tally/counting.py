@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
+from hdr4me.io.report import Reason
 from hdr4me.registry import Registry
-from hdr4me.reports.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.whole import add_whole, counted_whole, counters_of, good_outputs

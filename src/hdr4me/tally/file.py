@@ -13,7 +13,7 @@ import numpy as np
 
 from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.reports.report import Reason
+from hdr4me.io.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import canonical, parse
 from hdr4me.survey.category_file import looking_in

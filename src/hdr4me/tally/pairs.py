@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.reports.files import read_blocks
+from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
@@ -45,7 +45,7 @@ class PairCounts:
     Examples
     --------
     >>> from hdr4me.client import Client
-    >>> from hdr4me.reports.report import pack
+    >>> from hdr4me.io.report import pack
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), mechanism="duchi", n_sampled=2)
     >>> client = Client(survey)
@@ -93,13 +93,7 @@ class PairCounts:
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
-        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves.
-
-        Raises
-        ------
-        InvalidInput
-            If the block is not an array of bytes of this shape.
-        """
+        """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
         survey = self.survey
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
             raise InvalidInput(
@@ -132,13 +126,7 @@ class PairCounts:
         return self
 
     def of(self, first: str, second: str) -> Numbers:
-        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report.
-
-        Raises
-        ------
-        InvalidInput
-            If this pair was not counted.
-        """
+        """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
         if not self.holds(first, second):
             raise InvalidInput(

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, InvalidInput
+from hdr4me.io.blocks import Block
+from hdr4me.io.files import read_blocks
+from hdr4me.io.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.kernels.exact.count import OK, count_reports
-from hdr4me.reports.blocks import Block
-from hdr4me.reports.files import read_blocks
-from hdr4me.reports.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import count_any
@@ -32,8 +32,8 @@ class Tally:
     """The counters of each question; empty, it is the identity of `+`.
 
     `+` is exact, associative and commutative. A bad report is not counted: `rejected` says how many there were, for
-    which reason, and each is handed to `on_rejected` (`hdr4me.reports.refuse` stops at the first, a
-    `hdr4me.reports.Quarantine` writes them to a file).
+    which reason, and each is handed to `on_rejected` (`hdr4me.io.refuse` stops at the first, a
+    `hdr4me.io.Quarantine` writes them to a file).
 
     >>> from hdr4me.client import Client
     >>> from hdr4me.survey import Numeric, Schema
@@ -55,26 +55,7 @@ class Tally:
     # -- adding ------------------------------------------------------------------------------------------------
 
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
-        """Count reports, one by one; returns the tally itself.
-
-        Returns
-        -------
-        Tally
-
-        Raises
-        ------
-        InvalidInput
-            If `reports` is not a list or another iterable of reports. A foreign report is left out and counted.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.n_reports
-        20
-        """
+        """Count reports, one by one; returns the tally itself."""
         if not isinstance(reports, Iterable):
             raise InvalidInput(
                 f"reports of type {type(reports).__name__}: expected many, such as a list of one"
@@ -128,23 +109,6 @@ class Tally:
         -------
         Tally
             The tally itself.
-
-        Raises
-        ------
-        InvalidInput
-            If the block is not an array of bytes of this shape.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import numpy as np
-        >>> tally = hd.Tally(survey)
-        >>> for block in hd.engines.Local().reports(np.array([[31.0, 0.0], [44.0, 1.0]]), survey):
-        ...     tally = tally.add_block(block)
-        >>> tally.n_reports
-        2
         """
         survey, layout = self.survey, self.layout
         if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
@@ -195,19 +159,6 @@ class Tally:
         -------
         Tally
             The tally itself.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> import numpy as np
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = f"{folder}/reports.parquet"
-        ...     _ = hd.engines.Local().perturb(np.array([[31.0, 0.0], [44.0, 1.0]]), survey, path)
-        ...     hd.Tally(survey).add_file(path).n_reports
-        2
         """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
@@ -233,22 +184,6 @@ class Tally:
         -------
         Tally
             The tally itself.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import hdr4me as hd
-        >>> from pathlib import Path
-        >>> from hdr4me.reports.lines import read_lines
-        >>> survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), epsilon=1.0)
-        >>> tally = hd.Tally(survey)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "reports.jsonl")
-        ...     _ = path.write_text(hd.Client(survey).report({"age": 31}).to_json())
-        ...     for block in read_lines(path, survey, 1000):
-        ...         tally = tally.add_read(block)
-        >>> tally.n_reports
-        1
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -324,21 +259,7 @@ class Tally:
             raise InvalidInput(f"{self.n_reports} + {more} reports are more than {_LARGEST}")
 
     def n_answers(self, question: int) -> int:
-        """How many reports answered a question.
-
-        Returns
-        -------
-        int
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.n_answers(0) + tally.n_answers(1)
-        20
-        """
+        """How many reports answered a question."""
         channel = self.survey.questions[question].channel
         return int(self.layout.of_question(self.counts, question).sum()) // channel.per_report
 
@@ -352,44 +273,13 @@ class Tally:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-        """Read a tally; with `survey`, one of another survey is an error that names both.
-
-        Returns
-        -------
-        Tally
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     tally.save(f"{folder}/day.tally")
-        ...     hd.Tally.load(f"{folder}/day.tally").n_reports
-        20
-        """
+        """Read a tally; with `survey`, one of another survey is an error that names both."""
         from hdr4me.tally.file import load
 
         return load(path, survey)
 
     def estimate(self) -> Answer:
-        """Means, shares and frequencies with their standard errors.
-
-        Returns
-        -------
-        Answer
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> tally.estimate().dimensions
-        ('age', 'smoker', 'smoker')
-        """
+        """Means, shares and frequencies with their standard errors."""
         from hdr4me.statistics import estimate
 
         return estimate(self)
@@ -405,17 +295,6 @@ class Tally:
             A name, several names, or None for every dimension that the statistic serves.
         options
             What the statistic itself takes, such as `p` for quantiles.
-
-        Returns
-        -------
-        Answer
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric, Schema
-        >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-        >>> Tally(survey).ask("mean", "age").status
-        ('no reports',)
         """
         from hdr4me.statistics import ask
 
@@ -428,15 +307,6 @@ class Tally:
         -------
         dict
             By the names of the dimensions.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> sorted(tally.priors())
-        ['age', 'smoker']
         """
         from hdr4me.statistics.priors import priors
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hdr4me.channels import Channel
 from hdr4me.statistics import Counted, Part, Statistic
-from hdr4me.statistics.frequency import FREQUENCY
+from hdr4me.statistics.coordinates import FREQUENCY
 from hdr4me.survey import Dimension
 
 

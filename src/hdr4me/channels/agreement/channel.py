@@ -1,0 +1,178 @@
+"""Blocks of signs as outputs: many numbers, each rounded to −1 or 1, answered by one report; standard library only.
+
+The heavy outputs of a block of signs are the blocks that agree with it in at least τ places. Outputs are numbered by
+how many places they differ in, so that the heavy ones are the first k numbers, and one bounded draw is one output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from math import comb
+from typing import Any
+
+from hdr4me.channels.channel import Draws, Field, Take
+from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.reading import check_fields, whole
+from hdr4me.errors import InvalidInput
+
+__all__ = ["FIELD_BITS", "MAX_SIZE", "Agreement"]
+
+FIELD_BITS = 64
+"""Signs in one field."""
+MAX_SIZE = 1024
+"""Numbers in one block."""
+
+
+@dataclass(frozen=True)
+class Agreement(Family):
+    """Blocks of `size` signs; those that agree with the input in at least `agreeing` places are heavy.
+
+    A block is a number whose bits are the signs (1 for +1), the first dimension's the most significant. It is sent in
+    fields of 64 signs, the first dimensions' first. Each dimension has two counters, for −1 and for +1.
+
+    Parameters
+    ----------
+    size
+        b, how many numbers are asked together.
+    agreeing
+        τ, more than half of them, so that opposite blocks share no heavy output.
+
+    Examples
+    --------
+    >>> family = Agreement(size=4, agreeing=3)
+    >>> family.n_outputs, family.n_heavy, family.is_heavy(0b1010, (0b1000,))
+    (16, 5, True)
+    """
+
+    name = "agreement"
+    response_class = "hdr4me.channels.agreement.response:AgreementResponse"
+
+    size: int
+    agreeing: int
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or not 2 <= self.size <= MAX_SIZE:
+            raise InvalidInput.of("size", self.size, f"a whole number from 2 to {MAX_SIZE}")
+        least = self.size // 2 + 1
+        if type(self.agreeing) is not int or not least <= self.agreeing <= self.size:
+            raise InvalidInput.of("agreeing", self.agreeing, f"a whole number from {least} to {self.size}")
+
+    @cached_property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("number", 2),) * self.size
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 << self.size
+
+    @cached_property
+    def n_heavy(self) -> int:
+        return self.ends[self.size - self.agreeing]
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """How many signs each field holds."""
+        full, rest = divmod(self.size, FIELD_BITS)
+        return (FIELD_BITS,) * full + ((rest,) if rest else ())
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(1 << width) for width in self.widths)
+
+    @property
+    def n_counters(self) -> int:
+        return 2 * self.size
+
+    @property
+    def per_report(self) -> int:
+        return self.size
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """How many blocks differ from a block in at most 0, 1, … b places."""
+        return tuple(accumulate(comb(self.size, t) for t in range(self.size + 1)))
+
+    def joined(self, output: Sequence[int]) -> int:
+        """The block that stands in the fields of an output."""
+        block = 0
+        for width, number in zip(self.widths, output, strict=True):
+            block = block << width | number
+        return block
+
+    def split(self, block: int) -> tuple[int, ...]:
+        """The fields of a block."""
+        left, found = self.size, []
+        for width in self.widths:
+            left -= width
+            found.append(block >> left & ((1 << width) - 1))
+        return tuple(found)
+
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool:
+        return (x ^ self.joined(output)).bit_count() <= self.size - self.agreeing
+
+    def differing(self, number: int) -> int:
+        """The places in which output `number` differs from the input, as bits; as many steps for every number.
+
+        Outputs that differ in t places have the numbers from ends[t − 1] on, in the combinatorial number system.
+        """
+        t = sum([number >= end for end in self.ends[:-1]])
+        number -= self.ends[t - 1] if t else 0
+        found = 0
+        for place in range(self.size - 1, -1, -1):
+            ways = comb(place, t)  # that all t places are below this one
+            taken = number >= ways
+            number -= ways if taken else 0
+            found = found << 1 | taken
+            t -= taken
+        return found
+
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """Two numbers are drawn, below k and below N − k, and one of them is used."""
+        inside, outside = draws.below(self.n_heavy), draws.below(self.n_outputs - self.n_heavy)
+        return self.split(x ^ self.differing(inside if heavy else self.n_heavy + outside))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        block = self.joined(output)
+        return (2 * j + (block >> (self.size - 1 - j) & 1) for j in range(self.size))
+
+    def are_counts(self, counts: Sequence[int], n: int) -> bool:
+        """Every report has one sign for each dimension."""
+        return all(counts[2 * j] + counts[2 * j + 1] == n for j in range(self.size))
+
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """P(a reported sign is +1) if the user's sign is +1, and if it is −1.
+
+        Of the outputs that differ in t places the share 1 − t/b agrees in one given place.
+        """
+        k, heavy = self.n_heavy, self.size - self.agreeing + 1
+        ways = [comb(self.size - 1, t) for t in range(self.size)]
+        agree = p * Fraction(sum(ways[:heavy]), k) + (1 - p) * Fraction(sum(ways[heavy:]), self.n_outputs - k)
+        return agree, 1 - agree
+
+    def contrast(self, p: Fraction) -> Fraction:
+        """c, the mean of (places that agree − places that differ)/b: a reported sign has mean c times the user's."""
+        agree, differ = self.shares(p)
+        return agree - differ
+
+    def worst_pair(self) -> tuple[int, int]:
+        """Opposite blocks."""
+        return 0, self.n_outputs - 1
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every block."""
+        block = 0
+        while block < self.n_outputs:
+            yield self.split(block)
+            block += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"size": self.size, "agreeing": self.agreeing}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Agreement:
+        check_fields("agreement family", document, {"size", "agreeing"})
+        return cls(whole("size", document["size"]), whole("agreeing", document["agreeing"]))

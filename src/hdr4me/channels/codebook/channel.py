@@ -1,0 +1,262 @@
+"""Codewords as outputs: a vector in a ball is answered by a seed and a codeword; standard library only.
+
+A seed names K codewords, vectors of independent numbers that are nearly normal. The k codewords of largest inner
+product with the input are heavy. The seed is drawn for each report and sent with it, so the direction of heavy
+codewords averages to that of the input. The ranking may use floats: k is fixed, so privacy is the one fraction of
+heavy sets.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from math import sqrt
+from operator import mul
+from statistics import NormalDist
+from typing import Any
+
+from hdr4me.channels.channel import Draws, Field, Take
+from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.reading import check_fields, whole
+from hdr4me.errors import InvalidInput
+
+__all__ = [
+    "MAX_CODEWORDS",
+    "MAX_LENGTH",
+    "N_LEVELS",
+    "PRECISION",
+    "Codebook",
+    "lifted",
+    "mix",
+    "thresholds",
+    "values",
+    "word_levels",
+]
+
+N_LEVELS = 256
+"""A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
+MAX_LENGTH = 4096
+MAX_CODEWORDS = 65536
+PRECISION = 21
+"""Bits of a coordinate of an input."""
+
+_WIDTH = 1 / 28
+"""Of a level, in standard deviations."""
+_64 = (1 << 64) - 1
+
+
+def mix(counter: int) -> int:
+    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence.
+
+    >>> mix(1) == 0xE220A8397B1DCDAF, mix(0)
+    (True, 0)
+    """
+    z = counter * 0x9E3779B97F4A7C15 & _64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _64
+    return z ^ z >> 31
+
+
+@cache
+def thresholds() -> tuple[int, ...]:
+    """The first of the 65,536 half words of each level, and 65,536: level l holds the l-th of 256 normal bins.
+
+    Symmetric about the middle, so that levels l and 255 − l are equally likely.
+    """
+    law, half = NormalDist(), N_LEVELS // 2
+    lower = [round(65536 * law.cdf((level - half) * _WIDTH)) for level in range(half)]
+    return (*lower, 32768, *(65536 - first for first in reversed(lower)))
+
+
+@cache
+def values() -> tuple[float, ...]:
+    """What each level stands for: the mean of a normal number in its bin; 0 for a level that no half word has."""
+    law, ends = NormalDist(), thresholds()
+    density = [0.0 if end in (0, 65536) else law.pdf(law.inv_cdf(end / 65536)) for end in ends]
+    return tuple(
+        (density[level] - density[level + 1]) * 65536 / (ends[level + 1] - ends[level])
+        if ends[level + 1] > ends[level]
+        else 0.0
+        for level in range(N_LEVELS)
+    )
+
+
+@cache
+def word_levels() -> bytes:
+    """The level of each half word."""
+    ends = thresholds()
+    return b"".join(bytes([level]) * (ends[level + 1] - ends[level]) for level in range(N_LEVELS))
+
+
+@cache
+def _word_values() -> tuple[float, ...]:
+    return tuple(map(values().__getitem__, word_levels()))
+
+
+def lifted(vector: Sequence[float]) -> list[float]:
+    """A vector of the ball as one of length 1, by one more coordinate: √(1 − |x|²)."""
+    return [*vector, sqrt(max(0.0, 1.0 - sum(map(mul, vector, vector))))]
+
+
+@dataclass(frozen=True)
+class Codebook(Family):
+    """`codewords` vectors for each seed, of which the `heavy` ones nearest in direction to the input are heavy.
+
+    An input is a vector of the ball of norm 1 in `length` dimensions, its coordinates rounded to `precision` bits. It
+    is lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in
+    its direction. Number i of codeword c under seed s is the level of half word i mod 4 of
+    mix(2^32·s + 2^16·c + ⌊i/4⌋). Each coordinate has a counter for each level.
+
+    Parameters
+    ----------
+    length
+        d, how many coordinates a vector has.
+    codewords
+        K, how many codewords a seed has.
+    heavy
+        k, how many of them are heavy, at most half.
+    seed_bits
+        Bits of a seed.
+    precision
+        Bits of a coordinate of the input.
+
+    Examples
+    --------
+    >>> family = Codebook(length=3, codewords=16, heavy=2)
+    >>> family.n_outputs >> 32, [field.bound for field in family.fields], family.n_counters
+    (16, [4294967296, 16], 768)
+    """
+
+    name = "codebook"
+    response_class = "hdr4me.channels.codebook.response:CodebookResponse"
+
+    length: int
+    codewords: int
+    heavy: int
+    seed_bits: int = 32
+    precision: int = PRECISION
+
+    def __post_init__(self) -> None:
+        for field, least, most in (
+            ("length", 1, MAX_LENGTH),
+            ("codewords", 2, MAX_CODEWORDS),
+            ("seed_bits", 1, 32),
+            ("precision", 2, PRECISION),
+        ):
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= most:
+                raise InvalidInput.of(field, value, f"a whole number from {least} to {most}")
+        if type(self.heavy) is not int or not 1 <= self.heavy <= self.codewords // 2:
+            raise InvalidInput.of("heavy", self.heavy, f"a whole number from 1 to {self.codewords // 2}")
+
+    @cached_property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("vector", 1 << self.precision * self.length),)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.codewords << self.seed_bits
+
+    @property
+    def n_heavy(self) -> int:
+        return self.heavy << self.seed_bits
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return Field(1 << self.seed_bits), Field(self.codewords)
+
+    @property
+    def n_counters(self) -> int:
+        return N_LEVELS * self.length
+
+    @property
+    def per_report(self) -> int:
+        return self.length
+
+    @property
+    def one(self) -> int:
+        """What a coordinate of 1 is in the digits of an input, above the middle."""
+        return (1 << self.precision - 1) - 1
+
+    def number(self, vector: Sequence[float]) -> int:
+        """The input of a vector in the ball of norm 1: its coordinates as digits, the first the most significant."""
+        found = 0
+        for x in vector:
+            found = found << self.precision | round(x * self.one) + self.one
+        return found
+
+    def vector(self, x: int) -> list[float]:
+        """The vector of an input."""
+        mask, bits = (1 << self.precision) - 1, self.precision
+        digits = [x >> bits * place & mask for place in range(self.length - 1, -1, -1)]
+        return [digit / self.one - 1.0 for digit in digits]
+
+    def codeword(self, seed: int, index: int) -> tuple[int, ...]:
+        """The half words of a codeword, whose levels are its numbers; one more than the vector has coordinates."""
+        n_words = self.length // 4 + 1
+        first = seed << 32 | index << 16
+        words = struct.pack(f"<{n_words}Q", *[mix(first + w) for w in range(n_words)])
+        return struct.unpack(f"<{4 * n_words}H", words)[: self.length + 1]
+
+    def order(self, x: int, seed: int) -> list[int]:
+        """The codewords by their inner product with the input, the largest first; of equal ones the first."""
+        target, number = lifted(self.vector(x)), _word_values().__getitem__
+        scores = [
+            -sum(map(mul, map(number, self.codeword(seed, index)), target)) for index in range(self.codewords)
+        ]
+        return sorted(range(self.codewords), key=scores.__getitem__)
+
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool:
+        return output[1] in self.order(x, output[0])[: self.heavy]
+
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """A seed and two places in the order are drawn, and one of the places is used.
+
+        All K codewords are compared with the input. Under a random seed their order is a uniform one for every input.
+        """
+        seed = draws.bits(self.seed_bits)
+        inside, outside = draws.below(self.heavy), draws.below(self.codewords - self.heavy)
+        return seed, self.order(x, seed)[inside if heavy else self.heavy + outside]
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        levels = word_levels()
+        words = self.codeword(output[0], output[1])[: self.length]
+        return (N_LEVELS * j + levels[word] for j, word in enumerate(words))
+
+    def are_counts(self, counts: Sequence[int], n: int) -> bool:
+        """Every report has one level for each coordinate."""
+        return all(sum(counts[N_LEVELS * j : N_LEVELS * (j + 1)]) == n for j in range(self.length))
+
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """P(an output is heavy for an input), and for one for which every output is as likely."""
+        return p, Fraction(self.heavy, self.codewords)
+
+    def worst_pair(self) -> tuple[int, int]:
+        """The ends of the first axis: codewords near the one are far from the other."""
+        rest = [0.0] * (self.length - 1)
+        return self.number([1.0, *rest]), self.number([-1.0, *rest])
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every seed with every codeword."""
+        seed = 0
+        while seed < 1 << self.seed_bits:
+            yield from ((seed, index) for index in range(self.codewords))
+            seed += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "length": self.length,
+            "codewords": self.codewords,
+            "heavy": self.heavy,
+            "seed_bits": self.seed_bits,
+            "precision": self.precision,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Codebook:
+        fields = ("length", "codewords", "heavy", "seed_bits", "precision")
+        check_fields("codebook family", document, set(fields))
+        return cls(*(whole(name, document[name]) for name in fields))

@@ -1,0 +1,138 @@
+"""What a codebook says about each coordinate of a vector.
+
+With z the inner product of the input's direction and the codeword sent, over its standard deviation, and v the variance
+of a codeword's numbers, a codeword u has E u = √v·E[z]·x and E u_j² = v·(1 + (E[z²] − 1)·x_j²) for an input x on the
+sphere. So u/c with c = √v·E[z] is unbiased for a vector x of the ball.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from hdr4me.channels.codebook.channel import N_LEVELS, thresholds, values
+from hdr4me.channels.proof import ONE
+from hdr4me.channels.response import Marginal, Moments, Response
+
+__all__ = ["CodebookResponse", "Scores", "value_variance"]
+
+Floats = NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """E[z] and E[z²] of the codeword that is sent."""
+
+    first: float
+    second: float
+
+    @property
+    def contrast(self) -> float:
+        """c: the mean of a codeword along a direction of length 1."""
+        return float(np.sqrt(value_variance()) * self.first)
+
+    def square(self, x: ArrayLike) -> Floats:
+        """The mean square of a decoded coordinate whose own mean square over users is `x`.
+
+        >>> Scores(0.5, 1.25).square([0.0, 1.0]).tolist()
+        [4.0, 5.0]
+        """
+        return np.asarray((1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2)
+
+
+@lru_cache(maxsize=1)
+def value_variance() -> float:
+    """v: the variance of a codeword's numbers."""
+    shares = np.diff(thresholds()) / 65536
+    return float(shares @ np.square(values()))
+
+
+@lru_cache(maxsize=4096)
+def _top(codewords: int, heavy: int) -> tuple[float, float]:
+    """The mean, and the mean square, of the k largest of K independent normal numbers.
+
+    A number z is among them if at most k − 1 of the others exceed it:
+    E g = (K/k)∫ g(z) φ(z) P(Bin(K − 1, Φ(−z)) < k) dz.
+    """
+    z = np.linspace(-9.0, 9.0, 1201)
+    inside = special.betainc(codewords - heavy, heavy, special.ndtr(z))
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * inside * codewords / heavy
+    step = z[1] - z[0]
+    return float((z * density).sum() * step), float((z**2 * density).sum() * step)
+
+
+@lru_cache(maxsize=4096)
+def codebook_scores(codewords: int, heavy: int, p: float) -> Scores:
+    """The moments of the scores of K codewords, the k heavy ones of which are sent with probability p."""
+    first, second = _top(codewords, heavy)
+    rest = heavy / (codewords - heavy)  # all K numbers together have the mean 0 and the mean square 1
+    others = 1 + rest * (1 - second)
+    return Scores(p * first - (1 - p) * rest * first, p * second + (1 - p) * others)
+
+
+class CodebookMarginal(Marginal):
+    """A coordinate of a vector: one of 256 cells, whose law given the vector is known by its moments only."""
+
+    scores: Scores
+
+    @property
+    def least_noise(self) -> float:
+        """The least variance of a decoded report along a direction of length 1, whatever the vector is.
+
+        A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
+        """
+        first, second = self.scores
+        return min(1.0, second - first**2) / first**2
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        """Of one coordinate x; of an optional vector (value, present), where NaN is "no vector".
+
+        An optional vector x is asked as (x, 0) and no vector as (0, −1): with s the last coordinate, present is 1 + s.
+        In every input the coordinate or the last one is 0, so the product of both has the mean 0.
+        """
+        x = np.asarray(values, np.float64)
+        y = np.nan_to_num(x)
+        square = self.scores.square(y**2)
+        return Moments(y[:, None], square[:, None, None])
+
+    def optional_moments(self, values: ArrayLike) -> Moments:
+        """Of (value, present) of an optional vector's coordinate; NaN is "no vector"."""
+        x = np.asarray(values, np.float64)
+        absent = np.isnan(x)
+        y, s = np.nan_to_num(x), np.where(absent, -1.0, 0.0)
+        mean = np.stack([y, 1.0 + s], axis=1)
+        second = np.empty((x.size, 2, 2))
+        second[:, 0, 0] = self.scores.square(y**2)
+        second[:, 0, 1] = second[:, 1, 0] = y
+        second[:, 1, 1] = 1.0 + 2.0 * s + self.scores.square(s**2)
+        return Moments(mean, second)
+
+
+class CodebookResponse(Response):
+    """The mean of each coordinate of the vectors."""
+
+    def n_coordinates(self, place: int = 0) -> int:
+        return int(self.channel.family.length)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """E[z] and E[z²]."""
+        family = self.channel.family
+        return codebook_scores(family.codewords, family.heavy, self.channel.weight / ONE)
+
+    def marginal(self, place: int = 0, coordinate: int = 0) -> CodebookMarginal:
+        return self._coordinate
+
+    @cached_property
+    def _coordinate(self) -> CodebookMarginal:
+        levels = np.array([-1.0, 1.0])
+        decode = np.array(values()) / self.scores.contrast
+        found = CodebookMarginal(np.empty((0, 1, N_LEVELS)), {"value": levels}, {"value": decode}, levels)
+        object.__setattr__(found, "scores", self.scores)
+        return found
+
+    def cells(self, counts: NDArray[np.int64], place: int = 0) -> NDArray[np.int64]:
+        return counts.reshape(self.channel.family.length, N_LEVELS)

@@ -1,0 +1,200 @@
+"""Sets as inputs: several categories at once, answered by a set of others (PrivSet, Wang et al. 2018).
+
+An input is a set of exactly s items, out of v categories and s dummies that fill up smaller sets. An output is a set of
+w items. It is heavy for an input that it shares an item with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, combinations, pairwise
+from math import comb
+from typing import Any
+
+from hdr4me.channels.channel import Draws, Field, Take
+from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.reading import check_fields, whole
+from hdr4me.errors import InvalidInput
+
+__all__ = ["MAX_INPUTS", "PrivSet", "rank", "unrank"]
+
+MAX_INPUTS = 1 << 47
+"""How many different sets an input may be: its number must fit into a place of 63 bits with 16 behind the point."""
+
+
+def rank(members: Sequence[int]) -> int:
+    """The number of a set in the combinatorial number system: Σ C(cᵢ, i) over its members in increasing order.
+
+    >>> [rank(members) for members in ((0, 1), (0, 2), (1, 2), (0, 3))]
+    [0, 1, 2, 3]
+    """
+    return sum(comb(member, i) for i, member in enumerate(sorted(members), start=1))
+
+
+def unrank(number: int, size: int, n_items: int) -> tuple[int, ...]:
+    """The set of `size` items below `n_items` with this number; as many steps for every number.
+
+    >>> unrank(3, 2, 4)
+    (0, 3)
+    """
+    found: list[int] = []
+    for i in range(size, 0, -1):
+        low, step = 0, 1 << (n_items.bit_length() - 1)
+        while step:
+            ahead = low + step
+            low = ahead if ahead < n_items and comb(ahead, i) <= number else low
+            step >>= 1
+        number -= comb(low, i)
+        found.append(low)
+    return tuple(reversed(found))
+
+
+@dataclass(frozen=True)
+class PrivSet(Family):
+    """Sets of `chosen` items as answers to sets of up to `most` out of `size` categories.
+
+    Parameters
+    ----------
+    size
+        v, how many categories there are.
+    most
+        s, how many of them a user may have.
+    chosen
+        w, how many items an output has.
+
+    Examples
+    --------
+    >>> family = PrivSet(size=4, most=2, chosen=2)
+    >>> family.n_outputs, family.n_heavy, family.is_heavy(rank((1, 4)), (1, 2))
+    (15, 9, True)
+    """
+
+    name = "privset"
+    response_class = "hdr4me.channels.privset.response:PrivSetResponse"
+
+    size: int
+    most: int
+    chosen: int
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or not 2 <= self.size <= 65536:
+            raise InvalidInput.of("size", self.size, "a whole number from 2 to 65536")
+        if type(self.most) is not int or not 1 <= self.most <= self.size:
+            raise InvalidInput.of("most", self.most, f"a whole number from 1 to {self.size}")
+        if comb(self.size + self.most, self.most) > MAX_INPUTS:
+            raise InvalidInput.of(
+                "most", self.most, f"at most 2**47 different sets of {self.size} categories"
+            )
+        if type(self.chosen) is not int or not 1 <= self.chosen <= self.size:
+            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size}")
+
+    @property
+    def n_items(self) -> int:
+        """Categories and dummies."""
+        return self.size + self.most
+
+    @cached_property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("selection", comb(self.n_items, self.most)),)
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return comb(self.n_items, self.chosen)
+
+    @cached_property
+    def n_heavy(self) -> int:
+        return self.n_outputs - comb(self.size, self.chosen)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.n_items),) * self.chosen
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_items
+
+    @property
+    def per_report(self) -> int:
+        return self.chosen
+
+    def members(self, x: int) -> tuple[int, ...]:
+        """The items of input x."""
+        return unrank(x, self.most, self.n_items)
+
+    def worst_pair(self) -> tuple[int, int]:
+        """The first s categories, and no category at all: they share no item."""
+        return rank(range(self.most)), rank(range(self.size, self.n_items))
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        return all(a < b for a, b in pairwise(output))
+
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool:
+        return not set(self.members(x)).isdisjoint(output)
+
+    @cached_property
+    def ways(self) -> tuple[int, ...]:
+        """How many heavy outputs share at most 1, 2, … items with an input."""
+        s, w = self.most, self.chosen
+        return tuple(accumulate(comb(s, j) * comb(self.size, w - j) for j in range(1, min(s, w) + 1)))
+
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """How many items are shared, then the input's items and the others in random order: the first ones are taken.
+
+        As many numbers are drawn below the same bounds, whatever x is and whether the output is heavy.
+        """
+        own = self.members(x)
+        inside = set(own)
+        others = [item for item in range(self.n_items) if item not in inside]
+        word = draws.below(self.n_heavy)
+        shared = 1 + sum([word >= ways for ways in self.ways[:-1]])
+        mine = _shuffled(own, min(self.most, self.chosen), draws)
+        rest = _shuffled(others, self.chosen, draws)
+        taken = shared if heavy else 0
+        return tuple(sorted([*mine[:taken], *rest[: self.chosen - taken]]))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
+
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        every, none = comb(self.n_items - 1, self.chosen - 1), comb(self.size - 1, self.chosen - 1)
+        return self._with(p, every, 0), self._with(p, every - none, none)
+
+    def pair_shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """P(two items are both in the output) if the user has one or both of them, and if neither."""
+        if self.chosen < 2:
+            return Fraction(0), Fraction(0)
+        every, none = comb(self.n_items - 2, self.chosen - 2), comb(self.size - 2, self.chosen - 2)
+        return self._with(p, every, 0), self._with(p, every - none, none)
+
+    def _with(self, p: Fraction, n_heavy: int, n_light: int) -> Fraction:
+        """The probability of so many heavy and light outputs."""
+        k, n = self.n_heavy, self.n_outputs
+        return p * Fraction(n_heavy, k) + (1 - p) * Fraction(n_light, n - k)
+
+    def support_counts(self, counts: Sequence[int]) -> Sequence[int]:
+        """The counters of the categories, without the dummies'."""
+        return counts[: self.size]
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every set."""
+        return combinations(range(self.n_items), self.chosen)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"size": self.size, "most": self.most, "chosen": self.chosen}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> PrivSet:
+        check_fields("privset family", document, {"size", "most", "chosen"})
+        return cls(*(whole(name, document[name]) for name in ("size", "most", "chosen")))
+
+
+def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
+    """n of the items in uniform order, by n draws."""
+    left = list(items)
+    for i in range(n):
+        j = i + draws.below(len(left) - i)
+        left[i], left[j] = left[j], left[i]
+    return left[:n]

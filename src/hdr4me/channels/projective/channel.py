@@ -1,0 +1,192 @@
+"""Points of a projective space as outputs: one index is sent, however many categories there are.
+
+Categories and outputs are points of the projective space PG(t − 1, q). The heavy outputs of category x are the points
+of the hyperplane of x, those y with ⟨x, y⟩ = 0 (Feldman, Nelson, Nguyen and Talwar 2022: projective geometry response).
+Any two hyperplanes share the same number λ of points, so every category is told from every other equally well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from hdr4me.channels.channel import Draws, Field, Take
+from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
+from hdr4me.channels.reading import check_fields, whole
+from hdr4me.errors import FormatError, InvalidInput
+
+__all__ = ["MAX_POINTS", "Projective", "n_points"]
+
+MAX_POINTS = 1 << 24
+"""A tally keeps one counter for each point."""
+
+
+def n_points(order: int, length: int) -> int:
+    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1).
+
+    >>> [n_points(3, t) for t in range(4)]
+    [0, 1, 4, 13]
+    """
+    return int(order**length - 1) // (order - 1)
+
+
+@dataclass(frozen=True)
+class Projective(Family):
+    """`size` categories as the first points of PG(length − 1, order).
+
+    A point is a vector whose first number other than 0 is 1. Points with f numbers after that 1 have the indices from
+    (q^f − 1)/(q − 1) on, in the order of those numbers read as digits.
+
+    Parameters
+    ----------
+    size
+        How many categories there are.
+    order
+        q, the size of the field: a prime, or a power of a prime up to 256.
+    length
+        t, how many numbers a vector has.
+
+    Examples
+    --------
+    >>> family = Projective(size=10, order=3, length=3)
+    >>> family.n_outputs, family.n_heavy, family.vector(5), family.is_heavy(0, (1,))
+    (13, 4, (1, 0, 1), True)
+    """
+
+    name = "projective"
+    response_class = "hdr4me.channels.projective.response:ProjectiveResponse"
+
+    size: int
+    order: int
+    length: int
+
+    def __post_init__(self) -> None:
+        if type(self.order) is not int or not 2 <= self.order < MAX_POINTS or not is_order(self.order):
+            raise InvalidInput.of(
+                "order", self.order, f"a prime below {MAX_POINTS}, or a power of a prime up to {MAX_POWER}"
+            )
+        if type(self.length) is not int or not 2 <= self.length <= 24 or self.n_outputs > MAX_POINTS:
+            raise InvalidInput.of(
+                "length", self.length, f"a whole number from 2 on that makes at most {MAX_POINTS} points"
+            )
+        if type(self.size) is not int or not 2 <= self.size <= self.n_outputs:
+            raise InvalidInput.of(
+                "size", self.size, f"a whole number from 2 to the number of points, {self.n_outputs}"
+            )
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("category", self.size),)
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return n_points(self.order, self.length)
+
+    @cached_property
+    def n_heavy(self) -> int:
+        return n_points(self.order, self.length - 1)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.n_outputs),)
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_outputs
+
+    @property
+    def per_report(self) -> int:
+        return 1
+
+    def vector(self, index: int, length: int | None = None) -> tuple[int, ...]:
+        """The vector of a point; of a space with vectors of `length` numbers, if not this one."""
+        q, t = self.order, self.length if length is None else length
+        free = self._free(index, t)
+        number = q**free + index - n_points(q, free)
+        return _digits(number, q, t)
+
+    def _free(self, index: int, length: int) -> int:
+        """How many numbers a point's vector has after its first 1."""
+        return sum([index >= n_points(self.order, f) for f in range(1, length)])
+
+    def index(self, vector: Sequence[int]) -> int:
+        """The point of a vector whose first number other than 0 is 1."""
+        q = self.order
+        number = 0
+        for digit in vector:
+            number = number * q + digit
+        free = sum([number >= q**f for f in range(1, self.length)])
+        return number - int(q**free) + n_points(q, free)
+
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool:
+        return dot(self.vector(x), self.vector(output[0]), self.order) == 0
+
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """All numbers of the vector but one are drawn; the one at the place of x's first 1 makes ⟨x, y⟩ 0 or 1.
+
+        A heavy point comes from a uniform point of one dimension less. A light point has exactly one vector with
+        ⟨x, y⟩ = 1, so it comes from uniform digits. Both are drawn every time, and one of them is used.
+        """
+        q, t = self.order, self.length
+        inside = self.vector(draws.below(self.n_heavy), t - 1)
+        outside = _digits(draws.below(q ** (t - 1)), q, t - 1)
+        free = [a if heavy else b for a, b in zip(inside, outside, strict=True)]
+        point = self.vector(x)
+        place = t - 1 - self._free(x, t)
+        others = dot((*point[:place], *point[place + 1 :]), free, q)
+        found = (*free[:place], minus(0 if heavy else 1, others, q), *free[place:])
+        scale = inverse(next(filter(None, found)), q)
+        return (self.index([times(scale, number, q) for number in found]),)
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
+
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        """Two hyperplanes share λ = (q^(t−2) − 1)/(q − 1) points: p, and pλ/k + (1 − p)(k − λ)/(N − k)."""
+        n, k, shared = self.n_outputs, self.n_heavy, n_points(self.order, self.length - 2)
+        return p, p * Fraction(shared, k) + (1 - p) * Fraction(k - shared, n - k)
+
+    def support_counts(self, counts: Sequence[int]) -> list[int]:
+        """The reports in each category's hyperplane, one by one; `ProjectiveResponse` is quicker."""
+        points = [self.vector(y) for y in range(self.n_outputs)]
+        return [
+            sum(count for y, count in zip(points, counts, strict=True) if dot(points[x], y, self.order) == 0)
+            for x in range(self.size)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Size, order and length, and the polynomial that products are taken modulo where the order is no prime.
+
+        Documents leave out the polynomial of the field of 4, as they always did: only one polynomial makes it.
+        """
+        made: dict[str, Any] = {"size": self.size, "order": self.order, "length": self.length}
+        return made | ({"modulus": list(modulus(self.order))} if _says_modulus(self.order) else {})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Projective:
+        order = document.get("order")
+        own = type(order) is int and 2 <= order < MAX_POINTS and is_order(order) and _says_modulus(order)
+        check_fields(
+            "projective family", document, {"size", "order", "length"} | ({"modulus"} if own else set())
+        )
+        made = cls(*(whole(name, document[name]) for name in ("size", "order", "length")))
+        if own and document["modulus"] != list(modulus(made.order)):
+            raise FormatError(
+                f"modulus = {document['modulus']!r} is not allowed: a field of {made.order} numbers is made by "
+                f"{list(modulus(made.order))}"
+            )
+        return made
+
+
+def _says_modulus(order: int) -> bool:
+    """Whether a document carries the field's polynomial: it does for powers of primes above 4."""
+    return order > 4 and bool(modulus(order))
+
+
+def _digits(number: int, q: int, length: int) -> tuple[int, ...]:
+    """The digits of a number in base q, the most significant one first."""
+    return tuple(number // q**f % q for f in reversed(range(length)))

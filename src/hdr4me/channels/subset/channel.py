@@ -1,0 +1,120 @@
+"""Subsets of categories as outputs: subset selection, and with sets of one generalised randomised response.
+
+The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; Wang et al. 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, pairwise
+from math import comb
+from typing import Any
+
+from hdr4me.channels.channel import Draws, Field, Take
+from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.proof import ONE
+from hdr4me.channels.reading import check_fields, whole
+from hdr4me.errors import InvalidInput
+
+__all__ = ["Subset"]
+
+MAX_SIZE = 1 << 20
+_MAX_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Subset(Family):
+    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter.
+
+    >>> family = Subset(size=4, chosen=2)
+    >>> family.n_outputs, family.n_heavy, family.is_heavy(1, (0, 1))
+    (6, 3, True)
+    """
+
+    name = "subset"
+    response_class = "hdr4me.channels.subset.response:SubsetResponse"
+
+    size: int
+    chosen: int
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or not 2 <= self.size <= MAX_SIZE:
+            raise InvalidInput.of("size", self.size, f"a whole number from 2 to {MAX_SIZE}")
+        if type(self.chosen) is not int or not 1 <= self.chosen < self.size:
+            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size - 1}")
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("category", self.size),)
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return comb(self.size, self.chosen)
+
+    @cached_property
+    def n_heavy(self) -> int:
+        return comb(self.size - 1, self.chosen - 1)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.size),) * self.chosen
+
+    @property
+    def n_counters(self) -> int:
+        return self.size
+
+    @property
+    def per_report(self) -> int:
+        return self.chosen
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        return all(a < b for a, b in pairwise(output))
+
+    def is_heavy(self, x: int, output: Sequence[int]) -> bool:
+        return x in output
+
+    def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
+        """A uniform set of the other categories; for a heavy output one of them, drawn anew, gives its place to x."""
+        others = sorted(_subset(self.size - 1, self.chosen, draws))
+        place = draws.below(self.chosen)
+        full = [k + (k >= x) for k in others]
+        return tuple(sorted([x if heavy and i == place else k for i, k in enumerate(full)]))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
+
+    def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
+        w, v = self.chosen, self.size
+        return p, (p * (w - 1) + (1 - p) * w) / (v - 1)
+
+    def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
+        """For sets of one, where the light weight is a whole number for each category and a cell is one byte."""
+        v = self.size
+        if self.chosen > 1 or v > _MAX_ROWS or (ONE - weight) % (v - 1):
+            return None
+        other = (ONE - weight) // (v - 1)
+        return tuple(tuple(weight if y == x else other for y in range(v)) for x in range(v))
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every set."""
+        return combinations(range(self.size), self.chosen)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"size": self.size, "chosen": self.chosen}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Subset:
+        check_fields("subset", document, {"size", "chosen"})
+        return cls(whole("size", document["size"]), whole("chosen", document["chosen"]))
+
+
+def _subset(n: int, size: int, draws: Draws) -> set[int]:
+    """A uniform set of `size` numbers below `n` (Floyd's algorithm: one draw for each member)."""
+    found: set[int] = set()
+    for j in range(n - size, n):
+        t = draws.below(j + 1)
+        found.add(j if t in found else t)
+    return found

@@ -1,0 +1,247 @@
+"""The table: L inputs × N cells of integers, with one or more decoders; standard library only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
+from hdr4me.channels.proof import BITS, ONE, column_loss
+from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
+from hdr4me.channels.table.stages import Stages
+from hdr4me.errors import FormatError, InvalidInput
+
+__all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased"]
+
+MAX_CELLS = 256
+"""A cell is one byte on the wire."""
+MAX_INPUTS = 65536
+UNBIASED = 1e-7
+"""How far a decoder's mean may be from its target, relative to the size of the decoded values that occur. A wrong
+decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
+
+
+@dataclass(frozen=True, repr=False)
+class Table(Channel):
+    """Input x is reported as cell y with probability weights[x][y] / 2^32.
+
+    A dimension's part of the input is one of equally spaced levels on [−1, 1], or, if the number is optional, one of
+    the levels or the last input, "no value". Each decoder gives every cell a number whose mean, given the input, is
+    that decoder's target: "value" the dimension's level (0 without a value), "present" 1 or 0 (without a value). A
+    table for several dimensions has "value", "value 2", "value 3" … for them.
+
+    Its construction is its proof: whole weights, rows that sum to 2^32, unbiased decoders, and the largest ratio in a
+    column at most e^ε.
+
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that the table stays within.
+    decoders
+        Decoded values of the cells, by the decoder's name.
+    weights
+        One row of whole numbers for each input.
+    parts
+        What the table takes of each dimension; one number with a level for each row unless given.
+    stages
+        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
+
+    Examples
+    --------
+    >>> half = 1 << 31
+    >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
+    >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
+    >>> coin.loss, coin.n_inputs, coin.n_cells
+    (Fraction(3, 1), 2, 2)
+    >>> Table("coin", 1.0, coin.decoders, coin.weights)
+    Traceback (most recent call last):
+    ...
+    hdr4me.errors.InvalidInput: channel 'coin' leaks a factor of 3, more than e^epsilon at its epsilon = 1.0
+    """
+
+    kind = "table"
+    response_class = "hdr4me.channels.table.response:TableResponse"
+
+    mechanism: str
+    epsilon: float
+    decoders: Mapping[str, tuple[float, ...]]
+    weights: tuple[tuple[int, ...], ...]
+    parts: tuple[Take, ...] = ()
+    stages: Stages | None = None
+    loss: Fraction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "decoders", {name: tuple(values) for name, values in self.decoders.items()})
+        if not self.parts:
+            put(self, "parts", (Take("number", len(self.weights)),))
+        name = f"channel {self.mechanism!r}"
+        self._check_inputs(name)
+        check_rows(name, self.weights, MAX_INPUTS)
+        try:
+            put(self, "loss", column_loss(self.weights))
+        except InvalidInput as error:
+            raise InvalidInput(f"{name}: {error}") from error
+        self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights)
+        targets = self.targets
+        if set(self.decoders) != set(targets):
+            raise InvalidInput(
+                f"{name} has decoders {', '.join(self.decoders) or 'none'}: expected {', '.join(targets)}"
+            )
+        for decoder, values in self.decoders.items():
+            check_unbiased(f"{name}: decoder {decoder!r}", self.weights, values, targets[decoder])
+
+    def _check_inputs(self, name: str) -> None:
+        for part in self.parts:
+            least = {"number": 2, "optional": 3}.get(part.reads)
+            if least is None or part.size < least:
+                raise InvalidInput(
+                    f"{name} takes {part.size} inputs of a {part.reads}: not a number with levels"
+                )
+        if self.n_inputs != len(self.weights):
+            raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
+
+    # -- what a channel offers -----------------------------------------------------------------------------------
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return self.parts
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell."""
+        return (Field(self.n_cells),)
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_cells
+
+    @property
+    def per_report(self) -> int:
+        return 1
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], ...]:
+        return self.weights
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        return (pick(self.cumulative[x], draws.bits(BITS)),)
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        return self.sample(x, lasting) if self.stages is None else (self.stages.sample(x, lasting, fresh),)
+
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        return Fraction(self.weights[x][output[0]], ONE)
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
+
+    def worst_pair(self) -> tuple[int, int]:
+        columns = [column for column in zip(*self.weights, strict=True) if max(column)]
+        worst = max(columns, key=lambda column: Fraction(max(column), min(column)))
+        return worst.index(max(worst)), worst.index(min(worst))
+
+    # -- its own -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells an output can fall into."""
+        return len(self.weights[0])
+
+    @cached_property
+    def cumulative(self) -> tuple[tuple[int, ...], ...]:
+        """The running sums of each row, the last one (2^32) left out."""
+        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+
+    @cached_property
+    def targets(self) -> dict[str, tuple[float, ...]]:
+        """What each decoder must average to, given the input."""
+        found: dict[str, tuple[float, ...]] = {}
+        block = self.n_inputs
+        for number, part in enumerate(self.parts, start=1):
+            block //= part.size
+            n_levels = part.size - (part.reads == "optional")
+            own = [(x // block) % part.size for x in range(self.n_inputs)]
+            suffix = f" {number}" if number > 1 else ""
+            level = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)] + [0.0] * (part.size - n_levels)
+            found["value" + suffix] = tuple(level[i] for i in own)
+            if part.reads == "optional":
+                found["present" + suffix] = tuple(float(i < n_levels) for i in own)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "takes": [{"reads": part.reads, "size": part.size} for part in self.parts],
+            "decoders": {name: list(values) for name, values in self.decoders.items()},
+            "weights": [list(row) for row in self.weights],
+        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Table:
+        fields = {"mechanism", "epsilon", "takes", "decoders", "weights"}
+        check_fields("table", document, fields, frozenset({"stages"}))
+        mechanism, epsilon = named_epsilon("table", document)
+        takes, decoders = document["takes"], document["decoders"]
+        if not isinstance(takes, list) or not takes or not isinstance(decoders, Mapping):
+            raise FormatError("a table's takes are a list, its decoders an object")
+        parts = []
+        for item in takes:
+            if (
+                not isinstance(item, Mapping)
+                or set(item) != {"reads", "size"}
+                or not isinstance(item["reads"], str)
+            ):
+                raise FormatError("what a table takes of a dimension has the fields reads and size")
+            parts.append(Take(item["reads"], whole("size", item["size"])))
+        return cls(
+            mechanism,
+            epsilon,
+            {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
+            integer_rows("a table's weights", document["weights"]),
+            tuple(parts),
+            Stages.from_dict(document.get("stages")),
+        )
+
+
+def check_rows(name: str, rows: Sequence[Sequence[int]], most: int) -> None:
+    """2 to `most` rows of 2 to 256 whole numbers, each row summing to 2^32; no column that is never used."""
+    n_rows, n_cells = len(rows), len(rows[0]) if rows else 0
+    if not 2 <= n_rows <= most or not 2 <= n_cells <= MAX_CELLS:
+        raise InvalidInput(
+            f"{name} has {n_rows} rows and {n_cells} cells: 2 to {most} rows and 2 to {MAX_CELLS} cells are allowed"
+        )
+    for row in rows:
+        if len(row) != n_cells or min(row) < 0 or sum(row) != ONE:
+            raise InvalidInput(f"{name}: every row must have {n_cells} weights that sum to 2**{BITS}")
+
+
+def check_unbiased(
+    name: str, rows: Sequence[Sequence[int]], values: Sequence[float], targets: Sequence[float]
+) -> None:
+    """Every row's mean of `values` is its target, to 1e-7 of the mean size of what the row decodes to.
+
+    The tolerance is weighed by probability: a cell that is hardly ever reported, whatever it decodes to, does not
+    excuse an error. A cell that is never reported must decode to 0.
+    """
+    if len(values) != len(rows[0]) or not all(map(math.isfinite, values)):
+        raise InvalidInput(f"{name} needs {len(rows[0])} finite values")
+    unused = [y for y, column in enumerate(zip(*rows, strict=True)) if not max(column)]
+    if any(values[y] for y in unused):
+        raise InvalidInput(f"{name} gives a value to a cell that is never reported")
+    for row, target in zip(rows, targets, strict=True):
+        parts = [w * y for w, y in zip(row, values, strict=True)]
+        mean, size = (math.ldexp(math.fsum(x), -BITS) for x in (parts, map(abs, parts)))
+        if abs(mean - target) > UNBIASED * (1.0 + size):
+            raise InvalidInput(f"{name} is not unbiased: {mean:.9g} where {target:.9g} is meant")

@@ -1,0 +1,162 @@
+"""Entries: one small table for each entry of a one-hot vector; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from hdr4me.channels.channel import MAX_FIELDS, Channel, Draws, Field, Take, pick
+from hdr4me.channels.proof import BITS, ONE, entries_loss
+from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
+from hdr4me.channels.table.channel import check_rows, check_unbiased
+from hdr4me.channels.table.stages import Stages
+from hdr4me.errors import InvalidInput
+
+__all__ = ["Entries"]
+
+
+@dataclass(frozen=True, repr=False)
+class Entries(Channel):
+    """One of `size` categories as a vector of entries, each sent through the same table of two rows.
+
+    Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
+    so the loss is the product of the largest ratios both ways.
+
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that an answer stays within.
+    size
+        The number of categories.
+    decode
+        What each cell of an entry counts for.
+    weights
+        The two rows of whole numbers.
+    stages
+        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
+
+    Examples
+    --------
+    >>> half = 1 << 31
+    >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
+    >>> bits.loss, bits.n_counters, bits.per_report
+    (Fraction(3, 1), 10, 5)
+    """
+
+    kind = "entries"
+    response_class = "hdr4me.channels.unary.response:UnaryResponse"
+
+    mechanism: str
+    epsilon: float
+    size: int
+    decode: tuple[float, ...]
+    weights: tuple[tuple[int, ...], ...]
+    stages: Stages | None = None
+    loss: Fraction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        name = f"channel {self.mechanism!r}"
+        object.__setattr__(self, "decode", tuple(self.decode))
+        if type(self.size) is not int or not 2 <= self.size <= MAX_FIELDS:
+            raise InvalidInput(f"{name}: size = {self.size!r} must be 2 to {MAX_FIELDS} categories")
+        check_rows(name, self.weights, 2)
+        try:
+            object.__setattr__(self, "loss", entries_loss(self.weights))
+        except InvalidInput as error:
+            raise InvalidInput(f"{name}: {error}") from error
+        self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights, entries_loss)
+        check_unbiased(f"{name}: decode", self.weights, self.decode, (0.0, 1.0))
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("category", self.size),)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell for each entry."""
+        return (Field(self.n_cells),) * self.size
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells an entry's output can fall into."""
+        return len(self.weights[0])
+
+    @property
+    def n_counters(self) -> int:
+        return self.size * self.n_cells
+
+    @property
+    def per_report(self) -> int:
+        return self.size
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], ...]:
+        return self.weights
+
+    @cached_property
+    def _cumulative(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        return tuple(pick(self._cumulative[k == x], draws.bits(BITS)) for k in range(self.size))
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        if self.stages is None:
+            return self.sample(x, lasting)
+        return tuple(self.stages.sample(int(k == x), lasting, fresh) for k in range(self.size))
+
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        found = Fraction(1)
+        for k, cell in enumerate(output):
+            found *= Fraction(self.weights[k == x][cell], ONE)
+        return found
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return (k * self.n_cells + cell for k, cell in enumerate(output))
+
+    def n_answers(self, counts: Sequence[int]) -> int | None:
+        totals = {sum(counts[start : start + self.n_cells]) for start in range(0, len(counts), self.n_cells)}
+        return totals.pop() if len(totals) == 1 and min(counts) >= 0 else None
+
+    def worst_pair(self) -> tuple[int, int]:
+        return 0, 1
+
+    @property
+    def indicator_variances(self) -> tuple[float, float]:
+        """Variance of a category's decoded report, for a user who has another category and for one who has it."""
+        found = []
+        for row, mean in zip(self.weights, (0.0, 1.0), strict=True):
+            found.append(sum(w * (y - mean) ** 2 for w, y in zip(row, self.decode, strict=True)) / ONE)
+        return found[0], found[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "size": self.size,
+            "decode": list(self.decode),
+            "weights": [list(row) for row in self.weights],
+        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Entries:
+        fields = {"mechanism", "epsilon", "size", "decode", "weights"}
+        check_fields("channel of entries", document, fields, frozenset({"stages"}))
+        mechanism, epsilon = named_epsilon("channel of entries", document)
+        return cls(
+            mechanism,
+            epsilon,
+            whole("size", document["size"]),
+            numbers("decode", document["decode"]),
+            integer_rows("weights", document["weights"]),
+            Stages.from_dict(document.get("stages")),
+        )

@@ -1,0 +1,159 @@
+"""Records in Arrow or NumPy as the columns of addresses that kernels read; nothing is copied that need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hdr4me.errors import InvalidInput
+from hdr4me.kernels.exact.perturb import Columns
+from hdr4me.kernels.machine.intrinsics import DTYPES
+from hdr4me.survey import Numeric, Survey
+from hdr4me.survey.columns import Column
+
+__all__ = ["Source", "check_matrix", "from_batch", "from_matrix"]
+
+
+class Source:
+    """Columns as a kernel reads them, how many records they hold, and the owners of the memory they point to.
+
+    `cleaned` has each dimension's clean column; of a matrix, whose numbers are read where they lie, only those of the
+    dimensions that are computed. `vectors` are those of the dimensions that are vectors.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        n: int,
+        owners: Sequence[Any],
+        cleaned: Mapping[int, Column] = MappingProxyType({}),
+    ) -> None:
+        self.columns = columns
+        self.n = n
+        self.owners = owners
+        self.cleaned = cleaned
+
+    @property
+    def vectors(self) -> dict[int, NDArray[np.float64]]:
+        """The vectors of each dimension that is one."""
+        return {j: column.points for j, column in self.cleaned.items() if column.points is not None}
+
+
+@lru_cache(maxsize=32)
+def _sizes(survey: Survey) -> list[int]:
+    """How many inputs each dimension's channel has for it."""
+    sizes = [0] * len(survey.schema)
+    for question in survey.questions:
+        for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+            sizes[j] = take.size
+    return sizes
+
+
+def check_matrix(values: NDArray[Any], survey: Survey) -> NDArray[Any]:
+    """The same matrix of real numbers, a masked value being a missing one; anything else is refused."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    if values.dtype.kind not in "buif":
+        raise InvalidInput(f"records of type {values.dtype}: expected real numbers")
+    reads = {dimension.reads for dimension in survey.schema}
+    if "selection" in reads:
+        raise InvalidInput(
+            "a matrix cannot hold several choices at once: give a table with a column of lists"
+        )
+    if "vector" in reads and len(survey.schema) > 1:
+        raise InvalidInput("a matrix holds vectors or numbers, not both: give a table with a column of lists")
+    width = len(survey.schema.columns)
+    if "vector" in reads:
+        width = getattr(survey.schema.dimensions[0], "length", 1)
+    if values.ndim != 2 or values.shape[1] != width:
+        raise InvalidInput(f"records of shape {values.shape}: expected (n, {width})")
+    return values
+
+
+@lru_cache(maxsize=32)
+def _category_counts(survey: Survey) -> NDArray[np.int64]:
+    """How many categories each dimension has, 0 for a number; the same array each time, which nobody changes."""
+    return np.array([len(dimension.categories) for dimension in survey.schema], np.int64)
+
+
+def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
+    """A matrix [n, columns] of numbers in any layout; of a dimension with categories, their indices."""
+    values = check_matrix(values, survey)
+    first = survey.schema.dimensions[0]
+    if first.reads == "vector":
+        flat = pa.array(np.ascontiguousarray(values, np.float64).ravel())
+        lists = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+        return from_batch(pa.RecordBatch.from_arrays([lists], [first.name]), survey)
+    values, cleaned = _computed(values, survey)
+    if values.dtype not in DTYPES:
+        values = values.astype(np.float64)
+    n, d = values.shape
+    sizes = _category_counts(survey)
+    columns = Columns(
+        address=(values.ctypes.data + np.arange(d, dtype=np.int64) * values.strides[1]).view(np.uint64),
+        stride=np.full(d, values.strides[0]),
+        dtype=np.full(d, DTYPES.index(values.dtype), np.uint8),
+        valid=np.zeros(d, np.uint64),
+        valid_offset=np.zeros(d, np.int64),
+        lut=np.arange(max(1, sizes.max()), dtype=np.uint32),  # category indices stand for themselves
+        lut_start=np.zeros(d, np.int64),
+        lut_size=sizes,
+        step=values.strides[1],
+    )
+    return Source(columns, n, [values], cleaned)
+
+
+def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[int, Column]]:
+    """The matrix with a column for each dimension, and the clean columns of those that are not read where they lie."""
+    schema = survey.schema
+    others = [j for j, x in enumerate(schema) if not (isinstance(x, Numeric) or x.categories)]
+    if not others:
+        return values, {}
+    at = {name: place for place, name in enumerate(schema.columns)}
+    cleaned = {}
+    for j in others:
+        dimension = schema.dimensions[j]
+        columns = [pa.array(values[:, at[name]].astype(np.float64)) for name in dimension.columns]
+        cleaned[j] = dimension.clean_column(columns, _sizes(survey)[j])
+    parts = [
+        np.asarray(cleaned[j].array) if j in cleaned else values[:, at[x.name]].astype(np.float64)
+        for j, x in enumerate(schema)
+    ]
+    return np.stack(parts, axis=1), cleaned
+
+
+def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
+    """A record batch whose columns are those of the survey's schema (`Schema.columns`), in its order."""
+    d = len(survey.schema)
+    address, valid = np.zeros((2, d), np.uint64)
+    stride, valid_offset, lut_start, lut_size = np.zeros((4, d), np.int64)
+    dtype = np.zeros(d, np.uint8)
+    luts: list[Sequence[int]] = [[0]]
+    n_lut = 1
+    at = {name: place for place, name in enumerate(survey.schema.columns)}
+    sizes = _sizes(survey)
+    cleaned: dict[int, Column] = {}
+    for j, dimension in enumerate(survey.schema):
+        arrays: list[Any] = [batch.column(at[name]) for name in dimension.columns]
+        column = cleaned[j] = dimension.clean_column(arrays, sizes[j])
+        if column.lut is not None:
+            lut_start[j], lut_size[j] = n_lut, len(column.lut)
+            n_lut += len(column.lut)
+            luts.append(column.lut)
+        array = column.array
+        width = array.type.bit_width // 8
+        mask, data = array.buffers()
+        dtype[j] = DTYPES.index(np.dtype(array.type.to_pandas_dtype()))
+        address[j] = data.address + array.offset * width if data is not None else 0
+        stride[j] = width
+        if array.null_count:
+            valid[j], valid_offset[j] = mask.address, array.offset
+    lut = np.array([x for lut in luts for x in lut], np.uint32)
+    columns = Columns(address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size, 0)
+    return Source(columns, batch.num_rows, [column.array for column in cleaned.values()], cleaned)

@@ -1,0 +1,170 @@
+"""Files of reports, whatever their format: read as blocks with bounded memory, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.atomic import replacing
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.io.arrow import arrow_sink, binary_format, read_arrow
+from hdr4me.io.blocks import Block
+from hdr4me.io.lines import line_sink, read_lines
+from hdr4me.io.parquet import parquet_sink, read_parquet
+from hdr4me.io.report import OnRejected, refuse
+from hdr4me.survey import Survey
+
+__all__ = [
+    "BLOCK_BYTES",
+    "SUFFIXES",
+    "ReportWriter",
+    "block_rows_of",
+    "files_of",
+    "read_blocks",
+    "read_reports",
+    "write_reports",
+]
+
+BLOCK_BYTES = 1 << 22
+"""About how large a block is."""
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "lines",
+    ".json": "lines",
+}
+Sink = Callable[[Path, Survey], AbstractContextManager["ReportWriter"]]
+_READERS = {"parquet": read_parquet, "arrow": read_arrow, "lines": read_lines}
+_SINKS: dict[str, Sink] = {"parquet": parquet_sink, "arrow": arrow_sink, "lines": line_sink}
+
+
+class ReportWriter(Protocol):
+    """What `write_reports` gives."""
+
+    def write(self, block: NDArray[np.uint8]) -> None:
+        """Append a block: uint8, shape (n, report_size)."""
+
+
+def read_reports(
+    path: str | os.PathLike[str],
+    survey: Survey,
+    *,
+    on_rejected: OnRejected = refuse,
+    block_rows: int | None = None,
+) -> Iterator[NDArray[np.uint8]]:
+    """The reports in a file, as blocks of uint8 with shape (n, report_size).
+
+    Parquet and Arrow are told by the file's first bytes, JSON lines by the name's suffix. What can only be known by
+    reading (a line that is no report, a null) goes to `on_rejected`, which raises unless another handler is given;
+    codes and dimensions in the blocks of Parquet and Arrow files are checked when they are tallied.
+    """
+    return _rows(read_blocks(path, survey, block_rows=block_rows), on_rejected)
+
+
+def _rows(blocks: Iterator[Block], on_rejected: OnRejected) -> Iterator[NDArray[np.uint8]]:
+    for block in blocks:
+        for rejected in block.rejected:
+            on_rejected(rejected)
+        if len(block.rows):
+            yield block.rows
+
+
+def read_blocks(
+    path: str | os.PathLike[str], survey: Survey, *, block_rows: int | None = None
+) -> Iterator[Block]:
+    """The same as blocks that carry the row numbers of their reports and what was rejected on the way.
+
+    Memory is bounded: a block has about `BLOCK_BYTES` of reports and a few thousand rejected ones.
+    """
+    reader = _READERS[_format(path)]
+    return reader(path, survey, block_rows or block_rows_of(survey))
+
+
+def block_rows_of(survey: Survey) -> int:
+    """How many reports make a block of about `BLOCK_BYTES`."""
+    return max(1, BLOCK_BYTES // survey.report_size)
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """The files of reports that a path stands for: itself, or every file in the folder and in the folders inside.
+
+    Names that begin with a dot or an underscore are not data (as Spark has it), nor is what lies in such folders. Every
+    other file counts whatever its name: one that is no file of reports is an error when it is read, never passed over.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("day=2/b.parquet", "a.PARQUET", "_SUCCESS", ".a.crc"):
+    ...         Path(folder, name).parent.mkdir(exist_ok=True)
+    ...         Path(folder, name).touch()
+    ...     [file.relative_to(folder).as_posix() for file in files_of(folder)]
+    ['a.PARQUET', 'day=2/b.parquet']
+    """
+    root = Path(path)
+    if not root.is_dir():
+        return [root]
+    found = [
+        file
+        for file in root.rglob("*")
+        if not file.is_dir() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    ]
+    if not found:
+        raise FormatError(f"{path} is a folder without files of reports")
+    return sorted(found)
+
+
+@contextmanager
+def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[ReportWriter]:
+    """A writer of reports, its format by the file's suffix; the file appears when the block ends well.
+
+    >>> import tempfile
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reports.parquet")
+    ...     with write_reports(path, survey) as writer:
+    ...         writer.write(np.array([[0, 0, 1], [0, 0, 0]], np.uint8))
+    ...     [block.tolist() for block in read_reports(path, survey)]
+    [[[0, 0, 1], [0, 0, 0]]]
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInput(
+            f"reports cannot be written to {path}: its suffix must be one of {', '.join(SUFFIXES)}"
+        )
+    with replacing(path) as temporary, _SINKS[SUFFIXES[suffix]](temporary, survey) as sink:
+        yield _Checked(sink, survey)
+
+
+class _Checked:
+    """Blocks of the wrong shape stop here, before they become a file."""
+
+    def __init__(self, sink: ReportWriter, survey: Survey) -> None:
+        self._sink = sink
+        self._size = survey.report_size
+
+    def write(self, block: NDArray[np.uint8]) -> None:
+        if block.dtype != np.uint8 or block.ndim != 2 or block.shape[1] != self._size:
+            raise InvalidInput(f"a block of {block.dtype}{block.shape}: expected uint8(n, {self._size})")
+        if len(block):
+            self._sink.write(block)
+
+
+def _format(path: str | os.PathLike[str]) -> str:
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise FormatError(f"{path} is not a regular file: reports are read more than once")
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise FormatError(f"{path!r} is a name that is not UTF-8: give the file another name") from None
+    found = binary_format(path)
+    if found is None and Path(path).suffix.lower() not in SUFFIXES:
+        raise FormatError(f"{path} is not a file of reports: its suffix must be one of {', '.join(SUFFIXES)}")
+    return found or "lines"

@@ -1,0 +1,299 @@
+"""Reports as JSON lines, to and from blocks; a bad line is rejected and the rest goes on.
+
+One rule says what a line is, for files and for the text columns of Spark. Lines end with a line feed. Blanks around a
+line and a byte order mark at its start do not count; a line of nothing else is passed over. What is left may have
+`longest_line` bytes and must be one report in UTF-8.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Entries, HeavySet, Table
+from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.io.blocks import MOST_REJECTED, Block
+from hdr4me.io.json import encode, inspect, prefix_of, survey_of
+from hdr4me.io.report import Reason, Rejected, Report, pack, unpack
+from hdr4me.kernels.exact.lines import format_lines, parse_lines
+from hdr4me.survey import Survey
+
+__all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "understand"]
+
+_BLANKS = b" \t\r\n\v\f"
+_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 22
+
+Bytes = NDArray[np.uint8]
+
+
+_SHORTEST = len("[0]]}\n")
+"""The bytes of a line behind its prefix, at least."""
+
+
+def longest_line(survey: Survey) -> int:
+    """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
+
+    Lines beyond it are rejected without being held in memory. White space that other writers put in is allowed for
+    by a factor of two.
+    """
+    widest = max(sum(1 + len(str(field.bound)) for field in channel.fields) for channel in survey.channels)
+    return 2 * (256 + survey.n_sampled * (10 + widest))
+
+
+def understand(line: bytes, survey: Survey) -> Report | Reason | None:
+    """What a line is: a report, the reason why it is none, or None for a blank line.
+
+    Of a line longer than any report its first `longest_line` + 4 bytes after the leading blanks are enough.
+    """
+    content = _content(line)
+    if not content:
+        return None
+    if len(content) > longest_line(survey) or content[:1] != b"{":
+        return Reason.MALFORMED
+    try:
+        return inspect(content.decode("utf-8"), survey)
+    except UnicodeDecodeError:
+        return Reason.MALFORMED
+
+
+def shown(line: bytes, survey: Survey) -> str:
+    """What a quarantine keeps of a line."""
+    return _content(line)[: longest_line(survey)].decode("utf-8", errors="replace")
+
+
+def _content(line: bytes) -> bytes:
+    return line.strip(_BLANKS).removeprefix(_MARK)
+
+
+def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) -> Iterator[Block]:
+    """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
+    seen = _Seen(str(path), survey)
+    with Path(path).open("rb") as file:
+        for lines, good, rows in _chunks(file, survey):
+            yield from seen.blocks(lines, good, rows, block_rows)
+    if seen.n_good:
+        return
+    if seen.foreign is None and not seen.n_other:
+        raise FormatError(f"{path} is empty")
+    if seen.foreign is not None and not seen.n_other:
+        raise FingerprintMismatch(str(path), survey.fingerprint, seen.foreign)
+    raise FormatError(f"{path} is not a file of reports: none of its {seen.n_other} lines is one")
+
+
+class _Seen:
+    """What a file's lines were so far."""
+
+    def __init__(self, name: str, survey: Survey) -> None:
+        self.name, self.survey = name, survey
+        self.n_lines = self.n_good = self.n_other = 0
+        self.foreign: str | None = None
+
+    def blocks(
+        self, lines: Sequence[bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
+    ) -> Iterator[Block]:
+        """The reports of some lines, those that are not `good` yet understood one by one."""
+        chosen = good.copy()
+        others = () if good.all() else np.flatnonzero(~good).tolist()
+        bad: list[Rejected] = []
+        first = 0
+        for i in others:
+            found = understand(lines[i], self.survey)
+            if isinstance(found, Report):
+                rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
+                chosen[i] = True
+            elif found is not None:
+                bad.append(self._rejected(found, lines[i], self.n_lines + i + 1))
+            if len(bad) == MOST_REJECTED:
+                yield self._block(chosen, rows, first, i + 1, bad)
+                first, bad = i + 1, []
+        for start in range(first, len(good), block_rows):
+            stop = min(start + block_rows, len(good))
+            yield self._block(chosen, rows, start, stop, bad)
+            bad = []
+        if bad:
+            yield self._block(chosen, rows, 0, 0, bad)
+        self.n_lines += len(good)
+
+    def _rejected(self, reason: Reason, line: bytes, number: int) -> Rejected:
+        content = shown(line, self.survey)
+        if reason is Reason.FOREIGN:
+            self.foreign = self.foreign or survey_of(content)
+        else:
+            self.n_other += 1
+        return Rejected(reason, f"{self.name}, line {number}", content)
+
+    def _block(
+        self, chosen: NDArray[np.bool_], rows: Bytes, start: int, stop: int, bad: list[Rejected]
+    ) -> Block:
+        first = self.n_lines + 1
+        if chosen[start:stop].all():
+            self.n_good += stop - start
+            return Block(rows[start:stop], range(first + start, first + stop), bad)
+        there = start + np.flatnonzero(chosen[start:stop])
+        self.n_good += there.size
+        return Block(rows[there], first + there, bad)
+
+
+def _chunks(
+    file: BufferedReader, survey: Survey
+) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
+    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
+
+    One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
+    """
+    shape = _shape(survey)
+    memory = np.empty(0 if shape is None else _room(file), np.uint8).data
+    held = 0  # so many bytes of a line that has not ended stand at the beginning
+    while shape is not None and (more := file.readinto(memory[held:])):
+        end = _after_last_feed(memory[: held + more])
+        if not end and held + more == len(memory):  # a line longer than a chunk: from here on line by line
+            held = len(memory)
+            break
+        if end:
+            yield _parsed(memory, end, survey, shape)
+        held += more - end
+        memory[:held] = memory[end : end + held]
+    if held:
+        file.seek(-held, os.SEEK_CUR)
+    few: list[bytes] = []
+    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
+        few.append(line)
+        if len(few) == MOST_REJECTED:
+            yield _unparsed(few, survey)
+            few = []
+    if few:
+        yield _unparsed(few, survey)
+
+
+def _room(file: BufferedReader) -> int:
+    """Bytes of a chunk: no more than a small file has."""
+    size = os.fstat(file.fileno()).st_size
+    return min(_CHUNK, size) if size else _CHUNK
+
+
+def _after_last_feed(text: memoryview) -> int:
+    """Where the last whole line of a text ends; 0 if none does. The end is looked at first: lines are short."""
+    for most in (1 << 12, len(text)):
+        first = max(0, len(text) - most)
+        if found := bytes(text[first:]).rfind(b"\n") + 1:
+            return first + found
+    return 0
+
+
+def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
+    return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
+
+
+class _Lines(Sequence[bytes]):
+    """The lines of a chunk that the kernel did not parse, cut out when they are asked for."""
+
+    def __init__(self, text: bytes | memoryview, places: NDArray[np.int32]) -> None:
+        self._text, self._places = text, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, i: Any) -> Any:
+        start, stop = self._places[i].tolist()
+        return bytes(self._text[start:stop])
+
+
+def _parsed(
+    text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
+) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
+    """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
+    data = np.frombuffer(text, np.uint8, end)
+    data.flags.writeable = False  # so that one compiled kernel takes all
+    prefix = _prefix(survey.fingerprint)
+    room = end // (prefix.size + _SHORTEST) + 1  # enough unless there are lines that are no reports
+    for most in (room, None):
+        size = int(np.count_nonzero(data == ord("\n"))) if most is None else most
+        places, good = np.empty((size, 2), np.int32), np.empty(size, bool)
+        rows = np.zeros((size, survey.report_size), np.uint8)
+        n = parse_lines(data, prefix, survey.n_sampled, survey.slot_size, *shape, places, rows, good)
+        if n >= 0:
+            break
+    places, good, rows = places[:n], good[:n], rows[:n]
+    if not good.all():
+        rows[~good] = 0
+    return _Lines(text, places), good, rows
+
+
+@lru_cache(maxsize=16)
+def _prefix(fingerprint: str) -> Bytes:
+    return np.frombuffer(prefix_of(fingerprint).encode(), np.uint8)
+
+
+@lru_cache(maxsize=16)
+def _shape(survey: Survey) -> tuple[NDArray[np.int64], ...] | None:
+    """Fields, bytes, bounds and order of each question's answers, as the kernel takes them; None if it cannot."""
+    found = []
+    for question in survey.questions:
+        channel = question.channel
+        alike = len(set(channel.fields)) == 1 and channel.fields[0].bound <= 1 << 32
+        subset = isinstance(channel, HeavySet) and channel.family.name in ("subset", "privset")
+        point = isinstance(channel, HeavySet) and channel.family.name in ("projective", "agreement")
+        if not alike or not (subset or point or isinstance(channel, Table | Entries)):
+            return None
+        found.append((len(channel.fields), channel.fields[0].size, channel.fields[0].bound, int(subset)))
+    return tuple(np.array(column, np.int64) for column in zip(*found, strict=True))
+
+
+def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
+    """Each line without its leading blanks; of a longer one its first `most` bytes, which do not end in a blank."""
+    while piece := file.readline(most):
+        line = piece.lstrip(_BLANKS)
+        while len(piece) == most and not piece.endswith(b"\n"):
+            piece = file.readline(most)
+            more = piece if line else piece.lstrip(_BLANKS)
+            room = most - len(line)
+            line += more[:room]
+            if more[room:].strip(_BLANKS):
+                line = line[:-1] + b"."  # so that no blanks before it make the line look short
+        yield line
+
+
+class LineSink:
+    """An open file of JSON lines that takes blocks of reports."""
+
+    def __init__(self, file: IO[bytes], survey: Survey) -> None:
+        self._file = file
+        self._survey = survey
+
+    def write(self, block: NDArray[np.uint8]) -> None:
+        """Append one line for each row."""
+        survey, shape = self._survey, _shape(self._survey)
+        known = shape is not None and _questions_known(block, survey)
+        if shape is None or not known:
+            lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
+            self._file.write("".join(line + "\n" for line in lines).encode())
+            return
+        prefix = _prefix(survey.fingerprint)
+        rows = max(1, _CHUNK // longest_line(survey))
+        for start in range(0, len(block), rows):
+            part = np.ascontiguousarray(block[start : start + rows])
+            out = np.empty(len(part) * longest_line(survey), np.uint8)
+            size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+            self._file.write(out[:size].data)
+
+
+def _questions_known(block: Bytes, survey: Survey) -> bool:
+    """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
+    slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
+    asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+    return bool((asked < len(survey.questions)).all())
+
+
+@contextmanager
+def line_sink(path: Path, survey: Survey) -> Iterator[LineSink]:
+    with path.open("wb") as file:
+        yield LineSink(file, survey)

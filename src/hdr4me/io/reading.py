@@ -1,0 +1,275 @@
+"""Records, whatever they come in, as a stream of Arrow batches with bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.io.arrow import binary_format
+from hdr4me.io.binary import (
+    check_names,
+    is_frame,
+    open_arrow,
+    open_binary,
+    parquet_metadata,
+    read_arrow,
+    read_frame,
+    read_parquet,
+)
+from hdr4me.io.delimited import open_delimited, read_delimited
+from hdr4me.io.origin import STANDARD_INPUT, RecordFiles
+from hdr4me.io.record_lines import read_lines, read_objects
+from hdr4me.io.text import Text, open_text
+from hdr4me.survey import Schema, Survey
+
+__all__ = [
+    "Part",
+    "as_files",
+    "batch_rows",
+    "bounded",
+    "check_survey",
+    "count_records",
+    "file_kind",
+    "is_lines",
+    "plan_parts",
+    "read_part",
+    "read_records",
+    "read_table",
+    "record_batches",
+]
+
+_BATCH_BYTES = 1 << 25
+_MOST_ROWS = 1 << 17
+_LINES = (".jsonl", ".ndjson", ".json")
+_COMPRESSION = (".gz", ".zst", ".bz2")
+_KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of records, or some row groups of a Parquet file, and how its text is read."""
+
+    path: str
+    encoding: str | None = None
+    delimiter: str | None = None
+    row_groups: tuple[int, ...] | None = None
+    n_bytes: int = 0
+
+
+def check_survey(survey: object) -> None:
+    """Every engine's methods take the data first and the survey second: the wrong way round is named."""
+    if not isinstance(survey, Survey):
+        raise InvalidInput(f"survey = {survey!r} must be a Survey")
+
+
+def batch_rows(survey: Survey) -> int:
+    """Records held at once: about 32 MiB of their numbers, and of their reports.
+
+    >>> from hdr4me.survey import Categorical, Numeric, Schema
+    >>> batch_rows(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
+    131072
+    >>> towns = Categorical("town", [str(k) for k in range(5000)])
+    >>> batch_rows(Survey(Schema([towns]), categorical="oue"))
+    6708
+    """
+    widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
+    return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
+
+
+def as_files(records: Any) -> RecordFiles | None:
+    """The files that `records` names: a path, several, or `RecordFiles`; None if it is something else."""
+    if isinstance(records, RecordFiles):
+        return records
+    if isinstance(records, str | os.PathLike):
+        return RecordFiles(records)
+    if isinstance(records, list | tuple) and all(isinstance(item, str | os.PathLike) for item in records):
+        return RecordFiles(records)
+    return None
+
+
+def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `batch_rows` records with the columns of the survey's schema, in its order.
+
+    Records are a path, several paths, `RecordFiles`, an Arrow table or batch, or a frame with `__arrow_c_stream__`
+    (pandas, polars and others). A dimension without a column is an error, not a column of defaults: a misspelt name
+    must not go unseen.
+
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
+    >>> [batch.num_rows for batch in record_batches(pa.table({"age": [31, 44], "name": ["x", "y"]}), survey)]
+    [2]
+    """
+    return read_records(records, survey.schema, batch_rows(survey))
+
+
+def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records with the columns of the schema; `records` as for `record_batches`."""
+    files = as_files(records)
+    names = list(schema.columns)
+    if files is not None:
+        for part in _parts(files):
+            yield from _read_part(part, schema, rows)
+    elif isinstance(records, pa.Table | pa.RecordBatch):
+        check_names("the table", records.schema.names, names)
+        chosen = records.select(names)
+        whole = pa.Table.from_batches([chosen]) if isinstance(chosen, pa.RecordBatch) else chosen
+        yield from _bounded(whole.to_batches(), rows)
+    elif is_frame(records):
+        yield from _bounded(read_frame(records, names), rows)
+    else:
+        raise _not_records(records)
+
+
+def read_table(records: Any) -> pa.Table:
+    """All columns of the records, with the types that the data have; `records` as for `record_batches`."""
+    files = as_files(records)
+    if files is not None:
+        tables = [_typed(part) for part in _parts(files)]
+        return pa.concat_tables(tables, promote_options="default")
+    if isinstance(records, pa.RecordBatch):
+        return pa.Table.from_batches([records])
+    if isinstance(records, pa.Table) or is_frame(records):
+        return records if isinstance(records, pa.Table) else pa.table(records)
+    raise _not_records(records)
+
+
+def _not_records(records: Any) -> InvalidInput:
+    return InvalidInput(
+        f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
+    )
+
+
+def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
+    """The same records in batches of at most `batch_rows`."""
+    return _bounded(batches, batch_rows(survey))
+
+
+def _bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch if batch.num_rows <= rows else batch.slice(start, rows)
+
+
+def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """The batches of one file or part of a file."""
+    return _read_part(part, survey.schema, batch_rows(survey))
+
+
+def _read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    kind = file_kind(part.path)
+    names = list(schema.columns)
+    batches: Iterator[pa.RecordBatch]
+    if kind == "parquet":
+        texts = [x.name for x in schema if x.categories]
+        batches = read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
+    elif kind == "arrow":
+        batches = read_arrow(part.path, names)
+    else:
+        batches = _read_text(part, schema)
+    with _refused(part.path, kind):
+        yield from _bounded(batches, rows)
+
+
+@contextmanager
+def _refused(path: str, kind: str) -> Iterator[None]:
+    """The many errors of a damaged file as one `FormatError`; of text none is quoted, because it may hold a record."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        reason = str(error).partition("\n")[0] if kind != "text" else "it cannot be read"
+        reason = reason or type(error).__name__
+        raise FormatError(f"{path} is not a whole {_KINDS[kind]} file: {reason}") from None
+
+
+def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
+    with open_text(part.path, part.encoding) as text:
+        if is_lines(text):
+            yield from read_lines(text, [schema[name] for name in schema.columns])
+        else:
+            filled = [x.name for x in schema if "" in x.categories]
+            yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
+
+
+def _typed(part: Part) -> pa.Table:
+    """A whole file with the types of its columns."""
+    kind = file_kind(part.path)
+    with _refused(part.path, kind), ExitStack() as stack:
+        if kind == "parquet":
+            return pq.read_table(open_binary(part.path, stack))
+        if kind == "arrow":
+            return pa.ipc.open_file(open_arrow(part.path, stack)).read_all()
+        text = stack.enter_context(open_text(part.path, part.encoding))
+        if is_lines(text):
+            rows = [row for piece in read_objects(text) for row in piece]
+            names = dict.fromkeys(name for row in rows for name in row)
+            return pa.table({name: [row.get(name) for row in rows] for name in names})
+        return open_delimited(text, (), part.delimiter).read_all()
+
+
+def is_lines(text: Text) -> bool:
+    """Whether text is JSON lines rather than CSV: by the name's suffix, or because it begins with a brace."""
+    name = PurePath(text.path.lower())
+    suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
+    return suffix in _LINES or text.head.lstrip()[:1] == b"{"
+
+
+def file_kind(path: str) -> str:
+    """What a file's first bytes say: parquet, arrow or text; standard input is always text."""
+    return "text" if path == STANDARD_INPUT else binary_format(path) or "text"
+
+
+def count_records(path: str | os.PathLike[str]) -> int | None:
+    """How many records a file says it has, for a progress bar; None when only reading it would tell."""
+    try:
+        if os.fspath(path) != STANDARD_INPUT and binary_format(path) == "parquet":
+            return int(parquet_metadata(os.fspath(path)).num_rows)
+    except (pa.ArrowException, OSError, ValueError, FormatError):
+        return None  # reading it will say what is wrong
+    return None
+
+
+def _parts(files: RecordFiles) -> list[Part]:
+    return [Part(path, files.encoding, files.delimiter) for path in files.files()]
+
+
+def plan_parts(files: RecordFiles, step: int) -> list[Part]:
+    """The files as pieces of about `step` bytes: the row groups of Parquet files; text files stay whole."""
+    parts: list[Part] = []
+    for part in _parts(files):
+        if part.path == STANDARD_INPUT:
+            raise InvalidInput("standard input can be read on this machine only: give files to Spark")
+        whole = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
+        parts += _row_groups(whole, step) if file_kind(part.path) == "parquet" else [whole]
+    return parts
+
+
+def _row_groups(whole: Part, step: int) -> list[Part]:
+    try:
+        metadata = parquet_metadata(whole.path)
+    except (pa.ArrowException, OSError, ValueError):
+        return [whole]  # reading it will say what is wrong
+    sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    # What a row group takes of the file, in proportion; a footer that contradicts itself is read whole and refused.
+    scale = whole.n_bytes / max(1, sum(sizes))
+    if sum(metadata.row_group(i).num_rows for i in range(len(sizes))) != metadata.num_rows or not sizes:
+        return [whole]
+    parts: list[Part] = []
+    group: list[int] = []
+    for i in range(len(sizes)):
+        group.append(i)
+        size = scale * sum(sizes[k] for k in group)
+        if size >= step or i == len(sizes) - 1:
+            parts.append(replace(whole, row_groups=tuple(group), n_bytes=round(size)))
+            group = []
+    return parts

@@ -1,0 +1,179 @@
+"""One report: what a user sends, and the only reading of it that is accepted; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from hdr4me.errors import FormatError, printable
+from hdr4me.survey import Survey
+
+__all__ = ["OnRejected", "Reason", "Rejected", "Report", "fault", "pack", "refuse", "unpack"]
+
+
+class Reason(IntEnum):
+    """Why a report is not counted; the numbers are those of the counting kernel, 0 being a good report."""
+
+    DIMENSION = 1
+    ORDER = 2
+    CODE = 3
+    PADDING = 4
+    SIZE = 5
+    MALFORMED = 6
+    VERSION = 7
+    FOREIGN = 8
+    MISSING = 9
+
+    @property
+    def text(self) -> str:
+        """The reason in words, as it is counted and shown."""
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    Reason.DIMENSION: "unknown dimension",
+    Reason.ORDER: "dimensions not distinct and increasing",
+    Reason.CODE: "code out of support",
+    Reason.PADDING: "trailing bytes",
+    Reason.SIZE: "wrong number of answers or codes",
+    Reason.MALFORMED: "not a report",
+    Reason.VERSION: "unknown version",
+    Reason.FOREIGN: "another survey",
+    Reason.MISSING: "missing",
+}
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A report that is not counted: why, where it stood, and what it was."""
+
+    reason: Reason
+    where: str
+    content: str
+
+    def __str__(self) -> str:
+        shown = self.content if len(self.content) <= 80 else self.content[:77] + "..."
+        return printable(f"{self.where}: {self.reason.text}: {shown}")
+
+
+OnRejected = Callable[[Rejected], None]
+
+
+def refuse(rejected: Rejected) -> None:
+    """The strict handler: the first bad report is an error."""
+    raise FormatError(str(rejected))
+
+
+@dataclass(frozen=True)
+class Report:
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
+
+    >>> Report("ab12", ((0, 7), (3, 1))).answers
+    ((0, 7), (3, 1))
+    """
+
+    survey: str
+    answers: tuple[tuple[int, ...], ...]
+
+    def to_bytes(self, survey: Survey) -> bytes:
+        """The binary form on the wire: m slots of two bytes for the question, little end first, and the fields.
+
+        Returns
+        -------
+        bytes
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> len(hd.Client(survey).report({"age": 31}).to_bytes(survey))
+        3
+        """
+        return pack(self.answers, survey, padded=False)
+
+    def to_json(self) -> str:
+        """The JSON form, on one line.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import hdr4me as hd
+        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
+        >>> survey = hd.Survey(schema, epsilon=2.0)
+        >>> hd.Client(survey).report({"age": 31}).to_json().startswith('{"format":"hdr4me-report"')
+        True
+        """
+        from hdr4me.io.json import encode
+
+        return encode(self)
+
+
+def fault(answers: Any, survey: Survey) -> Reason | None:
+    """What is wrong with these answers to this survey, or None: the reference for every other validator."""
+    if not isinstance(answers, list | tuple) or not all(
+        isinstance(answer, list | tuple) for answer in answers
+    ):
+        return Reason.MALFORMED
+    if not all(type(number) is int for answer in answers for number in answer):
+        return Reason.MALFORMED
+    if len(answers) != survey.n_sampled:
+        return Reason.SIZE
+    previous = -1
+    for answer in answers:
+        if not answer:
+            return Reason.SIZE
+        question, *fields = answer
+        if not 0 <= question < len(survey.questions):
+            return Reason.DIMENSION
+        if question <= previous:
+            return Reason.ORDER
+        previous = question
+        channel = survey.questions[question].channel
+        if len(fields) != len(channel.fields):
+            return Reason.SIZE
+        if not channel.is_output(fields):
+            return Reason.CODE
+    return None
+
+
+def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = True) -> bytes:
+    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first.
+
+    In memory every slot has the size of the widest and the rest is zero; on the wire (`padded` False) nothing is
+    padded.
+    """
+    size = survey.slot_size if padded else 0
+    slots = []
+    for question, *numbers in answers:
+        fields = survey.questions[question].channel.fields
+        codes = b"".join(x.to_bytes(field.size, "little") for x, field in zip(numbers, fields, strict=True))
+        slots.append((question.to_bytes(2, "little") + codes).ljust(size, b"\0"))
+    return b"".join(slots)
+
+
+def unpack(data: bytes, survey: Survey) -> tuple[tuple[int, ...], ...]:
+    """The answers in `report_size` bytes of memory; raises FormatError if anything about them is wrong."""
+    if len(data) != survey.report_size:
+        raise FormatError(f"a report of {len(data)} bytes: this survey's have {survey.report_size}")
+    answers = []
+    for start in range(0, len(data), survey.slot_size):
+        slot = data[start : start + survey.slot_size]
+        question = int.from_bytes(slot[:2], "little")
+        if question >= len(survey.questions):
+            raise FormatError(f"a report with {Reason.DIMENSION.text} {question}")
+        at, numbers = 2, []
+        for field in survey.questions[question].channel.fields:
+            numbers.append(int.from_bytes(slot[at : at + field.size], "little"))
+            at += field.size
+        if any(slot[at:]):
+            raise FormatError(f"a report with {Reason.PADDING.text}")
+        answers.append((question, *numbers))
+    if reason := fault(answers, survey):
+        raise FormatError(f"a report with {reason.text}")
+    return tuple(answers)

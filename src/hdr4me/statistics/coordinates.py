@@ -1,0 +1,284 @@
+"""What a survey estimates by default: means, shares, frequencies and choices, by one rule for every channel.
+
+Each of them is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`). The mean among users
+who have a value is a ratio of two such means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel
+from hdr4me.channels.response import Response
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
+from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
+from hdr4me.statistics.statistic import SURELY, Counted, Part, Statistic
+from hdr4me.survey import Dimension
+
+__all__ = ["CHOSEN", "FREQUENCY", "MEAN", "NUMBER_CHOSEN", "SHARE", "cells_of"]
+
+Floats = NDArray[np.float64]
+_FIRST = np.zeros(1, np.int64)
+
+
+class Coordinates(Statistic):
+    """An estimate of each coordinate of a dimension."""
+
+    by_default = True
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return self.name in dimension.statistics
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        found: dict[int, Part] = {}
+        for group in _alike(counted, dimensions):
+            try:
+                found |= self._group(counted, group)
+            except InvalidInput as error:  # a plug-in channel whose counters do not determine the answer
+                found |= {j: _undetermined(counted, j, str(error)) for j in group}
+        return [found[j] for j in dimensions]
+
+    def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
+        """Dimensions that are asked alike by one channel."""
+        response, _ = _response(counted, group[0])
+        if self.name == "mean" and "share" in counted.survey.schema.dimensions[group[0]].statistics:
+            return {j: _among_present(counted, j) for j in group}
+        if not response.alike:
+            return {j: _each(counted, j) for j in group}
+        return _means(counted, group, "value")
+
+
+class Mean(Coordinates):
+    """The mean of the values, or of those who have one; of a vector one row for each coordinate."""
+
+    name = "mean"
+
+
+class Frequency(Coordinates):
+    """The frequency of each category."""
+
+    name = "frequency"
+
+
+class Chosen(Coordinates):
+    """The share of users with each category of a selection."""
+
+    name = "chosen"
+
+
+class Share(Coordinates):
+    """The share of users who have a value of an optional number, or an optional vector."""
+
+    name = "share"
+
+    def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
+        response, place = _response(counted, group[0])
+        if response.marginal(place).optional:
+            return _means(counted, group, "present")
+        return {j: _share_of_vectors(counted, j) for j in group}
+
+
+class NumberChosen(Coordinates):
+    """The mean number of categories that a user chose.
+
+    A report names a categories, whose mean is linear and whose mean square is a concave function g of the number c that
+    the user chose (`PrivSetResponse.number_variance`). Counters do not show the spread of c; by Jensen's inequality
+    Var a ≤ g(E c) − (E a)², which is what the standard error uses: it is never too small, and exact if all users chose
+    the same number. Where a missing value is a category, its share is taken off the number, and the standard errors of
+    both are added: the sum is never too small either, whatever their correlation.
+    """
+
+    name = "number chosen"
+
+    def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
+        return {j: self._number(counted, j) for j in group}
+
+    def _number(self, counted: Counted, j: int) -> Part:
+        response, place = _response(counted, j)
+        counts, answers = _counts(counted, j)
+        value = error = np.nan
+        if answers:
+            value = response.number(counts)  # type: ignore[attr-defined]
+            most = response.channel.family.most
+            if answers > 1:
+                error = float(response.number_variance(min(max(value, 0.0), most)) / answers) ** 0.5  # type: ignore[attr-defined]
+            if getattr(counted.survey.schema.dimensions[j], "optional", False):
+                cells = response.cells(counts, place)
+                share, variance = indicator_moments(cells, counted.n_reports, response.marginal(place))
+                value, error = value - float(share[-1]), error + float(variance[-1]) ** 0.5
+        return Part(j, (None,), np.array([value]), np.array([error]), answers)
+
+
+MEAN, SHARE, FREQUENCY, CHOSEN, NUMBER_CHOSEN = Mean(), Share(), Frequency(), Chosen(), NumberChosen()
+
+
+def _response(counted: Counted, j: int) -> tuple[Response, int]:
+    """The response to dimension j, and which of its question's dimensions it is."""
+    question = counted.survey.questions[counted.survey.question_of(j)]
+    return question.channel.response, question.dimensions.index(j)
+
+
+def _counts(counted: Counted, j: int) -> tuple[NDArray[np.int64], int]:
+    """The counters of the question that asks for dimension j, and how many answers they come from."""
+    q = counted.survey.question_of(j)
+    counts = counted.layout.of_question(counted.counts, q)
+    return counts, int(counts.sum()) // counted.survey.questions[q].channel.per_report
+
+
+def cells_of(counted: Counted, j: int) -> NDArray[np.int64]:
+    """How often each cell of each coordinate of dimension j was reported."""
+    response, place = _response(counted, j)
+    return response.cells(_counts(counted, j)[0], place)
+
+
+def _alike(counted: Counted, dimensions: Sequence[int]) -> list[list[int]]:
+    """Dimensions that take the same place in the same channel and are estimated alike."""
+    groups: dict[tuple[int, int, tuple[str, ...]], list[int]] = {}
+    for j in dimensions:
+        response, place = _response(counted, j)
+        wanted = counted.survey.schema.dimensions[j].statistics
+        groups.setdefault((id(response), place, wanted), []).append(j)
+    return list(groups.values())
+
+
+def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
+    """The means of one decoder: all coordinates of all dimensions at once."""
+    response, place = _response(counted, group[0])
+    marginal = response.marginal(place)
+    cells = [cells_of(counted, j) for j in group]
+    counts = np.ascontiguousarray(cells[0] if len(cells) == 1 else np.concatenate(cells))
+    answers = counts.sum(axis=1)
+    value, error = np.full((2, len(counts)), np.nan)
+    some, several = answers > 0, answers > 1
+    decoded = functional(marginal, name)
+    law: FewLaw | None
+    if marginal.indicator:
+        for start in range(0, len(counts), len(cells[0])):
+            own = slice(start, start + len(cells[0]))
+            if answers[start]:
+                value[own], variance = indicator_moments(counts[own], counted.n_reports, marginal)
+                error[own] = np.sqrt(variance) if answers[start] > 1 else np.nan
+        law = few_indicators(decoded, counts, error, counted.n_reports)
+    else:
+        value[some] = counts[some] @ decoded.decode / answers[some]
+        if several.any():
+            value[several], variance = value_moments(counts[several], counted.n_reports, decoded)
+            error[several] = np.sqrt(variance)
+        plain = name == "value" and not marginal.optional and marginal.law.shape[1] == 1
+        law = few_means(decoded, counts, error, counted.n_reports, noise=plain) if marginal.law.size else None
+    made, size = {}, len(cells[0])
+    for i, j in enumerate(group):
+        rows = np.arange(i * size, (i + 1) * size)
+        made[j] = Part(
+            j,
+            (None,) if name == "present" else counted.survey.schema.dimensions[j].rows,
+            value[rows],
+            error[rows],
+            int(answers[rows[0]]),
+            scaled=not marginal.indicator and name == "value",
+            few=None if law is None else (law, rows),
+        )
+    return made
+
+
+def _each(counted: Counted, j: int) -> Part:
+    """Coordinates with a marginal each: those of a channel that is enumerated."""
+    response, place = _response(counted, j)
+    counts, answers = _counts(counted, j)
+    labels = counted.survey.schema.dimensions[j].rows
+    value, error = np.full((2, len(labels)), np.nan)
+    scaled = counted.survey.schema.dimensions[j].is_number
+    for k in range(len(labels)):
+        decoded = functional(response.marginal(place, k))
+        if answers > 1:
+            found, variance = value_moments(counts[None, :], counted.n_reports, decoded)
+            value[k], error[k] = found[0], np.sqrt(variance[0])
+        elif answers:
+            value[k] = counts @ decoded.decode
+    return Part(j, labels, value, error, answers, scaled=scaled)
+
+
+def _undetermined(counted: Counted, j: int, why: str) -> Part:
+    labels = counted.survey.schema.dimensions[j].rows
+    nothing = np.full(len(labels), np.nan)
+    return Part(j, labels, nothing, nothing, _counts(counted, j)[1], notes=(why,) * len(labels))
+
+
+def _among_present(counted: Counted, j: int) -> Part:
+    """The mean among users who have a value: a ratio of two means, by the delta method."""
+    response, place = _response(counted, j)
+    marginal = response.marginal(place)
+    if not marginal.optional:
+        return _vectors_among_present(counted, j)
+    counts, r = _counts(counted, j)
+    value, present = marginal.decoders["value"], marginal.decoders["present"]
+    mean, error, unsure, few = np.nan, np.nan, False, None
+    if r > 1:
+        share, share_error = _one(counts, counted.n_reports, functional(marginal, "present"))
+        unsure = not share > SURELY * share_error
+        mean = float(counts @ value) / r / share if share else np.nan
+        # The residual value − mean·present has mean 0; its variance over share² is the ratio's to first order.
+        if share:
+            rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
+            error = _one(counts, counted.n_reports, rest)[1] / abs(share)
+        few = few_ratio(marginal.rows, value, present, counts.astype(np.float64), error), _FIRST
+    return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure, few=few)
+
+
+def _one(counts: NDArray[np.int64], n_reports: int, decoded: Any) -> tuple[float, float]:
+    mean, variance = value_moments(counts[None, :], n_reports, decoded)
+    return float(mean[0]), float(np.sqrt(variance[0]))
+
+
+# -- optional vectors: x is asked as (x, 0), and no vector as (0, −1) ------------------------------------------------
+#
+# Let y be the decoded number of one coordinate, and s that of the last one. The mean of y over all users is share·mean,
+# and the mean of 1 + s is the share of users who have a vector. In every input the coordinate or the last one is 0, so
+# the product y·s has the mean 0 for every user. A tally counts each coordinate by itself, and this is all that the
+# standard error of the ratio needs.
+
+
+def _vector_moments(counted: Counted, j: int) -> tuple[int, Floats, Floats, float]:
+    """How many answers, the mean and the mean square of each decoded coordinate, and the least variance of one."""
+    response, place = _response(counted, j)
+    marginal = response.marginal(place)
+    counts, r = cells_of(counted, j).astype(np.float64), _counts(counted, j)[1]
+    decode, least = marginal.decoders["value"], marginal.least_noise or 0.0
+    nothing = np.full(len(counts), np.nan)
+    return (r, counts @ decode / r, counts @ decode**2 / r, least) if r else (0, nothing, nothing, least)
+
+
+def _share_of_vectors(counted: Counted, j: int) -> Part:
+    """The share of users who have a vector: 1 and the mean of the last coordinate."""
+    r, mean, square, least = _vector_moments(counted, j)
+    last = float(mean[-1])
+    error = np.sqrt(max(float(square[-1]) - last**2, least) / (r - 1)) if r > 1 else np.nan
+    return Part(j, (None,), np.array([1.0 + last]), np.array([error]), r)
+
+
+def _vectors_among_present(counted: Counted, j: int) -> Part:
+    """The ratio R = mean of y over the share, by the delta method.
+
+    The residual y − R·(1 + s) has the mean 0. Its variance, over the share's square, is the ratio's to first order:
+    E y² − 2R·E y + R²·E(1 + s)², because E[y·s] = 0. The variance is at least that of the noise, the least variance
+    times 1 + R². In the residual R is kept within [−1, 1], where the truth is.
+    """
+    r, mean, square, least = _vector_moments(counted, j)
+    labels = counted.survey.schema.dimensions[j].rows
+    ratio = error = np.full(len(labels), np.nan)
+    unsure = False
+    if r > 1:
+        part = _share_of_vectors(counted, j)
+        share, share_error = float(part.value[0]), float(part.error[0])
+        unsure = not share > SURELY * share_error
+        y, ratio = mean[:-1], mean[:-1] / (share or np.nan)
+        kept = np.clip(ratio, -1.0, 1.0)
+        present = 1.0 + 2.0 * mean[-1] + square[-1]
+        spread = square[:-1] - 2.0 * kept * y + kept**2 * present - (y - kept * share) ** 2
+        error = np.sqrt(np.maximum(spread, least * (1.0 + kept**2)) / (r - 1)) / abs(share)
+    return Part(j, labels, ratio, error, r, scaled=True, unsure=unsure)
