@@ -1,12 +1,10 @@
 """Permanent answers: an unchanged record gives the identical report, for ever and at no further cost.
 
-All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
-number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
-level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
-reports reveal no more than one. Each row that a question visits for the first time costs ε/m. Once the budget is spent,
-every question repeats the answer of the row that it paid for last, whatever the value is. In a survey with
-`lasting_epsilon` the permanent answer passes a second, fresh stage in each report: reports differ, and a new row costs
-the lasting ε/m. Standard library only.
+Everything random comes from the device's secret by HMAC (`prf.py`): which m questions are answered, how a number
+between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a level
+of a number, a category, a pair of levels. A row that a question visits for the first time costs ε/m. In a survey with
+`lasting_epsilon` the permanent answer passes a second, fresh stage in each report, and a new row costs the lasting ε/m.
+Standard library only; docs/over-time.md states what is bounded.
 """
 
 from __future__ import annotations
@@ -96,22 +94,9 @@ def decide(
 ) -> tuple[Answers, tuple[str, ...]]:
     """The m answers (question, field, …) in increasing order of question, and the marks of the rows to be paid for.
 
-    Parameters
-    ----------
-    survey : Survey
-        What is asked.
-    series : str
-        The survey's series, 64 hexadecimal digits.
-    secret : bytes
-        The device's secret, 32 bytes.
-    record : Mapping
-        Values by name.
-    known : sequence of str
-        The marks of the rows that are paid for, in order of payment.
-    affordable : int
-        How many more the budget allows; at least m if none is known yet.
-    fresh : Draws, optional
-        The source of a channel's second stage; the system's randomness unless given.
+    `known` are the marks of the rows that are paid for, in order of payment; `affordable` is how many more the budget
+    allows, at least m if none is known yet. A channel's second stage draws from `fresh`, the system's randomness unless
+    given.
     """
     fresh = fresh or SystemDraws()
 
