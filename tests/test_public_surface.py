@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -98,11 +103,26 @@ def _described(text: str) -> set[str]:
 
 
 def test_a_name_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(AttributeError, match="nothing_like_it"):
-        _ = hd.nothing_like_it
+    name = "nothing_like_it"
+    with pytest.raises(AttributeError, match=name):
+        getattr(hd, name)
     assert dir(hd) == sorted(hd.__all__)
 
 
-def test_every_name_that_can_be_loaded_is_listed() -> None:
-    homes: dict[str, str] = vars(hd)["_HOMES"]
-    assert {*homes, *vars(hd)["_ROOMS"]} == set(hd.__all__)
+def test_type_checkers_and_the_interpreter_read_one_list() -> None:
+    """Every import of the stub is a public name, loaded from the package that the stub names."""
+    stub = ast.parse(Path(hd.__file__).with_suffix(".pyi").read_text("utf-8"))
+    imported = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = [alias.asname for node in imported for alias in node.names]
+    assert sorted(map(str, names)) == hd.__all__
+    for node in imported:
+        for alias in node.names:
+            assert alias.name == alias.asname
+            home = import_module(str(node.module))
+            assert getattr(hd, alias.name) is getattr(home, alias.name)
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = "import sys, hdr4me; print([name for name in sys.modules if name.startswith('hdr4me.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -51,7 +51,10 @@ export interface Options {
   headers?: { [name: string]: string };
   /** `browserStore()` unless given. */
   store?: Store;
-  /** Whether an unchanged record gives the identical report, for ever and at no further cost. */
+  /**
+   * Whether an unchanged record gives the identical report at no further cost. Once the budget is spent, each question
+   * repeats the answer of the row that it paid for last, whatever the value is.
+   */
   permanent?: boolean;
   /** The largest sum of ε over all surveys of the store: 16 unless given. */
   limit?: number;
@@ -104,7 +107,7 @@ export type Source = (n: number) => ArrayLike<number>;
 
 /** For tests: fresh answers from given random bytes. */
 export function fresh(survey: Survey, record: Record, source: Source): number[][];
-/** For tests: permanent answers, and the marks of the rows that must be paid for. */
+/** For tests: permanent answers, and the marks of the rows that must be paid for; `known` is in order of payment. */
 export function permanent(
   survey: Survey,
   record: Record,

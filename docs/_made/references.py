@@ -61,7 +61,7 @@ def python_page() -> str:
     rooms: dict[str, list[str]] = {}
     for name in hd.__all__:
         if not inspect.ismodule(getattr(hd, name)):
-            rooms.setdefault(hd._HOMES[name], []).append(name)
+            rooms.setdefault(vars(hd)["_HOMES"][name].removeprefix("hdr4me."), []).append(name)
     parts = [
         _title("Python", "="),
         "All of these are attributes of ``hdr4me``, imported when they are first used.",

@@ -1,172 +1,36 @@
 """Local differential privacy for high-dimensional data.
 
-The public surface; every name is loaded when it is first used, so that `import hdr4me` costs next to nothing
-and the client runs where NumPy is not installed.
+The public names are listed in `__init__.pyi`, for type checkers and for this module. Each one is loaded when it is
+first used, so that `import hdr4me` costs next to nothing and the client runs where NumPy is not installed.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from hdr4me import channels as channels
-    from hdr4me import checks as checks
-    from hdr4me import engines as engines
-    from hdr4me import errors as errors
-    from hdr4me.accounting import amplification as amplification
-    from hdr4me.accounting import local_epsilon as local_epsilon
-    from hdr4me.auditing import audit as audit
-    from hdr4me.channels import Channel as Channel
-    from hdr4me.channels import Entries as Entries
-    from hdr4me.channels import HeavySet as HeavySet
-    from hdr4me.channels import Table as Table
-    from hdr4me.client import Client as Client
-    from hdr4me.client import Ledger as Ledger
-    from hdr4me.client import PermanentClient as PermanentClient
-    from hdr4me.comparison import Comparison as Comparison
-    from hdr4me.comparison import compare as compare
-    from hdr4me.explanation import explain as explain
-    from hdr4me.framework import Deviation as Deviation
-    from hdr4me.framework import deviation as deviation
-    from hdr4me.io import Report as Report
-    from hdr4me.io import infer_schema as infer_schema
-    from hdr4me.mechanisms import exact as exact
-    from hdr4me.mechanisms import mechanism as mechanism
-    from hdr4me.mechanisms import register_mechanism as register_mechanism
-    from hdr4me.mechanisms.law import Mechanism as Mechanism
-    from hdr4me.planner import Plan as Plan
-    from hdr4me.planner import plan as plan
-    from hdr4me.recalibration import Recalibration as Recalibration
-    from hdr4me.recalibration import recalibrate as recalibrate
-    from hdr4me.simulation import simulate as simulate
-    from hdr4me.statistics import Answer as Answer
-    from hdr4me.statistics import Statistic as Statistic
-    from hdr4me.statistics import ask as ask
-    from hdr4me.statistics import combine as combine
-    from hdr4me.statistics import estimate as estimate
-    from hdr4me.statistics import refine as refine
-    from hdr4me.survey import Categorical as Categorical
-    from hdr4me.survey import Dimension as Dimension
-    from hdr4me.survey import Numeric as Numeric
-    from hdr4me.survey import Product as Product
-    from hdr4me.survey import Question as Question
-    from hdr4me.survey import Schema as Schema
-    from hdr4me.survey import Selection as Selection
-    from hdr4me.survey import Survey as Survey
-    from hdr4me.survey import Vector as Vector
-    from hdr4me.tally import PairCounts as PairCounts
-    from hdr4me.tally import Tally as Tally
 
 __version__ = "0.2.0.dev0"
 
-_HOMES = {
-    "Answer": "statistics",
-    "Categorical": "survey",
-    "Channel": "channels",
-    "Client": "client",
-    "Comparison": "comparison",
-    "Deviation": "framework",
-    "Dimension": "survey",
-    "Entries": "channels",
-    "HeavySet": "channels",
-    "Ledger": "client",
-    "Mechanism": "mechanisms.law",
-    "Numeric": "survey",
-    "Product": "survey",
-    "PairCounts": "tally",
-    "PermanentClient": "client",
-    "Plan": "planner",
-    "Question": "survey",
-    "Recalibration": "recalibration",
-    "Report": "io",
-    "Schema": "survey",
-    "Selection": "survey",
-    "Statistic": "statistics",
-    "Survey": "survey",
-    "Table": "channels",
-    "Tally": "tally",
-    "Vector": "survey",
-    "amplification": "accounting",
-    "ask": "statistics",
-    "audit": "auditing",
-    "combine": "statistics",
-    "compare": "comparison",
-    "deviation": "framework",
-    "estimate": "statistics",
-    "exact": "mechanisms",
-    "explain": "explanation",
-    "infer_schema": "io",
-    "local_epsilon": "accounting",
-    "mechanism": "mechanisms",
-    "plan": "planner",
-    "recalibrate": "recalibration",
-    "refine": "statistics",
-    "register_mechanism": "mechanisms",
-    "simulate": "simulation",
-}
-_ROOMS = ("channels", "checks", "engines", "errors")
 
-__all__ = [
-    "Answer",
-    "Categorical",
-    "Channel",
-    "Client",
-    "Comparison",
-    "Deviation",
-    "Dimension",
-    "Entries",
-    "HeavySet",
-    "Ledger",
-    "Mechanism",
-    "Numeric",
-    "PairCounts",
-    "PermanentClient",
-    "Plan",
-    "Product",
-    "Question",
-    "Recalibration",
-    "Report",
-    "Schema",
-    "Selection",
-    "Statistic",
-    "Survey",
-    "Table",
-    "Tally",
-    "Vector",
-    "amplification",
-    "ask",
-    "audit",
-    "channels",
-    "checks",
-    "combine",
-    "compare",
-    "deviation",
-    "engines",
-    "errors",
-    "estimate",
-    "exact",
-    "explain",
-    "infer_schema",
-    "local_epsilon",
-    "mechanism",
-    "plan",
-    "recalibrate",
-    "refine",
-    "register_mechanism",
-    "simulate",
-]
+def _homes() -> dict[str, str]:
+    """The package of each public name, from the lines "from package import name as name" of the stub."""
+    stub = __loader__.get_data(__file__.rpartition(".")[0] + ".pyi").decode()
+    lines = (line.split() for line in stub.splitlines() if line.startswith("from "))
+    return {name: package for _, package, _, name, *_ in lines}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"hdr4me.{name}")
+_HOMES = _homes()
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'hdr4me' has no attribute {name!r}")
-    value = getattr(import_module(f"hdr4me.{_HOMES[name]}"), name)
-    globals()[name] = value
+    home = _HOMES[name]
+    if home == __name__:
+        return import_module(f"{home}.{name}")
+    value = globals()[name] = getattr(import_module(home), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)

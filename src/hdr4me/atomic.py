@@ -31,12 +31,11 @@ _cleaned: set[str] = set()
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; when the block ends well it takes `path`'s place.
+    """Yield a temporary path beside `path` that replaces `path` when the block ends without an error.
 
-    `mode` is a new file's permission before the umask; a file that was there keeps its own. If the block raises,
-    nothing of it stays and what was at `path` before is untouched. What a killed process left behind is removed by
-    the next one that writes into the folder. A path that exists
-    and is not a regular file (a pipe, `/dev/stdout`) cannot be replaced: it is written to directly.
+    `mode` is a new file's permission before the umask; an existing file keeps its own. If the block raises, the
+    temporary file is removed and `path` is untouched. Files that a killed process left behind are removed by the next
+    one that writes into the folder. A path that is not a regular file (a pipe, `/dev/stdout`) is written to directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +74,7 @@ def replacing(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Pa
 
 
 def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> int | None:
-    """Make the file; the descriptor holds a lock, which tells that its writer lives, until it is closed."""
+    """Create the file; while its descriptor is open it holds a lock, which shows that the writer is alive."""
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:

@@ -15,7 +15,7 @@ Each message names the parameter, its value and what is allowed.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
@@ -34,9 +34,9 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    """`text` with every character that could steer a terminal or turn a line round written as its escape.
+    """`text` with every control, format and line-separator character written as its escape.
 
-    File names, names of dimensions and lines of uploaded files are other people's: what is printed of them passes here.
+    File names, names of dimensions and lines of uploaded files come from others and could control a terminal.
 
     >>> printable("age\\x1b[2J"), printable("été, ε = 1")
     ('age\\\\x1b[2J', 'été, ε = 1')
@@ -52,20 +52,20 @@ def printable(text: str) -> str:
 
 
 class HDR4MEError(Exception):
-    """The root of the tree: catch this to catch all of them."""
+    """The base class of all errors of this package."""
 
 
 class InvalidInput(HDR4MEError, ValueError):
     """A parameter, record, schema or option is not allowed.
 
-    Where one parameter is at fault, `parameters`, `value` and `allowed` say which, so that a caller with other names
-    for them (the command line) can say it again in its own words.
+    If one parameter is at fault, `parameters`, `value` and `allowed` say which, so that a caller with other names for
+    them (the command line) can repeat the message with its own names.
 
-    >>> error = InvalidInput.of("n_users", 0, "a whole number from 1")
+    >>> error = InvalidInput.of("n_users", 0, "a positive integer")
     >>> str(error), error.parameters, error.value
-    ('n_users = 0 is not allowed: a whole number from 1', ('n_users',), 0)
+    ('n_users = 0 is not allowed: a positive integer', ('n_users',), 0)
     >>> str(error.renamed({"n_users": "--users"}))
-    '--users 0 is not allowed: a whole number from 1'
+    '--users 0 is not allowed: a positive integer'
     """
 
     def __init__(self, message: str = "") -> None:
@@ -84,7 +84,7 @@ class InvalidInput(HDR4MEError, ValueError):
     @classmethod
     def missing(cls, *parameters: str) -> InvalidInput:
         """Parameters that must be given were not."""
-        error = cls(_missing(parameters))
+        error = cls(f"{' and '.join(parameters)} {'is' if len(parameters) == 1 else 'are'} missing")
         error.parameters = parameters
         return error
 
@@ -98,10 +98,6 @@ class InvalidInput(HDR4MEError, ValueError):
         error = InvalidInput(f"{called[0]} {self.value!r} is not allowed: {self.allowed}")
         error.parameters, error.value, error.allowed = called, self.value, self.allowed
         return error
-
-
-def _missing(parameters: Sequence[str]) -> str:
-    return f"{' and '.join(parameters)} {'is' if len(parameters) == 1 else 'are'} missing"
 
 
 class FormatError(HDR4MEError):

@@ -1,4 +1,4 @@
-"""A registry: names and what they stand for, open to other packages in one line; standard library only."""
+"""Registries of named items that other packages can extend; standard library only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """What is known by name in one room.
+    """Named items of one kind, built in or registered by other packages.
 
-    A built-in item may be given as "module:attribute" and is imported when it is first asked for. Another package
-    registers by calling `register`, or declares an entry point of the group `hdr4me.<plural>` whose module does so
-    when it is loaded; entry points are loaded when a name is not found, or when all names are listed.
+    A built-in item may be given as "module:attribute" and is imported when it is first used. Another package
+    registers an item by calling `register`, or declares an entry point of the group `hdr4me.<plural>` whose module does
+    so when it is loaded. Entry points are loaded when a name is not found, or when all names are listed.
 
     >>> shapes: Registry[type] = Registry("shape", "shapes", {"list": "builtins:list"})
     >>> shapes.register("tuple", tuple)
@@ -38,7 +38,7 @@ class Registry(Generic[T]):
         self._asked_outside = False
 
     def register(self, name: str, item: T) -> None:
-        """Make `item` known as `name`; a name that stands for something else already is refused."""
+        """Register `item` under `name`; a name that is taken by another item is refused."""
         if not isinstance(name, str) or not name or not name.isprintable():
             raise InvalidInput.of(self.noun, name, "a printable name")
         if name in self._items and self._items[name] is not item:

@@ -202,47 +202,55 @@ def survey_of(kind: str, m: int) -> tuple[Survey, list[list[Record]]]:
 
 
 def every_history(
-    survey: Survey, records: list[list[Record]], budget: int, reports: int
+    survey: Survey, records: list[list[Record]], budget: int, reports: int, period: int = 99
 ) -> dict[Shown, Shown]:
     """The rows shown for every history of `reports` reports, each value being one of three rows for each question.
 
-    The client's own `decide` runs on every prefix once; its channels are made to show their row.
+    The client's own `decide` runs on every prefix once; its channels are made to show their row. The budget, in rows,
+    renews after `period` reports.
     """
     found: dict[Shown, Shown] = {}
     m, secret = len(records), bytes(32)
 
-    def go(history: Shown, shown: Shown, known: tuple[str, ...]) -> None:
-        if len(history[0]) == reports:
+    def go(history: Shown, shown: Shown, known: tuple[str, ...], left: int) -> None:
+        t = len(history[0])
+        if t == reports:
             found[history] = shown
             return
+        left = left if t % period else budget
         for values in product(range(3), repeat=m):
             record = {k: v for own, x in zip(records, values, strict=True) for k, v in own[x].items()}
-            answers, new = decide(survey, survey.series, secret, record, known, budget - len(known))
+            answers, new = decide(survey, survey.series, secret, record, known, left)
             go(
                 tuple((*h, x) for h, x in zip(history, values, strict=True)),
                 tuple((*s, row) for s, (_, row) in zip(shown, answers, strict=True)),
                 (*known, *new),
+                left - len(new),
             )
 
-    go(((),) * m, ((),) * m, ())
+    go(((),) * m, ((),) * m, (), budget)
     return found
 
 
-def until_spent(history: Shown, budget: int) -> tuple[tuple[Any, ...], int]:
-    """The pattern of equality up to and including the moment at which the budget is spent, and the rows paid for.
+def until_spent(history: Shown, budget: int, period: int = 99) -> tuple[tuple[Any, ...], int]:
+    """The pattern of equality while budget is left, and the rows paid for.
 
-    The neighbouring relation of docs/over-time.md, written apart from the client: for each report and each question
-    in order, the earlier report with the same value of this question, until `budget` values were new.
+    The neighbouring relation of docs/over-time.md, written apart from the client: for each report and each question in
+    order, which of the question's earlier values comes again, until `budget` values were new. A value that comes while
+    the budget is spent is not looked at.
     """
     known: list[list[int]] = [[] for _ in history]
-    steps = []
-    for values in zip(*history, strict=True):
+    steps: list[int | None] = []
+    left = budget
+    for t, values in enumerate(zip(*history, strict=True)):
+        left = left if t % period else budget
         for q, value in enumerate(values):
-            if sum(map(len, known)) == budget:
-                return tuple(steps), budget
-            if value not in known[q]:
+            if left and value not in known[q]:
                 known[q].append(value)
-            steps.append(known[q].index(value))
+                left -= 1
+                steps.append(len(known[q]) - 1)
+            else:
+                steps.append(known[q].index(value) if left else None)
     return tuple(steps), sum(map(len, known))
 
 
@@ -309,6 +317,23 @@ def test_histories_alike_until_the_budget_is_spent(kind: str, m: int, reports: i
                 assert found <= loss**paid
                 attained = max(attained, found)
         assert attained > 1
+
+
+@pytest.mark.parametrize(("kind", "m", "reports"), [("grr", 1, 4), ("number", 1, 4), ("grr", 2, 3)])
+@pytest.mark.usefixtures("rows_are_shown")
+def test_a_budget_that_renews(kind: str, m: int, reports: int) -> None:
+    """Renewed after two reports: histories that are alike while budget is left, and arbitrary while it is spent."""
+    survey, records = survey_of(kind, m)
+    ratios = [worst_ratios(question.channel) for question in survey.questions]
+    loss = max(question.channel.loss for question in survey.questions)
+    for budget in range(m, m + 2):
+        groups: defaultdict[Any, set[Shown]] = defaultdict(set)
+        for history, shown in every_history(survey, records, budget, reports, period=2).items():
+            groups[until_spent(history, budget, period=2)].add(shown)
+        assert max(paid for _, paid in groups) > budget
+        for (_, paid), alike in groups.items():
+            for first, second in product(alike, repeat=2):
+                assert joint_ratio(survey, first, second, ratios) <= loss**paid
 
 
 def test_the_product_of_ratios_is_the_ratio_of_the_listed_laws() -> None:

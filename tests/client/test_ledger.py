@@ -101,11 +101,11 @@ def test_the_limit_is_exact(small: Survey, path: Path) -> None:
 
 def test_a_claim_never_takes_more_than_is_left(small: Survey, path: Path) -> None:
     ledger = Ledger(path, reports_per_survey=2)
-    ledger.claim(small, lambda secret, known, affordable: ["ab" * 16])
+    ledger.claim(small, lambda secret, known, affordable: (None, ["ab" * 16]))
     with pytest.raises(BudgetExceeded, match=r"2 new rows were chosen where .* allows 1"):
-        ledger.claim(small, lambda secret, known, affordable: ["cd" * 16, "ef" * 16])
+        ledger.claim(small, lambda secret, known, affordable: (None, ["cd" * 16, "ef" * 16]))
     assert ledger.total == Fraction(1.1)
-    ledger.claim(small, lambda secret, known, affordable: [])
+    assert ledger.claim(small, lambda secret, known, affordable: (list(known), [])) == ["ab" * 16]
     assert ledger.total == Fraction(1.1)
 
 
@@ -267,7 +267,7 @@ def test_the_text_that_the_refusals_start_from_is_a_ledger() -> None:
         *(signed({**BODY, "rows": rows}) for rows in ({KEY: ["x"]}, {KEY: "0" * 32}, [], {"a": []})),
         *(signed({**BODY, "counter": counter}) for counter in (0, -1, True, 1.0, "1", 10**15)),
         *(signed({**BODY, "identity": identity}) for identity in ("", "0" * 31, 5)),
-        signed({**BODY, "secret": "1"}),
+        *(signed({**BODY, "secret": secret}) for secret in ("1", 0, None, False, [])),
         signed({**BODY, "extra": 1}),
         signed({key: value for key, value in BODY.items() if key != "rows"}),
         signed(BODY).replace('"counter": 1,', '"counter": 1,\n "counter": 1,'),

@@ -109,10 +109,10 @@ def test_a_lock_file_deleted_meanwhile_excludes_nobody_so_it_is_taken_again(
 
 
 def test_an_error_that_is_no_waiting_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: int) -> None:
+    def broken(_: int, *, held: bool) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(module, "_posix", lambda: (broken, lambda _: None))
+    monkeypatch.setattr(module, "_lock", broken)
     with pytest.raises(OSError, match="Input/output"), locked(tmp_path / "a.lock", 1.0):
         pass
 

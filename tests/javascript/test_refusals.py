@@ -265,6 +265,7 @@ NO_HARM = [
     "must be a finite",
     "must be a whole",
     "whole numbers",
+    "list of integers",
     "survey of version '2'",
     "mechanism is a string",
     "at most 65536",

@@ -115,7 +115,7 @@ def test_weights_need_one_question_for_each_user(mixed: Survey) -> None:
 
 @pytest.mark.parametrize("weight", [0, -1, 1.0, True, MAX_WEIGHT + 1, None])
 def test_a_weight_is_a_whole_number(mixed: Survey, weight: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"weight = .* is not allowed: a whole number from 1 to 1048576"):
+    with pytest.raises(InvalidInput, match=r"weight = .* is not allowed: an integer from 1 to 1048576"):
         weighted(mixed, (1, 1, 1, weight))
 
 

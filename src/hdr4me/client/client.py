@@ -6,20 +6,22 @@ answers to given words that every client must give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from hdr4me.channels import Draws, SystemDraws
+from hdr4me.channels import Draws, SystemDraws, Take
 from hdr4me.client.ledger import Ledger
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Report
 from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimensions import FRACTION_BITS
 
-__all__ = ["Client", "answer", "draw_questions", "value_of"]
+__all__ = ["Client", "answer", "draw_questions", "input_of", "value_of"]
 
+Fraction = Callable[[int, Take], int]
+"""Sixteen bits for a dimension, given its number and what the channel takes of it."""
 _ODD = "\0"
-"""A value that no dimension has any use for."""
+"""A value that no dimension can use."""
 
 
 class Client:
@@ -45,7 +47,7 @@ class Client:
         odd = dict.fromkeys((column for dimension in survey.schema for column in dimension.columns), _ODD)
         for question in survey.questions:
             # What a dimension looks up for its first odd value is made now: a report takes as long for every value.
-            _places(survey, question, odd)
+            input_of(survey, question, odd, lambda j, take: 0)
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The randomised answers to this record; keys that the survey does not ask for are ignored.
@@ -87,19 +89,22 @@ def draw_questions(survey: Survey, draws: Draws) -> list[int]:
 def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> tuple[int, ...]:
     """The fields of a randomised answer to question q: sixteen bits round each number, then the channel draws."""
     question = survey.questions[q]
+
+    def fraction(j: int, take: Take) -> int:
+        return 0 if take.reads == "category" else draws.bits(FRACTION_BITS)
+
+    return question.channel.sample(input_of(survey, question, record, fraction), draws)
+
+
+def input_of(survey: Survey, question: Question, record: Mapping[str, Any], fraction: Fraction) -> int:
+    """The input of a question's channel; a number between two levels is rounded by `fraction(dimension, take)`."""
     x = 0
-    for place, take in zip(_places(survey, question, record), question.channel.takes, strict=True):
-        fraction = 0 if take.reads == "category" else draws.bits(FRACTION_BITS)
-        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
+    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
+        dimension = survey.schema.dimensions[j]
+        place = dimension.place(value_of(record, dimension), take.size)
+        level = (place >> FRACTION_BITS) + (fraction(j, take) < place & ((1 << FRACTION_BITS) - 1))
         x = x * take.size + level
-    return question.channel.sample(x, draws)
-
-
-def _places(survey: Survey, question: Question, record: Mapping[str, Any]) -> list[int]:
-    """Where the record lies among the inputs of each dimension of a question, in 2^−16 of an input."""
-    dimensions = [survey.schema.dimensions[j] for j in question.dimensions]
-    takes = question.channel.takes
-    return [d.place(value_of(record, d), take.size) for d, take in zip(dimensions, takes, strict=True)]
+    return x
 
 
 def value_of(record: Mapping[str, Any], dimension: Dimension) -> Any:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hdr4me.atomic import write_bytes
 from hdr4me.client.ledger_file import Book, beside, bounded, read, write
@@ -25,7 +25,8 @@ __all__ = ["DEFAULT_LIMIT", "Ledger"]
 DEFAULT_LIMIT = 16.0
 """The sum of ε over all series that a ledger allows unless another limit is given."""
 
-Choose = Callable[[bytes, Sequence[str], int], Sequence[str]]
+T = TypeVar("T")
+Choose = Callable[[bytes, Sequence[str], int], tuple[T, Sequence[str]]]
 
 
 class Ledger:
@@ -128,12 +129,13 @@ class Ledger:
             self._check(book, survey, survey.epsilon)
             self._write(_charged(book, survey, cost))
 
-    def claim(self, survey: Survey, choose: Choose) -> None:
+    def claim(self, survey: Survey, choose: Choose[T]) -> T:
         """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
 
         `choose` is given the device's secret, the marks paid for in order of payment and how many more the budget
-        allows; it returns the new marks. The first claim of a series pays for all m questions or raises BudgetExceeded,
-        whatever the record; later ones never raise for want of budget. Nothing else may use the ledger meanwhile.
+        allows. It returns the answers, which are released once they are paid for, and the new marks. The first claim of
+        a series pays for all m questions or raises BudgetExceeded, whatever the record; later ones never raise for want
+        of budget. Nothing else may use the ledger meanwhile.
         """
         lasting = survey.lasting_epsilon
         cost = Fraction(lasting) / survey.n_sampled
@@ -144,14 +146,15 @@ class Ledger:
                 self._check(book, survey, lasting)
             secret = self._secret(book)
             affordable = int(self._left(book, survey, lasting) / cost)
-            new = tuple(choose(secret, known, affordable))
+            answers, new = choose(secret, known, affordable)
             if not new:
-                return
+                return answers
             if len(new) > affordable:
                 raise BudgetExceeded(f"{len(new)} new rows were chosen where {self.path} allows {affordable}")
             rows = {**book.rows, survey.series: (*known, *new)}
             charged = _charged(book, survey, len(new) * cost)
             self._write(replace(charged, rows=rows, secret=secret_mark(secret)))
+        return answers
 
     def _check(self, book: Book, survey: Survey, epsilon: float) -> None:
         cost, since = Fraction(epsilon), self._since()

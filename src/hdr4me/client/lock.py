@@ -32,21 +32,20 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     Raises LedgerBusy if another process held the lock for `timeout` seconds, and InvalidInput if `path` is a link, a
     directory, a pipe, or another user's.
     """
-    acquire, release = _windows() if sys.platform == "win32" else _posix()
-    descriptor = _acquired(path, timeout, acquire)
+    descriptor = _acquired(path, timeout)
     try:
         yield
     finally:
-        release(descriptor)
+        _lock(descriptor, held=False)
         os.close(descriptor)
 
 
-def _acquired(path: Path, timeout: float, acquire: Any) -> int:
+def _acquired(path: Path, timeout: float) -> int:
     deadline = time.monotonic() + timeout
     while True:
         descriptor = _open(path)
         try:
-            acquire(descriptor)
+            _lock(descriptor, held=True)
             # A lock on a file that was deleted meanwhile would exclude nobody.
             if _same_file(descriptor, path):
                 return descriptor
@@ -73,19 +72,23 @@ def _open(path: Path) -> int:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
-            raise InvalidInput(f"{path} cannot be a lock file: it is not a regular file; remove it") from None
+            raise _unfit(path, "it is not a regular file; remove it") from None
         raise
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
         os.close(descriptor)
-        raise InvalidInput(f"{path} cannot be a lock file: it is not a regular file; remove it")
+        raise _unfit(path, "it is not a regular file; remove it")
     if hasattr(os, "getuid") and state.st_uid != os.getuid() and os.getuid() != 0:
         os.close(descriptor)
-        raise InvalidInput(f"{path} cannot be a lock file: it belongs to another user, who could hold it")
+        raise _unfit(path, "it belongs to another user, who could hold it")
     if state.st_mode & 0o077 and hasattr(os, "fchmod"):
         with suppress(OSError):  # a file system without permissions
             os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+def _unfit(path: Path, why: str) -> InvalidInput:
+    return InvalidInput(f"{path} cannot be a lock file: {why}")
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
@@ -95,22 +98,12 @@ def _same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _posix() -> tuple[Any, Any]:
-    fcntl: Any = import_module("fcntl")
-    return (
-        lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB),
-        lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_UN),
-    )
-
-
-def _windows() -> tuple[Any, Any]:
-    msvcrt: Any = import_module("msvcrt")
-
-    def lock(descriptor: int, mode: int) -> None:
+def _lock(descriptor: int, *, held: bool) -> None:
+    """Take the lock, or an OSError of `_BUSY` at once; or release it."""
+    if sys.platform == "win32":
+        msvcrt: Any = import_module("msvcrt")
         os.lseek(descriptor, 0, os.SEEK_SET)  # the first byte, which need not exist
-        msvcrt.locking(descriptor, mode, 1)
-
-    return (
-        lambda descriptor: lock(descriptor, msvcrt.LK_NBLCK),
-        lambda descriptor: lock(descriptor, msvcrt.LK_UNLCK),
-    )
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK if held else msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl: Any = import_module("fcntl")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if held else fcntl.LOCK_UN)

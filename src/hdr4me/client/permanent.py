@@ -1,12 +1,10 @@
 """Permanent answers: an unchanged record gives the identical report, for ever and at no further cost.
 
-All that is random is taken from the device's secret by HMAC (`prf.py`): which m questions are answered, on which side a
-number between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a
-level of a number, a category, a pair of levels. As long as a value stays on its row its answer stays the same, so T
-reports reveal no more than one. Each row that a question visits for the first time costs ε/m. Once the budget is spent,
-every question repeats the answer of the row that it paid for last, whatever the value is. In a survey with
-`lasting_epsilon` the permanent answer passes a second, fresh stage in each report: reports differ, and a new row costs
-the lasting ε/m. Standard library only.
+Everything random comes from the device's secret by HMAC (`prf.py`): which m questions are answered, how a number
+between two levels is rounded, and what a channel draws for each (question, row). A row is the channel's input: a level
+of a number, a category, a pair of levels. A row that a question visits for the first time costs ε/m. In a survey with
+`lasting_epsilon` the permanent answer passes a second, fresh stage in each report, and a new row costs the lasting ε/m.
+Standard library only; docs/over-time.md states what is bounded.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Draws, SystemDraws
-from hdr4me.client.client import draw_questions, value_of
+from hdr4me.channels import Draws, SystemDraws, Take
+from hdr4me.client.client import draw_questions, input_of
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
@@ -78,15 +76,11 @@ class PermanentClient:
         """
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a record must map names to values, not be a {type(record).__name__}")
-        decided: list[Answers] = []
 
-        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[str, ...]:
-            answers, new = decide(self.survey, self.survey.series, secret, record, known, affordable)
-            decided.append(answers)
-            return new
+        def choose(secret: bytes, known: Sequence[str], affordable: int) -> tuple[Answers, tuple[str, ...]]:
+            return decide(self.survey, self.survey.series, secret, record, known, affordable)
 
-        self.ledger.claim(self.survey, choose)
-        return Report(self.survey.fingerprint, decided[0])
+        return Report(self.survey.fingerprint, self.ledger.claim(self.survey, choose))
 
 
 def decide(
@@ -100,29 +94,21 @@ def decide(
 ) -> tuple[Answers, tuple[str, ...]]:
     """The m answers (question, field, …) in increasing order of question, and the marks of the rows to be paid for.
 
-    Parameters
-    ----------
-    survey : Survey
-        What is asked.
-    series : str
-        The survey's series, 64 hexadecimal digits.
-    secret : bytes
-        The device's secret, 32 bytes.
-    record : Mapping
-        Values by name.
-    known : sequence of str
-        The marks of the rows that are paid for, in order of payment.
-    affordable : int
-        How many more the budget allows; at least m if none is known yet.
-    fresh : Draws, optional
-        The source of a channel's second stage; the system's randomness unless given.
+    `known` are the marks of the rows that are paid for, in order of payment; `affordable` is how many more the budget
+    allows, at least m if none is known yet. A channel's second stage draws from `fresh`, the system's randomness unless
+    given.
     """
     fresh = fresh or SystemDraws()
+
+    def fraction(j: int, take: Take) -> int:
+        return Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
+
     answers: list[tuple[int, ...]] = []
     new: list[str] = []
     for q in draw_questions(survey, Stream(secret, series, Use.QUESTIONS)):
-        channel = survey.questions[q].channel
-        row = _row_of(survey, q, record, secret, series)
+        question = survey.questions[q]
+        channel = question.channel
+        row = input_of(survey, question, record, fraction)
         # Every row's mark is computed, whatever the value.
         marks = [Stream(secret, series, Use.MARK, q, x).take(16).hex() for x in range(channel.n_inputs)]
         rows = {mark: x for x, mark in enumerate(marks)}
@@ -136,15 +122,3 @@ def decide(
         # the other would move two entries only and so name both.
         answers.append((q, *channel.repeat(row, Stream(secret, series, Use.ANSWER, q, row), fresh)))
     return tuple(answers), tuple(new)
-
-
-def _row_of(survey: Survey, q: int, record: Mapping[str, Any], secret: bytes, series: str) -> int:
-    """The input of question q's channel; numbers between two levels are rounded by their dimension's own fraction."""
-    question, row = survey.questions[q], 0
-    for j, take in zip(question.dimensions, question.channel.takes, strict=True):
-        dimension = survey.schema.dimensions[j]
-        place = dimension.place(value_of(record, dimension), take.size)
-        fraction = Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
-        level = (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
-        row = row * take.size + level
-    return row

@@ -1,4 +1,4 @@
-"""ε in terms of guesses: how sure somebody who sees a report can become."""
+"""ε in terms of guesses: how certain somebody who sees a report can become."""
 
 from __future__ import annotations
 
@@ -11,28 +11,14 @@ __all__ = ["guess", "share", "whole_loss"]
 
 
 def whole_loss(survey: Survey) -> Fraction:
-    """The largest factor by which one report changes the odds of two records: the m answers that tell most, together.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> float(whole_loss(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0))) <= 2.718281828459046
-    True
-    """
+    """The largest factor by which one report changes the odds of two records: the m largest losses multiplied."""
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
     return prod(losses[: survey.n_sampled], start=Fraction(1))
 
 
 def guess(before: Fraction | float, factor: Fraction | float) -> float:
-    """The most that a belief can become when its odds are multiplied by `factor`.
+    """The largest probability that a guess can reach when its odds are multiplied by `factor`.
 
-    Parameters
-    ----------
-    before
-        The probability that somebody gave a guess before the report.
-    factor
-        By how much the report multiplies the odds at most.
-
-    Examples
-    --------
     >>> guess(0.5, 3), round(guess(0.001, 3), 6)
     (0.75, 0.002994)
     """

@@ -13,7 +13,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["MAX_DEPTH", "canonical", "fingerprint", "no_twins", "number", "parse", "shallow"]
+__all__ = ["MAX_DEPTH", "canonical", "fingerprint", "identities", "no_twins", "number", "parse", "shallow"]
 
 MAX_DEPTH = 32
 """No document of this program is nested deeper than 8."""
@@ -49,7 +49,7 @@ def number(x: int | float) -> str:
     """
     if isinstance(x, int):
         if abs(x) > 2**53:
-            raise InvalidInput(f"the whole number {x} is beyond 2**53: JSON readers would round it")
+            raise InvalidInput(f"the integer {x} is beyond 2**53: JSON readers would round it")
         return str(x)
     if not math.isfinite(x):
         raise InvalidInput(f"{x} has no JSON form")
@@ -78,8 +78,18 @@ def fingerprint(document: dict[str, Any]) -> str:
     >>> fingerprint({"a": 1, "fingerprint": "anything"}) == fingerprint({"a": 1.0})
     True
     """
-    body = {key: value for key, value in document.items() if key != "fingerprint"}
-    return hashlib.sha256(canonical(body).encode("utf-8")).hexdigest()
+    return identities(document)[0]
+
+
+def identities(document: dict[str, Any]) -> tuple[str, str]:
+    """The fingerprint of a document, and that of the same document with an empty name (its series)."""
+    fields = {key: canonical(value) for key, value in document.items() if key != "fingerprint"}
+    return _digest(fields), _digest({**fields, "name": '""'})
+
+
+def _digest(fields: dict[str, str]) -> str:
+    text = ",".join(f"{canonical(key)}:{fields[key]}" for key in sorted(fields))
+    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()
 
 
 def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Long lists of categories that stand in a file of their own; standard library only.
+"""Long lists of categories in files of their own; standard library only.
 
-A document of a survey that takes more than `LONG` categories from a file has the file's name, how many categories there
-are, and the SHA-256 of the list: each category in UTF-8 and a line feed after it. Whoever reads the document needs the
-file. It is looked for where the document lies, and in the folders that `HDR4ME_CATEGORIES` names.
+If a survey takes more than `LONG` categories from a file, its document has the file's name, the number of categories
+and the SHA-256 of the list: each category in UTF-8 followed by a line feed. To read the document the file is needed. It
+is looked for in the document's folder and in the folders that `HDR4ME_CATEGORIES` names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 LONG = 4096
-"""A document has up to so many categories of a file written out."""
+"""Up to this many categories of a file are written out in the document."""
 VARIABLE = "HDR4ME_CATEGORIES"
 """Folders with lists of categories, separated as in `PATH`."""
 
@@ -79,7 +79,7 @@ class CategoryFile:
             raise FormatError(f"{what} is an object with name, count and sha256")
         name, count, sha256 = (document[field] for field in ("name", "count", "sha256"))
         if type(count) is not int or not isinstance(sha256, str) or not isinstance(name, str):
-            raise FormatError(f"{what}: name and sha256 are strings, count is a whole number")
+            raise FormatError(f"{what}: name and sha256 are strings, count is an integer")
         _check_name(dimension, name)
         return cls(name, count, sha256)
 
@@ -104,7 +104,7 @@ def remember(labels: Iterable[str]) -> str:
 
 
 def read_list(path: Path) -> tuple[str, ...]:
-    """The categories in a file, one a line; blank lines and blanks at either end of a line are passed over."""
+    """The categories in a file, one a line; blank lines, and blanks at either end of a line, are ignored."""
     lines = (line.strip() for line in path.read_text("utf-8-sig").splitlines())
     return tuple(line for line in lines if line)
 
@@ -122,8 +122,7 @@ def looking_in(folder: Path) -> Iterator[None]:
 @contextmanager
 def looking_among(lists: Iterable[Iterable[str]]) -> Iterator[None]:
     """Look for lists among these first, however many they are."""
-    kept = [tuple(labels) for labels in lists]
-    token = _given.set({digest(labels): labels for labels in kept})
+    token = _given.set({digest(labels): labels for labels in map(tuple, lists)})
     try:
         yield
     finally:
@@ -131,25 +130,7 @@ def looking_among(lists: Iterable[Iterable[str]]) -> Iterator[None]:
 
 
 def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
-    """The categories that a document names by their hash.
-
-    Parameters
-    ----------
-    dimension
-        Whose categories, for messages.
-    wanted
-        What the document says of the file.
-
-    Returns
-    -------
-    tuple of str
-        The list with this hash: of this process, or of a file.
-
-    Raises
-    ------
-    FormatError
-        If there is no such file, or if it holds another list.
-    """
+    """The categories that a document names by their hash, from this process or from a file; else FormatError."""
     what = f"dimension {dimension!r}: its {wanted.count:,} categories are in {wanted.name!r}"
     labels = (_given.get() or {}).get(wanted.sha256, _known.get(wanted.sha256))
     if labels is not None:
@@ -181,7 +162,7 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
 
 
 def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterable[str]) -> None:
-    """See to it that the list lies in the folder of a document; a file with another list is not replaced."""
+    """Write the list into the folder of a document; a file with another list is not replaced."""
     place = path.parent / file.name
     if not place.exists():
         write_text(place, "".join(f"{label}\n" for label in labels))

@@ -1,4 +1,4 @@
-"""Choosing the channels of a new survey: the only part of this room that calls on the mechanisms."""
+"""Choosing the channels of a new survey: the only module of this package that imports the mechanisms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hdr4me.survey.vector import Vector
 __all__ = ["CATEGORICAL", "PURPOSES", "check_lasting", "design", "mechanism_for"]
 
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
-"""The mechanism for numbers that serves what a survey is for."""
+"""The mechanism for numbers, by the purpose of the survey."""
 CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
@@ -36,59 +36,33 @@ def design(
 ) -> tuple[Question, ...]:
     """The questions of a schema, each answered under `epsilon`; dimensions that need the same channel share it.
 
-    Parameters
-    ----------
-    schema
-        The dimensions.
-    epsilon
-        The budget of one answer.
-    mechanism
-        A mechanism's name, or anything with `exact()`, for numbers.
-    categorical
-        One of `CATEGORICAL`.
-    pairs
-        Names of numeric dimensions that are asked together.
-    blocks
-        Names of numeric dimensions that are asked together as signs.
-    weights
-        How often a question is drawn, by the name of its first dimension.
-    lasting
-        The budget of all permanent answers to one question about an unchanged value, for channels of two stages.
-    priors
-        What is expected of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`): `optimal_mean`
-        and pairs are designed for it. All pairs share one table.
+    The parameters are those of `Survey`, except that `epsilon` and `lasting` are the budgets of one answer. `priors`
+    holds what is expected of each number on the scale [−1, 1], by name (`hdr4me.mechanisms.priors.Prior`):
+    `optimal_mean` and pairs are designed for it. All pairs share one table.
     """
     if categorical not in CATEGORICAL:
         raise InvalidInput.of("categorical", categorical, f"one of {', '.join(CATEGORICAL)}")
     together = _together(schema, pairs, blocks)
-    first = {own[0]: own for own in together}
-    later = {j for own in together for j in own[1:]}
+    later = {j for _, own in together.values() for j in own[1:]}
+    named = [[schema.names[j] for j in own] for what, own in together.values() if what == "pair"]
+    own_tables, pair_laws = _designed_for(mechanism, named, priors or {})
     weights = dict(weights or {})
     made: dict[tuple[Any, ...], Channel] = {}
     questions: list[Question] = []
-    n_pairs = len(pairs)
-    named = [[schema.names[j] for j in own] for own in together[:n_pairs]]
-    own_tables, pair_laws = _designed_for(mechanism, named, priors or {})
-    signs = {own[0] for own in together[n_pairs:]}
     for j, dimension in enumerate(schema):
         if j in later:
             continue
-        dimensions = first.get(j, (j,))
-        key = (
-            ("block", len(dimensions))
-            if j in signs
-            else _key(dimension, len(dimensions), epsilon, categorical)
-        )
+        what, dimensions = together.get(j, ("", (j,)))
+        key = (what, len(dimensions)) if what else _key(dimension, epsilon, categorical)
         prior = own_tables.get(dimension.name) if key == ("number",) else None
         if prior is not None and not prior.uniform:
             key = ("number", prior.key)
         if key not in made:
-            if lasting is not None:
-                made[key] = _staged(key, epsilon, lasting)
-            elif key[0] == "number":
-                made[key] = _number(epsilon, mechanism, prior)
-            else:
-                made[key] = _channel(key, epsilon, mechanism, pair_laws)
+            made[key] = (
+                _channel(key, epsilon, mechanism, prior, pair_laws)
+                if lasting is None
+                else _staged(key, epsilon, lasting)
+            )
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -129,13 +103,9 @@ def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
     match key:
         case ("number",):
             return staged_number(epsilon, lasting)
-        case ("pair",):
+        case ("pair" | "block" as what, _):
             raise InvalidInput(
-                "lasting does not go with pairs: two numbers together are answered in one stage only"
-            )
-        case ("block", _):
-            raise InvalidInput(
-                "lasting does not go with blocks: numbers together are answered in one stage only"
+                f"lasting does not go with {what}s: numbers together are answered in one stage only"
             )
         case (_, v):
             return staged_category(epsilon, lasting, v)
@@ -144,46 +114,45 @@ def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
 
 def _together(
     schema: Schema, pairs: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
-) -> list[tuple[int, ...]]:
-    """The dimensions of each pair and of each block, in the schema's order."""
-    found: list[tuple[int, ...]] = []
+) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """By the first dimension of each pair and of each block, which of the two it is and its dimensions in order."""
+    found: dict[int, tuple[str, tuple[int, ...]]] = {}
     used: set[int] = set()
-    for what, names in [*(("pairs", pair) for pair in pairs), *(("blocks", block) for block in blocks)]:
-        least, most, words = (
-            (2, 2, "two names") if what == "pairs" else (2, MAX_SIZE, f"2 to {MAX_SIZE} names")
-        )
-        if isinstance(names, str) or not least <= len(names) <= most:
-            raise InvalidInput.of(what, names, f"{words} of numeric dimensions")
+    for what, names, most in [*(("pair", p, 2) for p in pairs), *(("block", b, MAX_SIZE) for b in blocks)]:
+        option = f"{what}s"
+        if isinstance(names, str) or not 2 <= len(names) <= most:
+            words = "two names" if most == 2 else f"2 to {most} names"
+            raise InvalidInput.of(option, names, f"{words} of numeric dimensions")
         own = tuple(sorted(schema.index(name) for name in names))
         if len(set(own)) < len(own):
-            raise InvalidInput.of(what, names, "each dimension once")
+            raise InvalidInput.of(option, names, "each dimension once")
         if used & set(own):
-            raise InvalidInput.of(what, names, "dimensions that are in no other pair or block")
-        for other in (
-            schema.dimensions[j] for j in own if schema.dimensions[j].reads not in ("number", "optional")
-        ):
+            raise InvalidInput.of(option, names, "dimensions that are in no other pair or block")
+        dimensions = [schema.dimensions[j] for j in own]
+        for other in dimensions:
+            if other.reads not in ("number", "optional"):
+                raise InvalidInput.of(
+                    option, names, f"numbers only; {other.name!r} is a {other.reads}, leave it out"
+                )
+        if any(dimension.reads == "optional" for dimension in dimensions):
             raise InvalidInput.of(
-                what, names, f"numbers only; {other.name!r} is a {other.reads}, leave it out"
-            )
-        if any(schema.dimensions[j].reads != "number" for j in own):
-            raise InvalidInput.of(
-                what,
+                option,
                 names,
                 "numbers that are not optional: leave an optional one out, or take away optional and give a default",
             )
         used |= set(own)
-        found.append(own)
+        found[own[0]] = what, own
     return found
 
 
-def _key(dimension: Dimension, n_dims: int, epsilon: float, categorical: str) -> tuple[Any, ...]:
-    """What decides on the channel."""
+def _key(dimension: Dimension, epsilon: float, categorical: str) -> tuple[Any, ...]:
+    """What decides on the channel of a dimension that is asked alone."""
     if isinstance(dimension, Vector):
         return ("vector", dimension.n_asked)
     if isinstance(dimension, Selection):
         return ("selection", len(dimension.categories), dimension.at_most)
     if dimension.reads != "category":
-        return ("pair" if n_dims == 2 else dimension.reads,)
+        return (dimension.reads,)
     from hdr4me.mechanisms.categorical import categorical_choice
 
     v = len(dimension.categories)
@@ -207,38 +176,41 @@ def _designed_for(
     return own, {"first": first, "second": second}
 
 
-def _channel(key: tuple[Any, ...], epsilon: float, mechanism: Any, pair_laws: Mapping[str, Any]) -> Channel:
+def _channel(
+    key: tuple[Any, ...], epsilon: float, mechanism: Any, prior: Any, pair_laws: Mapping[str, Any]
+) -> Channel:
     match key:
+        case ("number", *_):
+            return _number(epsilon, mechanism, prior)
         case ("optional",):
             from hdr4me.mechanisms.joint import optional_number
 
             return optional_number(epsilon).channel
-        case ("pair",):
+        case ("pair", _):
             from hdr4me.mechanisms.joint import number_pair
 
             return number_pair(epsilon, **pair_laws).channel
         case ("block", size):
             from hdr4me.channels.agreement.design import agreement_channel
 
-            return agreement_channel(float(epsilon), size)
+            return agreement_channel(epsilon, size)
         case ("vector", length):
             from hdr4me.channels.codebook.design import codebook_channel
 
-            return codebook_channel(float(epsilon), length)
+            return codebook_channel(epsilon, length)
         case ("selection", v, most):
             from hdr4me.channels.privset.design import selection_channel
 
-            return selection_channel(float(epsilon), v, most)
+            return selection_channel(epsilon, v, most)
         case (name, v):
             from hdr4me.mechanisms.categorical import categorical_channel
 
-            return categorical_channel(
-                name, epsilon, v, mechanism if isinstance(mechanism, str) else "optimal"
-            )
+            numbers = mechanism if isinstance(mechanism, str) else "optimal"
+            return categorical_channel(name, epsilon, v, numbers)
     raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel")
 
 
-def _number(epsilon: float, mechanism: Any, prior: Any = None) -> Channel:
+def _number(epsilon: float, mechanism: Any, prior: Any) -> Channel:
     if prior is not None and not prior.uniform:
         from hdr4me.mechanisms.joint import optimal_mean
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdr4me.channels import Channel, channel_from_dict
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.survey.canonical import fingerprint, parse
+from hdr4me.survey.canonical import identities, parse
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 
@@ -21,15 +21,8 @@ __all__ = ["FORMAT", "VERSION", "body_of", "read"]
 
 FORMAT, VERSION = "hdr4me-survey", 2
 _FIELDS = {
-    "format",
-    "version",
-    "name",
-    "epsilon",
-    "n_sampled",
-    "dimensions",
-    "questions",
-    "channels",
-    "fingerprint",
+    *("format", "version", "name", "epsilon", "n_sampled"),
+    *("dimensions", "questions", "channels", "fingerprint"),
 }
 
 
@@ -54,8 +47,8 @@ def body_of(survey: Survey) -> dict[str, Any]:
     }
 
 
-def read(text: str | bytes) -> tuple[dict[str, Any], str]:
-    """The arguments of `Survey.from_questions`, and the fingerprint that the document claims."""
+def read(text: str | bytes) -> tuple[dict[str, Any], dict[str, Any], tuple[str, str]]:
+    """The arguments of `Survey.from_questions`, the document without its fingerprint, its fingerprint and series."""
     try:
         document = parse(text)
     except ValueError as error:
@@ -70,15 +63,15 @@ def read(text: str | bytes) -> tuple[dict[str, Any], str]:
         raise FormatError(f"not a survey: fields missing or unknown: {odd}")
     claimed = str(document.pop("fingerprint"))
     try:
-        found = fingerprint(document)
+        found = identities(document)
         arguments = _arguments(document)
     except InvalidInput as error:
         raise FormatError(f"not a valid survey: {error}") from error
     except UnicodeEncodeError:
         raise FormatError("not a survey: a text in it has no UTF-8 form") from None
-    if found != claimed:
-        raise FingerprintMismatch("the survey document", claimed, found)
-    return arguments, claimed
+    if found[0] != claimed:
+        raise FingerprintMismatch("the survey document", claimed, found[0])
+    return arguments, document, found
 
 
 def _arguments(document: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +97,7 @@ def _question(item: Any, channels: list[Channel]) -> Question:
         raise FormatError("a question is an object with dimensions, channel and perhaps weight")
     dimensions, index = item["dimensions"], item["channel"]
     if not isinstance(dimensions, list) or not dimensions or not all(type(j) is int for j in dimensions):
-        raise FormatError("a question's dimensions are a list of whole numbers")
+        raise FormatError("a question's dimensions are a list of integers")
     if type(index) is not int or not 0 <= index < len(channels):
         raise FormatError(f"a question's channel = {index!r} does not exist")
     return Question(tuple(dimensions), channels[index], item.get("weight", 1))

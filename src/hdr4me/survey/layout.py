@@ -1,4 +1,4 @@
-"""Where each count stands: one flat array, question by question, counter by counter."""
+"""The layout of counts: one flat array, question by question, counter by counter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Layout:
 
     @classmethod
     def of(cls, survey: Survey) -> Layout:
-        """The layout of a survey's counts; the same one each time, for every empty tally asks for it."""
+        """The layout of a survey's counts, cached."""
         return _layout(survey)
 
     def of_question(self, counts: NDArray[np.int64], q: int) -> NDArray[np.int64]:

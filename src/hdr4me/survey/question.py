@@ -20,11 +20,11 @@ class Question:
     Parameters
     ----------
     dimensions
-        The dimensions' numbers in the schema, in the order in which the channel takes them.
+        The dimensions' numbers in the schema, in the order in which the channel accepts them.
     channel
         How their values are randomised together.
     weight
-        How often this question is drawn, relative to the others'.
+        How often this question is drawn, relative to the others.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
         raise InvalidInput("questions must stand in the order of their first dimensions")
     for question in questions:
         if type(question.weight) is not int or not 1 <= question.weight <= MAX_WEIGHT:
-            raise InvalidInput.of("weight", question.weight, f"a whole number from 1 to {MAX_WEIGHT}")
+            raise InvalidInput.of("weight", question.weight, f"an integer from 1 to {MAX_WEIGHT}")
         _check_channel(schema, question)
 
 
@@ -65,10 +65,10 @@ def _check_channel(schema: Schema, question: Question) -> None:
     ):
         raise InvalidInput(
             f"dimension {names} cannot use channel {channel.mechanism!r}, which takes "
-            + ", ".join(f"a {take.reads} of {_told(take.size)} inputs" for take in takes)
+            + ", ".join(f"a {take.reads} of {_power(take.size)} inputs" for take in takes)
         )
 
 
-def _told(number: int) -> str:
+def _power(number: int) -> str:
     """A number of inputs; of those of a vector or a block only the power of two below it."""
     return f"{number:,}" if number < 1 << 53 else f"2^{number.bit_length() - 1}"

@@ -1,4 +1,4 @@
-"""What is asked: the ordered dimensions, numeric or categorical; standard library only."""
+"""The schema: the ordered dimensions of a survey; standard library only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Schema:
             if not isinstance(dimension, Dimension):
                 raise InvalidInput(f"{dimension!r} is not a dimension: use Numeric or Categorical")
         if not 1 <= len(self.dimensions) <= MAX_DIMENSIONS:
-            raise InvalidInput(f"a schema of {len(self.dimensions)} dimensions: 1 to 65536 are allowed")
+            raise InvalidInput(
+                f"a schema of {len(self.dimensions)} dimensions: 1 to {MAX_DIMENSIONS} are allowed"
+            )
         self.names: tuple[str, ...] = tuple(dimension.name for dimension in self.dimensions)
         self._index = {name: j for j, name in enumerate(self.names)}
         if len(self._index) < len(self.names):
@@ -65,52 +67,19 @@ class Schema:
         return f"Schema({list(self.dimensions)!r})"
 
     def index(self, name: str) -> int:
-        """The number of the dimension called `name`.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        InvalidInput
-            If no dimension has this name.
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric
-        >>> Schema([Numeric("age", 0, 120), Numeric("height", 0, 3)]).index("height")
-        1
-        """
+        """The number of the dimension called `name`."""
         if name not in self._index:
             raise InvalidInput(f"no dimension is called {name!r}")
         return self._index[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain document, for JSON.
-
-        Returns
-        -------
-        dict
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric
-        >>> list(Schema([Numeric("age", 0, 120)]).to_dict())
-        ['dimensions']
-        """
+        """A plain document, for JSON."""
         return {"dimensions": [dimension.to_dict() for dimension in self.dimensions]}
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
         """Read what `to_dict` wrote, or what a person did: `type` may be left out.
 
-        Returns
-        -------
-        Schema
-
-        Examples
-        --------
         >>> Schema.from_dict({"dimensions": [{"name": "age", "low": 0, "high": 120}]}).names
         ('age',)
         """
@@ -122,21 +91,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file.
-
-        Returns
-        -------
-        Schema
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "schema.toml")
-        ...     _ = path.write_text('[[dimensions]]\\nname = "smoker"\\ncategories = ["no", "yes"]')
-        ...     Schema.load(path).names
-        ('smoker',)
-        """
+        """Read a schema from a JSON or a TOML file (by its suffix), or that of a survey from the survey's file."""
         try:
             text = Path(path).read_bytes().decode("utf-8")
             document = shallow(tomllib.loads(text)) if str(path).endswith(".toml") else parse(text)
@@ -154,10 +109,7 @@ class Schema:
 
 
 def _with_categories(document: Any, folder: Path) -> Any:
-    """The document with each `categories_file` replaced by the categories that stand in that file, one a line.
-
-    A path is relative to the schema's file. Blank lines are passed over, and so are blanks at either end of a line.
-    """
+    """The document with each `categories_file`, a path relative to the schema's file, replaced by its categories."""
     if not isinstance(document, Mapping) or not isinstance(document.get("dimensions"), list):
         return document
     return {**document, "dimensions": [_categories_of(item, folder) for item in document["dimensions"]]}

@@ -17,7 +17,7 @@ from hdr4me.channels import Channel
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
-from hdr4me.survey.canonical import fingerprint
+from hdr4me.survey.canonical import identities
 from hdr4me.survey.category_file import looking_among, looking_in, write_beside
 from hdr4me.survey.document import body_of, read
 from hdr4me.survey.question import Question, check_questions
@@ -26,7 +26,7 @@ from hdr4me.survey.schema import Schema
 __all__ = ["Survey"]
 
 _SHOWN = 20
-"""A notebook shows so many questions."""
+"""How many questions a notebook shows."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -140,15 +140,6 @@ class Survey:
         name
             A name for people.
 
-        Returns
-        -------
-        Survey
-
-        Raises
-        ------
-        InvalidInput
-            If a question does not fit the schema, or a channel loses more than epsilon / n_sampled.
-
         Examples
         --------
         >>> from hdr4me.survey import Numeric, Schema, Survey
@@ -236,20 +227,7 @@ class Survey:
         return tuple({id(question.channel): question.channel for question in self.questions}.values())
 
     def question_of(self, dimension: int | str) -> int:
-        """The number of the question that asks for a dimension, given by number or name.
-
-        Returns
-        -------
-        int
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> survey.question_of("smoker")
-        1
-        """
+        """The number of the question that asks for a dimension, given by number or name."""
         j = self.schema.index(dimension) if isinstance(dimension, str) else dimension
         return self._question_of[j]
 
@@ -263,20 +241,7 @@ class Survey:
         return len({question.weight for question in self.questions}) > 1
 
     def inclusion(self, question: int) -> Fraction:
-        """The probability that a user answers a question: m/q, or its weight's share.
-
-        Returns
-        -------
-        Fraction
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> survey.inclusion(0)
-        Fraction(1, 2)
-        """
+        """The probability that a user answers a question: m/q, or its share of the weights."""
         if not self.weighted:
             return Fraction(self.n_sampled, len(self.questions))
         return Fraction(self.questions[question].weight, sum(q.weight for q in self.questions))
@@ -307,30 +272,21 @@ class Survey:
     # -- the document --------------------------------------------------------------------------------------------
 
     @cached_property
+    def _identities(self) -> tuple[str, str]:
+        return identities(body_of(self))
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical document: two surveys with the same fingerprint ask the same in the same way."""
-        return fingerprint(body_of(self))
+        return self._identities[0]
 
-    @cached_property
+    @property
     def series(self) -> str:
         """The fingerprint of the same survey without its name: a renamed survey shares its budget."""
-        return fingerprint({**body_of(self), "name": ""})
+        return self._identities[1]
 
     def to_json(self) -> str:
-        """The document, channels and fingerprint included.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> hd.Survey.from_json(survey.to_json()) == survey
-        True
-        """
+        """The document, channels and fingerprint included."""
         document = {**body_of(self), "fingerprint": self.fingerprint}
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
@@ -345,30 +301,15 @@ class Survey:
         categories
             By the name of a dimension, the list of categories of which the document has only the hash.
 
-        Returns
-        -------
-        Survey
-
         Raises
         ------
         FormatError
-            If it is no valid survey, or a list of categories is missing or another one.
-        InvalidInput
-            If `categories` names a dimension that the survey does not have.
-        FingerprintMismatch
-            If the document was changed.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> hd.Survey.from_json(survey.to_json()).fingerprint == survey.fingerprint
-        True
+            If it is not a valid survey, or a list of categories is missing or another one. If the document was changed,
+            it is a FingerprintMismatch.
         """
         lists = categories or {}
         with looking_among(lists.values()):
-            arguments, claimed = read(text)
+            arguments, document, found = read(text)
         for name in lists:
             if name not in arguments["schema"].names:
                 raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
@@ -376,12 +317,15 @@ class Survey:
             survey = cls.from_questions(**arguments)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
-        if survey.fingerprint != claimed:
-            raise FingerprintMismatch("the survey document", claimed, survey.fingerprint)
+        # A document is canonicalised once: what it says is what the survey would write, to the letter or in substance.
+        if json.dumps(body_of(survey), sort_keys=True) == json.dumps(document, sort_keys=True):
+            survey.__dict__["_identities"] = found
+        elif survey.fingerprint != found[0]:
+            raise FingerprintMismatch("the survey document", found[0], survey.fingerprint)
         return survey
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document, atomically; lists of categories that it has only the hash of are written beside it."""
+        """Write the document atomically, and beside it the lists of categories of which it has only the hash."""
         for dimension in self.schema:
             if (file := getattr(dimension, "file", None)) is not None:
                 # After the list of the file an optional dimension has the category "missing".
@@ -390,23 +334,7 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
-        """Read a survey's file, and the lists of categories beside it that it has only the hash of.
-
-        Returns
-        -------
-        Survey
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     survey.save(f"{folder}/survey.json")
-        ...     hd.Survey.load(f"{folder}/survey.json") == survey
-        True
-        """
+        """Read a survey's file, and the lists of categories beside it of which it has only the hash."""
         try:
             with looking_in(Path(path).parent):
                 return cls.from_json(Path(path).read_bytes())
