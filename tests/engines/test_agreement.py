@@ -230,8 +230,7 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
     assert tally.counts.sum() == 45
     line = json.loads(hd.Client(survey).report({}).to_json())
     line["answers"] = [[0, 32]]
-    from hdr4me.io.json import inspect
-    from hdr4me.io.report import Reason
+    from hdr4me.io.report import Reason, inspect
 
     assert inspect(json.dumps(line), survey) is Reason.CODE
 

@@ -22,7 +22,7 @@ from hdr4me.io.arrow import schema_of, valid_bits
 from hdr4me.io.blocks import MOST_REJECTED
 from hdr4me.io.files import read_blocks
 from hdr4me.io.ipc import Broken, batches_of
-from hdr4me.io.pages import Chunk, first_chunks, largest_page
+from hdr4me.io.parquet import Chunk, first_chunks, largest_page
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -22,7 +22,7 @@ from hdr4me.survey.dimension import FAULTS
 
 VISITS = BoundedCount("v", 20)
 LIKES = Agreement("v")
-COLUMNS = {
+COLUMNS: dict[str, tuple[Dimension, Any]] = {
     "integers": (VISITS, pa.array([3, 25, -1, None, 20, 3, 0], pa.int64())),
     "floats": (VISITS, pa.array([3.5, 25.0, float("nan"), None, float("-inf")], pa.float32())),
     "texts": (VISITS, pa.array(["3", " 7 ", "often", "", None, "NA", "1e9"])),

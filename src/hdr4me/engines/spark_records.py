@@ -21,9 +21,9 @@ from hdr4me.engines.general import perturb_source
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import ReportWriter, write_reports
 from hdr4me.io.account import Account, account_of
+from hdr4me.io.blocks import to_wire
 from hdr4me.io.columns import from_batch
 from hdr4me.io.reading import Part, bounded, read_part
-from hdr4me.io.wire import to_wire
 from hdr4me.survey import Survey
 
 __all__ = [

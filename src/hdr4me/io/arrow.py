@@ -15,10 +15,9 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.io.blocks import MOST_REJECTED, Block
+from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire, to_wire
 from hdr4me.io.ipc import Batch, batches_of
 from hdr4me.io.report import Reason, Rejected
-from hdr4me.io.wire import from_wire, to_wire
 from hdr4me.survey import Survey
 
 __all__ = ["ArrowSink", "arrow_sink", "binary_format", "read_arrow", "schema_of"]

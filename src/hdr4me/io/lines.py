@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.blocks import MOST_REJECTED, Block
-from hdr4me.io.json import encode, inspect, prefix_of, survey_of
-from hdr4me.io.report import Reason, Rejected, Report, pack, unpack
+from hdr4me.io.report import Reason, Rejected, Report, encode, inspect, pack, prefix_of, survey_of, unpack
 from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.survey import Survey
 

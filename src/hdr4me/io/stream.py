@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
 from hdr4me.io.arrow import COLUMN, ID, ID_SIZE, as_batch, check_schema, schema_of
+from hdr4me.io.blocks import from_wire
 from hdr4me.io.ipc import _MOST_METADATA, _RECORD_BATCH, Broken, _Table
 from hdr4me.io.report import Reason
-from hdr4me.io.wire import from_wire
 from hdr4me.survey import Survey
 
 __all__ = ["ID", "ID_SIZE", "Stream", "dumps", "loads", "stream_schema"]
