@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,10 +25,8 @@ from hdr4me.io.binary import (
     read_frame,
     read_parquet,
 )
-from hdr4me.io.delimited import open_delimited, read_delimited
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles
-from hdr4me.io.record_lines import read_lines, read_objects
-from hdr4me.io.text import Text, open_text
+from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
+from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
 
 __all__ = [
@@ -37,9 +35,9 @@ __all__ = [
     "batch_rows",
     "bounded",
     "check_survey",
+    "column_types",
     "count_records",
     "file_kind",
-    "is_lines",
     "plan_parts",
     "read_part",
     "read_records",
@@ -49,8 +47,6 @@ __all__ = [
 
 _BATCH_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
-_LINES = (".jsonl", ".ndjson", ".json")
-_COMPRESSION = (".gz", ".zst", ".bz2")
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
 
 
@@ -201,27 +197,35 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 
-def _typed(part: Part) -> pa.Table:
-    """A whole file with the types of its columns."""
+def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
+    """A file with the types of its columns: the whole of it, or enough of it to know the types."""
     kind = file_kind(part.path)
     with _refused(part.path, kind), ExitStack() as stack:
         if kind == "parquet":
-            return pq.read_table(open_binary(part.path, stack))
+            opened = open_binary(part.path, stack)
+            return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
         if kind == "arrow":
-            return pa.ipc.open_file(open_arrow(part.path, stack)).read_all()
+            file = pa.ipc.open_file(open_arrow(part.path, stack))
+            return file.schema.empty_table() if head else file.read_all()
         text = stack.enter_context(open_text(part.path, part.encoding))
         if is_lines(text):
-            rows = [row for piece in read_objects(text) for row in piece]
-            names = dict.fromkeys(name for row in rows for name in row)
-            return pa.table({name: [row.get(name) for row in rows] for name in names})
-        return open_delimited(text, (), part.delimiter).read_all()
+            pieces = read_objects(text)
+            return table_of(next(pieces) if head else [row for piece in pieces for row in piece])
+        reader = stack.enter_context(open_delimited(text, names, part.delimiter))
+        if not head:
+            return reader.read_all()
+        if not any(batch.num_rows for batch in reader):
+            raise FormatError(f"{text.name} has a header and no records")
+        return reader.schema.empty_table()
 
 
-def is_lines(text: Text) -> bool:
-    """Whether text is JSON lines rather than CSV: by the name's suffix, or because it begins with a brace."""
-    name = PurePath(text.path.lower())
-    suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
-    return suffix in _LINES or text.head.lstrip()[:1] == b"{"
+def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
+    """The columns of the first file; `names` are some of them, by which the delimiter of a CSV file is found."""
+    part = _parts(files)[0]
+    schema = _typed(part, names, head=True).schema
+    if len(set(schema.names)) < len(schema.names):
+        raise FormatError(f"{part.path} has two columns of the same name")
+    return schema
 
 
 def file_kind(path: str) -> str:
