@@ -261,7 +261,9 @@ def test_a_batch_listed_twice_is_refused(mixed: Survey, some_reports: np.ndarray
     """A footer that names one batch again and again would multiply the cost of its bytes."""
     path = write(tmp_path / "a.arrow", mixed, some_reports[:8], some_reports[8:16])
     content = path.read_bytes()
-    first, second = (batch.values[0] for batch in list(batches_of(io.BytesIO(content), len(content)))[:2])
+    first, second = (
+        batch.columns[0].values[0] for batch in list(batches_of(io.BytesIO(content), len(content)))[:2]
+    )
     length = second - first
     at = next(
         i

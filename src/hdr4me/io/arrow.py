@@ -15,8 +15,8 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire, to_wire
-from hdr4me.io.ipc import Batch, batches_of
+from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, to_wire
+from hdr4me.io.ipc import Batch, batches_of, null_rows, report_rows
 from hdr4me.io.report import Reason, Rejected
 from hdr4me.survey import Survey
 
@@ -29,7 +29,6 @@ CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
 """In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32."""
 
 FilePath = str | os.PathLike[str]
-Bytes = NDArray[np.uint8]
 
 
 def binary_format(path: FilePath) -> str | None:
@@ -81,14 +80,16 @@ def valid_bits(column: Any) -> NDArray[np.bool_]:
     return bits[column.offset - 8 * first :][: len(column)].astype(bool)
 
 
-def with_bad(path: FilePath, rows: Bytes, reasons: Bytes, first: int) -> Iterator[Block]:
-    """Rows of which some have a reason not to be counted, as small blocks: few rejected reports are held at once."""
-    name = str(path)
+def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) -> Iterator[Block]:
+    """Rows as a block; as small blocks if some have a reason not to be counted: few rejected reports are held at once."""
+    if reasons is None:
+        yield Block(rows, range(first + 1, first + len(rows) + 1))
+        return
     for start in range(0, len(rows), MOST_REJECTED):
         gone = reasons[start : start + MOST_REJECTED]
         before = first + start + 1
         bad = [
-            Rejected(Reason(int(gone[row])), f"{name}, row {before + row}", "")
+            Rejected(Reason(int(gone[row])), f"{path}, row {before + row}", "")
             for row in np.flatnonzero(gone).tolist()
         ]
         there = np.flatnonzero(gone == 0)
@@ -106,12 +107,8 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
         first, found = 0, _Sums()
         for batch in batches_of(file, size):
             last = batch.metadata
-            for covered, rows, reasons in _batch_rows(file, batch, survey, block_rows):
-                found.add(*covered)
-                if reasons is None:
-                    yield Block(rows, range(first + 1, first + len(rows) + 1))
-                else:
-                    yield from with_bad(path, rows, reasons, first)
+            for rows, reasons in _batch_rows(file, batch, survey, block_rows, found):
+                yield from blocks_of(path, rows, reasons, first)
                 first += len(rows)
         if checked and (last.get(ROWS), last.get(SUM)) != found.closing(first):
             raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
@@ -120,31 +117,43 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
 
 
 def _batch_rows(
-    file: Any, batch: Batch, survey: Survey, block_rows: int
-) -> Iterator[tuple[Covered, Bytes, Bytes | None]]:
-    """What the checksum covers of a batch, block by block, the reports in it, and reasons not to count them."""
-    (bits, n_bits), n_missing = batch.validity, 0
-    if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
-        raise ValueError("a batch is shorter than its rows")
-    step = max(8, block_rows - block_rows % 8) if batch.n_nulls else block_rows
+    file: Any, batch: Batch, survey: Survey, block_rows: int, sums: _Sums
+) -> Iterator[tuple[Bytes, Bytes | None]]:
+    """The reports of a batch, block by block, and the reasons not to count them."""
+    (column,), n_missing = batch.columns, 0
+    step = max(8, block_rows - block_rows % 8) if column.n_nulls else block_rows
+    most = step * max(survey.report_size, 4) + 4
+
+    def read(offset: int, length: int) -> Bytes:
+        if length > most:
+            raise ValueError("a batch's rows are longer than any reports")
+        data = np.empty(length, np.uint8)
+        file.seek(offset)
+        if file.readinto(data.data) != length:
+            raise ValueError("it became shorter while it was read")
+        return data
+
     for start in range(0, batch.n_rows, step):
         n = min(step, batch.n_rows - start)
-        covered, rows, good = (_fixed if survey.fixed_size else _sized)(file, batch, survey, start, n)
-        reasons = None if good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
-        if batch.n_nulls:
-            packed = _owned(file, bits + start // 8, -(-n // 8))
-            missing = np.unpackbits(packed, count=n, bitorder="little") == 0
-            n_missing += int(missing.sum())
-            reasons = np.where(missing, Reason.MISSING, 0 if reasons is None else reasons).astype(np.uint8)
-        yield covered, rows, reasons
-    if n_missing != batch.n_nulls:
+        data, lengths, rows, good = report_rows(read, column, survey, start, n)
+        sums.add(data, lengths)
+        missing = null_rows(read, column, start, n)
+        n_missing += 0 if missing is None else int(missing.sum())
+        yield rows, reasons_of(n, good, missing)
+    if n_missing != column.n_nulls:
         raise ValueError("a batch has another number of nulls than it says")
 
 
-Covered = tuple[Bytes, NDArray[np.int32] | None]
-"""What a checksum covers: the reports' bytes, and how long each report is where they differ."""
-_Part = tuple[Covered, Bytes, NDArray[np.bool_]]
-"""What the checksum covers, the rows, and which rows have the right length."""
+def reasons_of(n: int, good: NDArray[np.bool_] | None, missing: NDArray[np.bool_] | None) -> Bytes | None:
+    """Why each of n rows is not counted, 0 if it is: it is null, or not `good`, of the right length; None if all are."""
+    if missing is None and (good is None or good.all()):
+        return None
+    reasons = np.zeros(n, np.uint8)
+    if good is not None:
+        reasons[~good] = Reason.SIZE
+    if missing is not None:
+        reasons[missing] = Reason.MISSING
+    return reasons
 
 
 class _Sums:
@@ -165,38 +174,6 @@ class _Sums:
         """The number of reports and their checksum, as a file's last batch says them."""
         more = f"{self._lengths:08x}" if self._differ else ""
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
-
-
-def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
-    """Rows of one size."""
-    size, (values, length) = survey.report_size, batch.values
-    if length < batch.n_rows * size:
-        raise ValueError("a batch is shorter than its rows")
-    data = _owned(file, values + start * size, n * size)
-    return (data, None), data.reshape(n, size), np.ones(n, bool)
-
-
-def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
-    """Rows of different sizes."""
-    (values, length), (at, n_offsets) = batch.values, batch.offsets
-    if n_offsets < 4 * (batch.n_rows + 1):
-        raise ValueError("a batch is shorter than its rows")
-    offsets = _owned(file, at + 4 * start, 4 * (n + 1)).view("<i4").astype(np.int64)
-    if offsets[0] < 0 or offsets[-1] > length or (np.diff(offsets) < 0).any():
-        raise ValueError("a batch's rows stand outside it")
-    if offsets[-1] - offsets[0] > n * survey.report_size:
-        raise ValueError("a batch's rows are longer than any reports")
-    data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
-    lengths = np.diff(offsets).astype(np.int32)
-    return (data, lengths), *from_wire(data, offsets - offsets[0], survey)
-
-
-def _owned(file: Any, offset: int, length: int) -> Bytes:
-    data = np.empty(length, np.uint8)
-    file.seek(offset)
-    if file.readinto(data.data) != length:
-        raise ValueError("it became shorter while it was read")
-    return data
 
 
 def plainly(path: FilePath, kind: str, blocks: Iterator[Block]) -> Iterator[Block]:

@@ -15,23 +15,21 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
 from hdr4me.io.arrow import (
     COLUMN,
-    Bytes,
     FilePath,
     as_batch,
+    blocks_of,
     check_schema,
     plainly,
+    reasons_of,
     schema_of,
     valid_bits,
-    with_bad,
     without_ids,
 )
-from hdr4me.io.blocks import Block, from_wire
-from hdr4me.io.report import Reason
+from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
 __all__ = ["ParquetSink", "parquet_sink", "read_parquet"]
@@ -114,27 +112,19 @@ def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int] 
 
 
 def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> Iterator[Block]:
-    """A column of reports as blocks; with bad ones in it the blocks are small, to bound what is rejected."""
-    rows, good = _rows(column, survey)
-    reasons = np.where(good, 0, Reason.SIZE).astype(np.uint8)
-    if column.null_count:
-        reasons[~valid_bits(column)] = Reason.MISSING
-    if reasons.any():
-        yield from with_bad(path, rows, reasons, first)
-    else:
-        yield Block(rows, range(first + 1, first + len(rows) + 1))
-
-
-def _rows(column: Any, survey: Survey) -> tuple[Bytes, NDArray[np.bool_]]:
-    """The reports in rows of one size, and which of them have the right length."""
+    """A column of reports as blocks."""
     size, start, n = survey.report_size, column.offset, len(column)
     if not n:
-        return np.empty((0, size), np.uint8), np.empty(0, bool)
-    values = np.frombuffer(column.buffers()[-1] or b"", np.uint8)
+        return
+    good = None
+    rows = np.frombuffer(column.buffers()[-1] or b"", np.uint8)
     if survey.fixed_size:
-        return values[start * size : (start + n) * size].reshape(-1, size), np.ones(n, bool)
-    offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
-    return from_wire(values, offsets, survey)
+        rows = rows[start * size : (start + n) * size].reshape(-1, size)
+    else:
+        offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
+        rows, good = from_wire(rows, offsets, survey)
+    missing = ~valid_bits(column) if column.null_count else None
+    yield from blocks_of(path, rows, reasons_of(n, good, missing), first)
 
 
 class ParquetSink:
