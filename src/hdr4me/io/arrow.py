@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hdr4me.errors import FingerprintMismatch, FormatError
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, to_wire
 from hdr4me.io.ipc import Batch, batches_of, null_rows, report_rows
 from hdr4me.io.report import Reason, Rejected
 from hdr4me.survey import Survey
 
-__all__ = ["ArrowSink", "arrow_sink", "binary_format", "read_arrow", "schema_of"]
+__all__ = ["arrow_sink", "as_batch", "binary_format", "read_arrow", "schema_of", "whole"]
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
@@ -37,14 +37,28 @@ def binary_format(path: FilePath) -> str | None:
         start = file.read(6)
     if not start:
         raise FormatError(f"{path} is empty")
-    if start[:4] == b"PAR1":
-        return "parquet"
-    if start == b"ARROW1":
-        return "arrow"
+    if start[:4] == b"PAR1" or start == b"ARROW1":
+        return "arrow" if start == b"ARROW1" else "parquet"
     suffix = Path(path).suffix.lower()
     if suffix in (".parquet", ".arrow", ".feather"):
         raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
     return None
+
+
+BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+"""What Arrow raises for a damaged file."""
+
+
+@contextmanager
+def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
+    """Arrow's many errors for a damaged file as one `FormatError`, which quotes them unless they may hold a record."""
+    try:
+        yield
+    except BROKEN as error:
+        if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        reason = str(error).partition("\n")[0] if quoted else "it cannot be read"
+        raise FormatError(f"{path} is not a whole {kind} file: {reason or type(error).__name__}") from None
 
 
 def schema_of(survey: Survey) -> pa.Schema:
@@ -64,11 +78,6 @@ def _type_of(survey: Survey) -> Any:
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
-    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
-    return plainly(path, "Arrow IPC", _arrow_blocks(path, survey, block_rows))
-
-
 def valid_bits(column: Any) -> NDArray[np.bool_]:
     """Which values of an Arrow array are there; Arrow's own way loads pandas for it, if that is installed."""
     bitmap = column.buffers()[0]
@@ -81,7 +90,7 @@ def valid_bits(column: Any) -> NDArray[np.bool_]:
 
 
 def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) -> Iterator[Block]:
-    """Rows as a block; as small blocks if some have a reason not to be counted: few rejected reports are held at once."""
+    """Rows as a block; as small blocks, with few rejected reports each, if some have a reason not to be counted."""
     if reasons is None:
         yield Block(rows, range(first + 1, first + len(rows) + 1))
         return
@@ -96,8 +105,9 @@ def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) ->
         yield Block(rows[start + there], (before + there).tolist(), bad)
 
 
-def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
-    with Path(path).open("rb") as file:
+def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
+    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
+    with whole(path, "Arrow IPC"), Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         with pa.OSFile(str(path), "rb") as source:
             schema = pa.ipc.open_file(source).schema
@@ -145,7 +155,7 @@ def _batch_rows(
 
 
 def reasons_of(n: int, good: NDArray[np.bool_] | None, missing: NDArray[np.bool_] | None) -> Bytes | None:
-    """Why each of n rows is not counted, 0 if it is: it is null, or not `good`, of the right length; None if all are."""
+    """Why each of n rows is not counted, 0 if it is; `good` rows have the right length. None if all are counted."""
     if missing is None and (good is None or good.all()):
         return None
     reasons = np.zeros(n, np.uint8)
@@ -174,19 +184,6 @@ class _Sums:
         """The number of reports and their checksum, as a file's last batch says them."""
         more = f"{self._lengths:08x}" if self._differ else ""
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
-
-
-def plainly(path: FilePath, kind: str, blocks: Iterator[Block]) -> Iterator[Block]:
-    """Arrow's many ways of saying that a file is broken, as one."""
-    while True:
-        try:
-            block = next(blocks, None)
-        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
-        if block is None:
-            return
-        yield block
 
 
 ID, ID_SIZE = "id", 16
@@ -227,35 +224,23 @@ def as_batch(rows: Bytes, schema: pa.Schema, survey: Survey) -> pa.RecordBatch:
     return pa.record_batch([column], schema=schema)
 
 
-class ArrowSink:
-    """An open Arrow file that takes blocks of reports, and closes with their number and their CRC-32."""
-
-    def __init__(self, writer: Any, schema: pa.Schema, survey: Survey) -> None:
-        self._writer, self._schema, self._survey = writer, schema, survey
-        self._n, self._sums = 0, _Sums()
-
-    def write(self, block: Bytes) -> None:
-        """Append the block's rows."""
-        rows = np.ascontiguousarray(block)
-        self._writer.write_batch(as_batch(rows, self._schema, self._survey))
-        self._n += len(rows)
-        data, offsets = to_wire(rows, self._survey)
-        self._sums.add(data, None if self._survey.fixed_size else np.diff(offsets))
-
-    def close(self) -> None:
-        """Append the batch without rows that says what came before."""
-        rows, crc = self._sums.closing(self._n)
-        nothing = np.empty((0, self._survey.report_size), np.uint8)
-        empty = as_batch(nothing, self._schema, self._survey)
-        self._writer.write_batch(empty, custom_metadata={ROWS: rows, SUM: crc})
-
-
 @contextmanager
-def arrow_sink(path: Path, survey: Survey) -> Iterator[ArrowSink]:
-    """Arrow IPC file format, uncompressed: blocks are read where they stand in the file."""
+def arrow_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to an Arrow IPC file, uncompressed; its last batch has the number of reports and their CRC-32."""
     schema = schema_of(survey)
     schema = schema.with_metadata({**(schema.metadata or {}), CHECKSUM: b"crc32"})
+    n, sums = 0, _Sums()
+
+    def write(block: Bytes) -> None:
+        nonlocal n
+        rows = np.ascontiguousarray(block)
+        writer.write_batch(as_batch(rows, schema, survey))
+        n += len(rows)
+        data, offsets = to_wire(rows, survey)
+        sums.add(data, None if survey.fixed_size else np.diff(offsets))
+
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        sink = ArrowSink(writer, schema, survey)
-        yield sink
-        sink.close()
+        yield write
+        rows, crc = sums.closing(n)
+        nothing = as_batch(np.empty((0, survey.report_size), np.uint8), schema, survey)
+        writer.write_batch(nothing, custom_metadata={ROWS: rows, SUM: crc})

@@ -59,18 +59,9 @@ def read_parquet(
     rows: int,
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `rows` records with the columns `names`.
+    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries.
 
-    Parameters
-    ----------
-    path, names
-        A Parquet file, and its columns in the order in which they come.
-    texts
-        The columns that are read as dictionaries if they hold text.
-    rows
-        Records held at once.
-    row_groups
-        The row groups to read; all of them unless given.
+    All row groups are read unless some are given.
     """
     # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))

@@ -27,21 +27,14 @@ MOST_REJECTED = 4096
 
 @dataclass(frozen=True)
 class Block:
-    """Reports of a file that are still to be checked and counted, and the rejected ones among them.
+    """Reports of a file that are still to be checked and counted, and the rejected ones among them."""
 
-    Parameters
-    ----------
-    rows
-        The reports, uint8 of shape (n, report_size), in memory that nothing else can change.
-    numbers
-        The row number of each report in its file, from 1; nulls and blank lines count as rows.
-    rejected
-        What the reader itself rejected since the block before: at most `MOST_REJECTED`.
-    """
-
-    rows: NDArray[np.uint8]
+    rows: Bytes
+    """The reports, of shape (n, report_size), in memory that nothing else can change."""
     numbers: Sequence[int] | NDArray[np.integer[Any]]
+    """The row number of each report in its file, from 1; nulls and blank lines count as rows."""
     rejected: Sequence[Rejected] = ()
+    """What the reader itself rejected since the block before: at most `MOST_REJECTED`."""
 
 
 _NOBODY = 0xFFFF
@@ -66,14 +59,7 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
 def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[Bytes, NDArray[np.bool_]]:
     """Rows of `report_size` bytes, and which of them are reports of the right length.
 
-    Parameters
-    ----------
-    data
-        The reports' bytes.
-    offsets
-        Where each report begins in `data`, and where the last one ends; increasing and inside `data`.
-    survey
-        The survey that they answer.
+    `offsets` is where each report begins in `data`, and where the last one ends: increasing and inside `data`.
     """
     sizes = _sizes(survey)
     n = len(offsets) - 1

@@ -8,7 +8,7 @@ line and a byte order mark at its start do not count; a line of nothing else is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedReader
@@ -293,6 +293,7 @@ def _questions_known(block: Bytes, survey: Survey) -> bool:
 
 
 @contextmanager
-def line_sink(path: Path, survey: Survey) -> Iterator[LineSink]:
+def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
-        yield LineSink(file, survey)
+        yield LineSink(file, survey).write

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -23,9 +24,9 @@ __all__ = [
     "STANDARD_INPUT",
     "RecordFiles",
     "Text",
+    "files_in",
     "is_remote",
     "open_text",
-    "shown",
     "wrong_encoding",
 ]
 
@@ -51,11 +52,6 @@ class RecordFiles:
     delimiter
         What separates the fields of a CSV file. Unless given, it is the one of comma, semicolon, tab and vertical
         bar under which the header has the columns that are asked for.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no path, the encoding is not known or the delimiter is not one character.
 
     Examples
     --------
@@ -105,10 +101,7 @@ def _files(text: str) -> Iterator[str]:
     if text == STANDARD_INPUT:
         yield text
     elif Path(text).is_dir():
-        inside = sorted(str(file) for file in Path(text).rglob("*") if _is_data(file, Path(text)))
-        if not inside:
-            raise FormatError(f"{text} is a folder without files")
-        yield from inside
+        yield from map(str, files_in(Path(text)))
     elif not Path(text).exists() and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (an absolute pattern)
         if not matches:
@@ -119,9 +112,16 @@ def _files(text: str) -> Iterator[str]:
         yield text
 
 
-def _is_data(file: Path, folder: Path) -> bool:
-    parts = file.relative_to(folder).parts
-    return file.is_file() and not any(part.startswith((".", "_")) for part in parts)
+def files_in(folder: Path) -> list[Path]:
+    """The files in a folder and in the folders inside, except names that begin with a dot or an underscore."""
+    found = [
+        file
+        for file in folder.rglob("*")
+        if not file.is_dir() and not any(x.startswith((".", "_")) for x in file.relative_to(folder).parts)
+    ]
+    if not found:
+        raise FormatError(f"{folder} is a folder without files")
+    return sorted(found)
 
 
 def _encoding(name: str) -> str:
@@ -159,24 +159,15 @@ _MARKS = (
 )
 
 
+@dataclass(frozen=True)
 class Text:
     """An open file of text: its first block of UTF-8 bytes, `head`, and all of it as a `stream`."""
 
-    def __init__(self, path: str, encoding: str | None, head: bytes, stream: io.BufferedReader) -> None:
-        self.path = path
-        self.encoding = encoding
-        self.name = shown(path)
-        self.head = head
-        self.stream = stream
-
-
-def shown(path: str) -> str:
-    """How a message calls a file.
-
-    >>> shown("-"), shown("people.csv")
-    ('standard input', 'people.csv')
-    """
-    return "standard input" if path == STANDARD_INPUT else path
+    path: str
+    name: str
+    encoding: str | None
+    head: bytes
+    stream: io.BufferedReader
 
 
 def wrong_encoding(name: str, where: str, encoding: str = "UTF-8") -> FormatError:
@@ -189,18 +180,18 @@ def wrong_encoding(name: str, where: str, encoding: str = "UTF-8") -> FormatErro
 @contextmanager
 def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
     """Open a file of text, or standard input, whatever it is compressed with (gzip, zstd, bzip2)."""
-    name = shown(path)
+    name = "standard input" if path == STANDARD_INPUT else path
     with ExitStack() as stack:
         raw: IO[bytes] = (
             sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
         )
         start = _read(raw, 4)
-        whole: Any = io.BufferedReader(_Joined(start, raw))
+        whole: Any = _stream(chain([start], _rest(raw)))
         for magic, method in _COMPRESSED.items():
             if start.startswith(magic):
                 whole = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
                 start = _read(whole, 4)
-                whole = io.BufferedReader(_Joined(start, whole))
+                whole = _stream(chain([start], _rest(whole)))
         if not start:
             raise FormatError(f"{name} is empty")
         if start == b"PAR1" or start == b"ARRO":
@@ -209,11 +200,11 @@ def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
             )
         used = encoding or next((kind for bom, kind in _MARKS if start.startswith(bom)), "utf-8")
         if used not in ("utf-8", "utf-8-sig"):
-            whole = io.BufferedReader(_Decoded(name, whole, used), BLOCK)
+            whole = _stream(_decoded(name, whole, used), BLOCK)
         head = _read(whole, BLOCK).removeprefix(codecs.BOM_UTF8)
         if not head.strip():
             raise FormatError(f"{name} is empty")
-        yield Text(path, encoding, head, io.BufferedReader(_Joined(head, whole), BLOCK))
+        yield Text(path, name, encoding, head, _stream(chain([head], _rest(whole)), BLOCK))
 
 
 def _read(stream: Any, size: int) -> bytes:
@@ -225,53 +216,44 @@ def _read(stream: Any, size: int) -> bytes:
     return b"".join(parts)
 
 
-class _Joined(io.RawIOBase):
-    """Bytes that were read already, followed by the rest of a stream."""
-
-    def __init__(self, head: bytes, rest: Any) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if len(self._head):
-            part: Any = self._head[: len(buffer)]
-            self._head = self._head[len(part) :]
-        else:
-            part = self._rest.read(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
+def _rest(stream: Any) -> Iterator[bytes]:
+    return iter(lambda: stream.read(1 << 20), b"")
 
 
-class _Decoded(io.RawIOBase):
-    """A stream of another encoding as UTF-8; bytes that the encoding does not have stop it with the row's number."""
+def _decoded(name: str, stream: Any, encoding: str) -> Iterator[bytes]:
+    """A stream of another encoding as UTF-8; bytes that the encoding does not have stop it with the line's number."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    n_lines = 0
+    for raw in chain(_rest(stream), [b""]):
+        try:
+            text = decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(encoding, "replace")
+            line = 1 + n_lines + before.count("\n")
+            raise wrong_encoding(name, f"line {line:,}", encoding) from None
+        n_lines += text.count("\n")
+        yield text.encode("utf-8")
 
-    def __init__(self, name: str, stream: Any, encoding: str) -> None:
-        self._name = name
-        self._stream = stream
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+
+def _stream(chunks: Iterator[bytes], size: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
+    """Chunks of bytes as a buffered stream."""
+    return io.BufferedReader(_Chunks(chunks), size)
+
+
+class _Chunks(io.RawIOBase):
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
         self._waiting = memoryview(b"")
-        self._lines = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not len(self._waiting):
-            raw = self._stream.read(1 << 20)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-            except UnicodeDecodeError as error:
-                before = error.object[: error.start].decode(self._encoding, "replace")
-                line = 1 + self._lines + before.count("\n")
-                raise wrong_encoding(self._name, f"line {line:,}", self._encoding) from None
-            self._lines += text.count("\n")
-            self._waiting = memoryview(text.encode("utf-8"))
-            if not raw and not len(self._waiting):
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
+            self._waiting = memoryview(chunk)
         part = self._waiting[: len(buffer)]
         self._waiting = self._waiting[len(part) :]
         buffer[: len(part)] = part

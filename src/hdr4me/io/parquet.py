@@ -8,7 +8,7 @@ are damaged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -23,16 +23,16 @@ from hdr4me.io.arrow import (
     as_batch,
     blocks_of,
     check_schema,
-    plainly,
     reasons_of,
     schema_of,
     valid_bits,
+    whole,
     without_ids,
 )
 from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
-__all__ = ["ParquetSink", "parquet_sink", "read_parquet"]
+__all__ = ["parquet_sink", "read_parquet"]
 
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
 """The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
@@ -54,7 +54,8 @@ def read_parquet(
     Only row groups that begin in the range `part` of the file's bytes are read: ranges that cover the file read each
     row group once.
     """
-    return plainly(path, "Parquet", _parquet_blocks(path, survey, block_rows, part))
+    with whole(path, "Parquet"):
+        yield from _parquet_blocks(path, survey, block_rows, part)
 
 
 def _parquet_blocks(
@@ -127,35 +128,24 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
     yield from blocks_of(path, rows, reasons_of(n, good, missing), first)
 
 
-class ParquetSink:
-    """An open Parquet file that takes blocks of reports."""
-
-    def __init__(self, writer: Any, survey: Survey) -> None:
-        self._writer, self._survey = writer, survey
-        self._schema = schema_of(survey)
-
-    def write(self, block: Bytes) -> None:
-        """Append the block's rows."""
-        self._writer.write_batch(as_batch(np.ascontiguousarray(block), self._schema, self._survey))
-
-
 @contextmanager
-def parquet_sink(path: Path, survey: Survey) -> Iterator[ParquetSink]:
-    """Parquet with page checksums and no dictionary: codes hardly repeat.
+def parquet_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to a Parquet file with page checksums and no dictionary: codes hardly repeat.
 
     One code in a slot is close to random: LZ4 leaves such pages as they are and costs nothing to read, where zstd
-    would save a quarter of the size for twice the time. Entries are mostly zeros,
-    and zstd makes them several times smaller.
+    would save a quarter of the size for twice the time. Entries are mostly zeros, and zstd makes them several times
+    smaller.
     """
+    schema = schema_of(survey)
     with pq.ParquetWriter(
         str(path),
-        schema_of(survey),
+        schema,
         compression="lz4" if survey.slot_size < 16 else "zstd",
         use_dictionary=False,
         write_statistics=False,
         write_page_checksum=True,
     ) as writer:
-        yield ParquetSink(writer, survey)
+        yield lambda block: writer.write_batch(as_batch(np.ascontiguousarray(block), schema, survey))
 
 
 # -- the footer and the page headers -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.arrow import binary_format
+from hdr4me.io.arrow import BROKEN, binary_format, whole
 from hdr4me.io.binary import (
     check_names,
     is_frame,
@@ -85,11 +85,8 @@ def as_files(records: Any) -> RecordFiles | None:
     """The files that `records` names: a path, several, or `RecordFiles`; None if it is something else."""
     if isinstance(records, RecordFiles):
         return records
-    if isinstance(records, str | os.PathLike):
-        return RecordFiles(records)
-    if isinstance(records, list | tuple) and all(isinstance(item, str | os.PathLike) for item in records):
-        return RecordFiles(records)
-    return None
+    listed = records if isinstance(records, list | tuple) else [records]
+    return RecordFiles(listed) if all(isinstance(item, str | os.PathLike) for item in listed) else None
 
 
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
@@ -113,14 +110,12 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
     names = list(schema.columns)
     if files is not None:
         for part in _parts(files):
-            yield from _read_part(part, schema, rows)
+            yield from read_part(part, schema, rows)
     elif isinstance(records, pa.Table | pa.RecordBatch):
         check_names("the table", records.schema.names, names)
-        chosen = records.select(names)
-        whole = pa.Table.from_batches([chosen]) if isinstance(chosen, pa.RecordBatch) else chosen
-        yield from _bounded(whole.to_batches(), rows)
+        yield from bounded(pa.table(records.select(names)).to_batches(), rows)
     elif is_frame(records):
-        yield from _bounded(read_frame(records, names), rows)
+        yield from bounded(read_frame(records, names), rows)
     else:
         raise _not_records(records)
 
@@ -131,10 +126,8 @@ def read_table(records: Any) -> pa.Table:
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
         return pa.concat_tables(tables, promote_options="default")
-    if isinstance(records, pa.RecordBatch):
-        return pa.Table.from_batches([records])
-    if isinstance(records, pa.Table) or is_frame(records):
-        return records if isinstance(records, pa.Table) else pa.table(records)
+    if isinstance(records, pa.RecordBatch) or is_frame(records):
+        return pa.table(records)
     raise _not_records(records)
 
 
@@ -144,23 +137,15 @@ def _not_records(records: Any) -> InvalidInput:
     )
 
 
-def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
-    """The same records in batches of at most `batch_rows`."""
-    return _bounded(batches, batch_rows(survey))
-
-
-def _bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
+def bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
+    """The same records in batches of at most `rows`."""
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch if batch.num_rows <= rows else batch.slice(start, rows)
 
 
-def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """The batches of one file or part of a file."""
-    return _read_part(part, survey.schema, batch_rows(survey))
-
-
-def _read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records of one file or part of a file, with the columns of the schema."""
     kind = file_kind(part.path)
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
@@ -171,21 +156,8 @@ def _read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch
         batches = read_arrow(part.path, names)
     else:
         batches = _read_text(part, schema)
-    with _refused(part.path, kind):
-        yield from _bounded(batches, rows)
-
-
-@contextmanager
-def _refused(path: str, kind: str) -> Iterator[None]:
-    """The many errors of a damaged file as one `FormatError`; of text none is quoted, because it may hold a record."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        reason = str(error).partition("\n")[0] if kind != "text" else "it cannot be read"
-        reason = reason or type(error).__name__
-        raise FormatError(f"{path} is not a whole {_KINDS[kind]} file: {reason}") from None
+    with whole(part.path, _KINDS[kind], quoted=kind != "text"):
+        yield from bounded(batches, rows)
 
 
 def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -200,7 +172,7 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
 def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
     """A file with the types of its columns: the whole of it, or enough of it to know the types."""
     kind = file_kind(part.path)
-    with _refused(part.path, kind), ExitStack() as stack:
+    with whole(part.path, _KINDS[kind], quoted=kind != "text"), ExitStack() as stack:
         if kind == "parquet":
             opened = open_binary(part.path, stack)
             return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
@@ -238,7 +210,7 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
     try:
         if os.fspath(path) != STANDARD_INPUT and binary_format(path) == "parquet":
             return int(parquet_metadata(os.fspath(path)).num_rows)
-    except (pa.ArrowException, OSError, ValueError, FormatError):
+    except (*BROKEN, FormatError):
         return None  # reading it will say what is wrong
     return None
 
@@ -253,27 +225,27 @@ def plan_parts(files: RecordFiles, step: int) -> list[Part]:
     for part in _parts(files):
         if part.path == STANDARD_INPUT:
             raise InvalidInput("standard input can be read on this machine only: give files to Spark")
-        whole = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
-        parts += _row_groups(whole, step) if file_kind(part.path) == "parquet" else [whole]
+        file = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
+        parts += _row_groups(file, step) if file_kind(part.path) == "parquet" else [file]
     return parts
 
 
-def _row_groups(whole: Part, step: int) -> list[Part]:
+def _row_groups(file: Part, step: int) -> list[Part]:
     try:
-        metadata = parquet_metadata(whole.path)
-    except (pa.ArrowException, OSError, ValueError):
-        return [whole]  # reading it will say what is wrong
+        metadata = parquet_metadata(file.path)
+    except BROKEN:
+        return [file]  # reading it will say what is wrong
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     # What a row group takes of the file, in proportion; a footer that contradicts itself is read whole and refused.
-    scale = whole.n_bytes / max(1, sum(sizes))
+    scale = file.n_bytes / max(1, sum(sizes))
     if sum(metadata.row_group(i).num_rows for i in range(len(sizes))) != metadata.num_rows or not sizes:
-        return [whole]
+        return [file]
     parts: list[Part] = []
     group: list[int] = []
     for i in range(len(sizes)):
         group.append(i)
         size = scale * sum(sizes[k] for k in group)
         if size >= step or i == len(sizes) - 1:
-            parts.append(replace(whole, row_groups=tuple(group), n_bytes=round(size)))
+            parts.append(replace(file, row_groups=tuple(group), n_bytes=round(size)))
             group = []
     return parts

@@ -33,33 +33,22 @@ __all__ = [
 class Reason(IntEnum):
     """Why a report is not counted; the numbers are those of the counting kernel, 0 being a good report."""
 
-    DIMENSION = 1
-    ORDER = 2
-    CODE = 3
-    PADDING = 4
-    SIZE = 5
-    MALFORMED = 6
-    VERSION = 7
-    FOREIGN = 8
-    MISSING = 9
+    DIMENSION = 1, "unknown dimension"
+    ORDER = 2, "dimensions not distinct and increasing"
+    CODE = 3, "code out of support"
+    PADDING = 4, "trailing bytes"
+    SIZE = 5, "wrong number of answers or codes"
+    MALFORMED = 6, "not a report"
+    VERSION = 7, "unknown version"
+    FOREIGN = 8, "another survey"
+    MISSING = 9, "missing"
 
-    @property
-    def text(self) -> str:
-        """The reason in words, as it is counted and shown."""
-        return _TEXTS[self]
+    text: str
 
-
-_TEXTS = {
-    Reason.DIMENSION: "unknown dimension",
-    Reason.ORDER: "dimensions not distinct and increasing",
-    Reason.CODE: "code out of support",
-    Reason.PADDING: "trailing bytes",
-    Reason.SIZE: "wrong number of answers or codes",
-    Reason.MALFORMED: "not a report",
-    Reason.VERSION: "unknown version",
-    Reason.FOREIGN: "another survey",
-    Reason.MISSING: "missing",
-}
+    def __new__(cls, value: int, text: str = "") -> Reason:
+        reason = int.__new__(cls, value)
+        reason._value_, reason.text = value, text
+        return reason
 
 
 @dataclass(frozen=True)

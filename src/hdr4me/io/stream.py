@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from hdr4me.errors import FormatError
-from hdr4me.io.arrow import COLUMN, ID, ID_SIZE, as_batch, check_schema, reasons_of, schema_of
+from hdr4me.io.arrow import BROKEN, COLUMN, ID, ID_SIZE, as_batch, check_schema, reasons_of, schema_of
 from hdr4me.io.blocks import Bytes
 from hdr4me.io.ipc import Batch, Read, fixed_rows, null_rows, report_rows, stream_batches, stream_head
 from hdr4me.survey import Survey
@@ -26,16 +26,9 @@ __all__ = ["ID", "ID_SIZE", "Stream", "dumps", "loads", "stream_schema"]
 
 @dataclass(frozen=True)
 class Stream:
-    """What a stream holds, one element for each row.
+    """What a stream holds: ids [n, 16], padded reports [n, report_size] that are still to be checked, and reasons.
 
-    Parameters
-    ----------
-    ids
-        uint8 [n, 16].
-    rows
-        Padded reports, uint8 [n, report_size]; what is in them is not checked yet.
-    reasons
-        0, or the `Reason` why a row is no report; 255 where its id is missing.
+    A reason is 0, the `Reason` why a row is not a report, or `NO_ID`.
     """
 
     ids: Bytes
@@ -77,7 +70,7 @@ def loads(data: bytes, survey: Survey, most: int) -> Stream:
     """The reports in a whole stream of at most `most` rows; raises FormatError if it is anything else."""
     try:
         parts = _parts(data, survey, most)
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+    except BROKEN as error:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(f"not a whole Arrow stream: {reason}") from None
     ids, rows, reasons = (np.concatenate(column) for column in zip(*parts, strict=True))
