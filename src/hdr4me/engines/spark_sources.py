@@ -14,10 +14,9 @@ import pyarrow as pa
 from hdr4me.engines.spark_files import record_format, record_tasks
 from hdr4me.engines.spark_tasks import Work, read_records
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.binary import is_frame
 from hdr4me.io.columns import from_batch
 from hdr4me.io.origin import STANDARD_INPUT, is_remote
-from hdr4me.io.reading import as_files, record_batches
+from hdr4me.io.reading import as_files, is_frame, record_batches
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, to_wire
-from hdr4me.io.ipc import Batch, batches_of, null_rows, report_rows
+from hdr4me.io.ipc import Batch, batches_of, null_rows, reader_of, report_rows
 from hdr4me.io.report import Reason, Rejected
 from hdr4me.survey import Survey
 
@@ -132,17 +132,7 @@ def _batch_rows(
     """The reports of a batch, block by block, and the reasons not to count them."""
     (column,), n_missing = batch.columns, 0
     step = max(8, block_rows - block_rows % 8) if column.n_nulls else block_rows
-    most = step * max(survey.report_size, 4) + 4
-
-    def read(offset: int, length: int) -> Bytes:
-        if length > most:
-            raise ValueError("a batch's rows are longer than any reports")
-        data = np.empty(length, np.uint8)
-        file.seek(offset)
-        if file.readinto(data.data) != length:
-            raise ValueError("it became shorter while it was read")
-        return data
-
+    read = reader_of(file, step * max(survey.report_size, 4) + 4)
     for start in range(0, batch.n_rows, step):
         n = min(step, batch.n_rows - start)
         data, lengths, rows, good = report_rows(read, column, survey, start, n)

@@ -17,7 +17,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Rejected
 from hdr4me.survey import Survey
 
-__all__ = ["MOST_REJECTED", "Block", "Bytes", "from_wire", "to_wire"]
+__all__ = ["MOST_REJECTED", "Block", "Bytes", "from_wire", "questions_of", "to_wire"]
 
 Bytes = NDArray[np.uint8]
 
@@ -47,7 +47,7 @@ def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:
         return rows.reshape(-1), np.arange(0, rows.size + 1, survey.report_size, dtype=np.int32)
     sizes = _sizes(survey)
     slots = rows.reshape(len(rows), survey.n_sampled, survey.slot_size)
-    asked = _questions(slots[:, :, :2])
+    asked = questions_of(slots)
     if asked.size and asked.max() >= len(sizes):
         raise InvalidInput(f"a report to question {asked.max()}: the survey has {len(sizes)} questions")
     used = sizes[asked]
@@ -70,7 +70,7 @@ def from_wire(data: Bytes, offsets: NDArray[np.int64], survey: Survey) -> tuple[
         good &= at + 2 <= ends
         asked = np.full(n, _NOBODY)
         places = np.flatnonzero(good)
-        asked[places] = _questions(data[at[places, None] + np.arange(2)])
+        asked[places] = questions_of(data[at[places, None] + np.arange(2)])
         known = asked < len(sizes)
         size = np.where(known, sizes[np.where(known, asked, 0)], 2)
         good &= at + size <= ends
@@ -88,5 +88,6 @@ def _sizes(survey: Survey) -> NDArray[np.int64]:
     return np.array([2 + question.channel.wire_size for question in survey.questions])
 
 
-def _questions(pairs: Bytes) -> NDArray[np.int64]:
-    return np.asarray(pairs[..., 0].astype(np.int64) | pairs[..., 1].astype(np.int64) << 8)
+def questions_of(slots: Bytes) -> NDArray[np.int64]:
+    """The question's number in the first two bytes of each slot."""
+    return np.asarray(slots[..., 0].astype(np.int64) | slots[..., 1].astype(np.int64) << 8)

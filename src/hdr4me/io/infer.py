@@ -38,9 +38,8 @@ class _Types:
         """The columns that a name or a pattern stands for."""
         if pattern in self.kinds:
             return [pattern]
-        found = [
-            name for name in self.kinds if any(c in pattern for c in _WILD) and fnmatchcase(name, pattern)
-        ]
+        wild = any(c in pattern for c in _WILD)
+        found = [name for name in self.kinds if wild and fnmatchcase(name, pattern)]
         if not found:
             raise InvalidInput(f"{self.file} has no column {pattern!r}")
         return found
@@ -92,7 +91,9 @@ def infer_schema(
     """
     files = RecordFiles(path, encoding=encoding, delimiter=delimiter)
     named = [*(ranges or {}), *(categories or {}), *(columns or ())]
-    types = _column_types(files, [name for name in named if not any(c in name for c in _WILD)])
+    found = column_types(files, [name for name in named if not any(c in name for c in _WILD)])
+    kinds = {field.name: _kind(field.type) for field in found}
+    types = _Types(first := files.files()[0], kinds, file_kind(first) == "text")
     bounds, lists = _expanded(types, ranges or {}), _expanded(types, categories or {})
     chosen = _expanded(types, defaults or {})
     wanted = _expanded(types, dict.fromkeys(optional, True))
@@ -156,21 +157,11 @@ def _dimension(
         raise InvalidInput(f"range of {name!r} = {pair!r} must be a pair (low, high)")
     if optional and default is not None:
         raise InvalidInput(f"column {name!r} is optional, so it goes without a default")
-    low, high = pair
-    return Numeric(name, low, high, _number(name, default), optional)  # type: ignore[arg-type]
-
-
-def _number(name: str, default: Any) -> float | None:
     try:
-        return None if default is None else float(default)
+        default = None if default is None else float(default)
     except (TypeError, ValueError):
         raise InvalidInput(f"default of {name!r} = {default!r} must be a number") from None
-
-
-def _column_types(files: RecordFiles, names: Sequence[str]) -> _Types:
-    path = files.files()[0]
-    kinds = {field.name: _kind(field.type) for field in column_types(files, names)}
-    return _Types(path, kinds, file_kind(path) == "text")
+    return Numeric(name, pair[0], pair[1], default, optional)
 
 
 def _kind(column: Any) -> str:

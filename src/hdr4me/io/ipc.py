@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ __all__ = [
     "batches_of",
     "fixed_rows",
     "null_rows",
+    "reader_of",
     "report_rows",
     "stream_batches",
     "stream_head",
@@ -71,7 +72,8 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
     Batches must follow one another without overlap: a footer that names one batch a thousand times would cost a
     thousand times its bytes.
     """
-    footer, end = _footer(file, size)
+    read = reader_of(file, _MOST_FOOTER)
+    footer, end = _footer(read, size)
     root = footer.root()
     if any(footer.structs(root, 2, 24)):
         raise Broken("it has dictionaries")
@@ -82,26 +84,33 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
         if offset < before or not 8 <= length <= _MOST_METADATA or not 0 <= body <= end - offset - length:
             raise Broken("a batch stands outside the file, or over another batch")
         before = offset + length + body
-        message = _read(file, offset, length)
+        message = bytes(read(offset, length))
         yield _batch(Table(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
 
 
-def _footer(file: IO[bytes], size: int) -> tuple[Table, int]:
-    tail = _read(file, size - 10, 10) if size >= 18 else b""
+def _footer(read: Read, size: int) -> tuple[Table, int]:
+    tail = bytes(read(size - 10, 10)) if size >= 18 else b""
     if tail[4:] != MAGIC:
         raise Broken("its end is missing")
     length = int(struct.unpack("<i", tail[:4])[0])
     if not 8 <= length <= min(_MOST_FOOTER, size - 18):
         raise Broken("its footer has no possible length")
-    return Table(_read(file, size - 10 - length, length)), size - 10 - length
+    return Table(bytes(read(size - 10 - length, length))), size - 10 - length
 
 
-def _read(file: IO[bytes], offset: int, length: int) -> bytes:
-    file.seek(offset)
-    data = file.read(length)
-    if len(data) != length:
-        raise Broken("it became shorter while it was read")
-    return data
+def reader_of(file: Any, most: int) -> Read:
+    """Reads a file into own memory, at most so many bytes at once."""
+
+    def read(offset: int, length: int) -> Bytes:
+        if length > most:
+            raise Broken("a batch's rows are longer than any reports")
+        data = np.empty(length, np.uint8)
+        file.seek(offset)
+        if file.readinto(data.data) != length:
+            raise Broken("it became shorter while it was read")
+        return data
+
+    return read
 
 
 def stream_head(data: bytes) -> int:

@@ -180,15 +180,7 @@ def first_chunks(file: IO[bytes], size: int) -> list[Chunk | None]:
 
 
 def largest_page(file: IO[bytes], chunk: Chunk, size: int) -> int:
-    """The largest size that a page of this column chunk claims; ValueError if its headers cannot be read.
-
-    Parameters
-    ----------
-    file, size
-        The Parquet file, and its size.
-    chunk
-        Where the column chunk stands.
-    """
+    """The largest size that a page claims, of a column chunk in a file of this size; ValueError if it is broken."""
     at = min((x for x in (chunk.data_page_offset, chunk.dictionary_page_offset) if x > 0), default=0)
     end = at + chunk.total_compressed_size
     if not 0 < at <= end <= size:

@@ -15,19 +15,10 @@ import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import BROKEN, binary_format, whole
-from hdr4me.io.binary import (
-    check_names,
-    is_frame,
-    open_arrow,
-    open_binary,
-    parquet_metadata,
-    read_arrow,
-    read_frame,
-    read_parquet,
-)
 from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
+from hdr4me.survey.texts import is_text
 
 __all__ = [
     "Part",
@@ -38,6 +29,7 @@ __all__ = [
     "column_types",
     "count_records",
     "file_kind",
+    "is_frame",
     "plan_parts",
     "read_part",
     "read_records",
@@ -45,7 +37,7 @@ __all__ = [
     "record_batches",
 ]
 
-_BATCH_BYTES = 1 << 25
+_BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
 
@@ -70,12 +62,9 @@ def check_survey(survey: object) -> None:
 def batch_rows(survey: Survey) -> int:
     """Records held at once: about 32 MiB of their numbers, and of their reports.
 
-    >>> from hdr4me.survey import Categorical, Numeric, Schema
+    >>> from hdr4me.survey import Numeric, Schema
     >>> batch_rows(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
     131072
-    >>> towns = Categorical("town", [str(k) for k in range(5000)])
-    >>> batch_rows(Survey(Schema([towns]), categorical="oue"))
-    6708
     """
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
@@ -112,10 +101,10 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
         for part in _parts(files):
             yield from read_part(part, schema, rows)
     elif isinstance(records, pa.Table | pa.RecordBatch):
-        check_names("the table", records.schema.names, names)
+        _check_names("the table", records.schema.names, names)
         yield from bounded(pa.table(records.select(names)).to_batches(), rows)
     elif is_frame(records):
-        yield from bounded(read_frame(records, names), rows)
+        yield from bounded(_read_frame(records, names), rows)
     else:
         raise _not_records(records)
 
@@ -151,9 +140,9 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
         texts = [x.name for x in schema if x.categories]
-        batches = read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
+        batches = _read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
     elif kind == "arrow":
-        batches = read_arrow(part.path, names)
+        batches = _read_arrow(part.path, names)
     else:
         batches = _read_text(part, schema)
     with whole(part.path, _KINDS[kind], quoted=kind != "text"):
@@ -174,10 +163,10 @@ def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.T
     kind = file_kind(part.path)
     with whole(part.path, _KINDS[kind], quoted=kind != "text"), ExitStack() as stack:
         if kind == "parquet":
-            opened = open_binary(part.path, stack)
+            opened = _open_binary(part.path, stack)
             return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
         if kind == "arrow":
-            file = pa.ipc.open_file(open_arrow(part.path, stack))
+            file = pa.ipc.open_file(_open_arrow(part.path, stack))
             return file.schema.empty_table() if head else file.read_all()
         text = stack.enter_context(open_text(part.path, part.encoding))
         if is_lines(text):
@@ -209,7 +198,7 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
     """How many records a file says it has, for a progress bar; None when only reading it would tell."""
     try:
         if os.fspath(path) != STANDARD_INPUT and binary_format(path) == "parquet":
-            return int(parquet_metadata(os.fspath(path)).num_rows)
+            return int(_parquet_metadata(os.fspath(path)).num_rows)
     except (*BROKEN, FormatError):
         return None  # reading it will say what is wrong
     return None
@@ -232,7 +221,7 @@ def plan_parts(files: RecordFiles, step: int) -> list[Part]:
 
 def _row_groups(file: Part, step: int) -> list[Part]:
     try:
-        metadata = parquet_metadata(file.path)
+        metadata = _parquet_metadata(file.path)
     except BROKEN:
         return [file]  # reading it will say what is wrong
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
@@ -241,11 +230,128 @@ def _row_groups(file: Part, step: int) -> list[Part]:
     if sum(metadata.row_group(i).num_rows for i in range(len(sizes))) != metadata.num_rows or not sizes:
         return [file]
     parts: list[Part] = []
-    group: list[int] = []
+    first, size = 0, 0.0
     for i in range(len(sizes)):
-        group.append(i)
-        size = scale * sum(sizes[k] for k in group)
+        size += scale * sizes[i]
         if size >= step or i == len(sizes) - 1:
-            parts.append(replace(file, row_groups=tuple(group), n_bytes=round(size)))
-            group = []
+            parts.append(replace(file, row_groups=tuple(range(first, i + 1)), n_bytes=round(size)))
+            first, size = i + 1, 0.0
     return parts
+
+
+# -- Parquet, Arrow and frames ---------------------------------------------------------------------------------------
+
+
+def _open_binary(path: str, stack: ExitStack) -> Any:
+    """What pyarrow opens: the path, or an open file where the path has no UTF-8 form."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return stack.enter_context(Path(path).open("rb"))
+    return path
+
+
+def _open_arrow(path: str, stack: ExitStack) -> Any:
+    """The same as a source of an Arrow IPC file, which is read, not mapped."""
+    opened = _open_binary(path, stack)
+    return stack.enter_context(
+        pa.OSFile(opened, "r") if isinstance(opened, str) else pa.PythonFile(opened, "r")
+    )
+
+
+def _parquet_metadata(path: str) -> Any:
+    """The footer of a Parquet file."""
+    with ExitStack() as stack:
+        return pq.read_metadata(_open_binary(path, stack))
+
+
+def _read_parquet(
+    path: str,
+    names: Sequence[str],
+    *,
+    texts: Sequence[str] = (),
+    rows: int,
+    row_groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries.
+
+    All row groups are read unless some are given.
+    """
+    # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
+    buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
+    with ExitStack() as stack:
+        schema = pq.read_schema(_open_binary(path, stack))
+        _check_names(path, schema.names, names)
+        file: Any = stack.enter_context(
+            pq.ParquetFile(
+                _open_binary(path, stack),
+                pre_buffer=False,
+                buffer_size=buffer,
+                read_dictionary=[name for name in texts if is_text(schema.field(name).type)],
+                page_checksum_verification=True,
+            )
+        )
+        groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
+        promised = sum(file.metadata.row_group(i).num_rows for i in groups)
+        if row_groups is None and promised != file.metadata.num_rows:
+            raise FormatError(
+                f"{path} is damaged: its footer says {file.metadata.num_rows:,} rows, "
+                f"its row groups say {promised:,}"
+            )
+        if not promised:
+            raise FormatError(f"{path} holds no records")
+        n = 0
+        for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names)):
+            n += batch.num_rows
+            yield batch.select(list(names))
+        if n != promised:
+            raise FormatError(f"{path} is damaged: {n:,} rows were read where its footer says {promised:,}")
+
+
+def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow IPC file, with the columns `names`; it is read, not mapped, and may change meanwhile."""
+    n = 0
+    with ExitStack() as stack:
+        reader = pa.ipc.open_file(_open_arrow(path, stack))
+        _check_names(path, reader.schema.names, names)
+        for index in range(reader.num_record_batches):
+            batch = reader.get_batch(index).select(list(names))
+            batch.validate(full=True)
+            n += batch.num_rows
+            yield batch
+    if not n:
+        raise FormatError(f"{path} holds no records")
+
+
+def _check_names(what: str, found: Sequence[str], names: Sequence[str]) -> None:
+    """Every name is there, and no name is there twice."""
+    missing = [name for name in names if name not in set(found)]
+    if missing:
+        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
+        raise FormatError(f"{what} has no column {shown}: its columns are {there}")
+    if len(set(found)) < len(found):
+        raise FormatError(f"{what} has two columns of the same name")
+
+
+def is_frame(records: object) -> bool:
+    """Whether an object has Arrow's C stream interface, as pandas and polars frames, DuckDB relations and others do."""
+    return hasattr(records, "__arrow_c_stream__")
+
+
+def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame, with the columns `names`."""
+    what = f"the {type(frame).__name__}"
+    columns = getattr(frame, "columns", None)
+    if columns is not None and hasattr(frame, "__getitem__"):
+        _check_names(what, [str(name) for name in columns], names)
+        frame = frame[list(names)]  # so that columns which are not asked for are not converted
+    try:
+        reader = pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError, ValueError):  # the message may hold a value
+        raise InvalidInput(
+            f"{what} cannot be read as Arrow columns: a column mixes types; convert it to numbers or texts"
+        ) from None
+    _check_names(what, reader.schema.names, names)
+    for batch in reader:
+        yield batch.select(list(names))

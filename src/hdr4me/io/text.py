@@ -153,17 +153,10 @@ def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[s
             text: Any = column.cast(pa.string())
             columns.append(text.fill_null("") if field in filled else text)
         except pa.ArrowInvalid:
-            row = next(i for i, value in enumerate(column.to_pylist()) if value and not _is_utf8(value))
+            values = enumerate(column.to_pylist())
+            row = next(i for i, x in values if x and x.decode("utf-8", "replace").encode() != x)
             raise wrong_encoding(name, f"row {before + row + 1:,}") from None
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _odd_line(text: Text, mark: str, n_read: int) -> str:
