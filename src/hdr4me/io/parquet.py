@@ -1,7 +1,7 @@
 """Reports in Parquet files: one column of binary values, read and written in blocks.
 
 The footer and the page headers are parsed here before Arrow reads the pages. Arrow allocates whatever size a page
-header claims: a file of 300 bytes can claim two gigabytes, and neither the footer's sizes nor Arrow's limits on Thrift
+header claims: a file of 400 bytes can claim two gigabytes, and neither the footer's sizes nor Arrow's limits on Thrift
 strings and containers prevent it. And asking Arrow's footer for a column chunk ends the process if certain bits of it
 are damaged.
 """
