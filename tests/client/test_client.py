@@ -49,7 +49,7 @@ from hdr4me.survey import Survey
 survey = Survey.load(sys.argv[1])
 report = hdr4me.Client(survey, Ledger(sys.argv[2])).report({{"age": 31}})
 print(report.to_json())
-from hdr4me.io.json import decode
+from hdr4me.io.report import decode
 assert decode(report.to_json(), survey) == report
 foreign = {{name.partition(".")[0] for name in set(sys.modules) - before}} - set(sys.stdlib_module_names) - {{"hdr4me"}}
 assert not foreign, foreign

@@ -15,7 +15,7 @@ from hdr4me.collector import open_store
 from hdr4me.collector.loads import Load
 from hdr4me.collector.parquet_export import write_parquet
 from hdr4me.engines import Local
-from hdr4me.io.wire import to_wire
+from hdr4me.io.blocks import to_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps

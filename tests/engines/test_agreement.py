@@ -232,8 +232,7 @@ def test_reports_out_of_bounds_are_not_counted() -> None:
     assert tally.counts.sum() == 45
     line = json.loads(hd.Client(survey).report({}).to_json())
     line["answers"] = [[0, 32]]
-    from hdr4me.io.json import inspect
-    from hdr4me.io.report import Reason
+    from hdr4me.io.report import Reason, inspect
 
     assert inspect(json.dumps(line), survey) is Reason.CODE
 
@@ -267,7 +266,7 @@ def test_blocks_beside_other_questions() -> None:
 
 
 def test_the_standard_error_is_the_decoders() -> None:
-    """r decoded signs ±1/c: (1/c² − mean²)/(r − 1), and never below the noise of values at the ends, (1/c² − 1)/r."""
+    """r decoded signs ±1/c: the noise 1/c² − 1 of one, and the spread of the values, kept between 0 and 1."""
     survey = survey_of(4, 4.0)
     c = contrast(survey.channels[0])
     tally = hd.Tally(survey)
@@ -276,7 +275,9 @@ def test_the_standard_error_is_the_decoders() -> None:
     answer = tally.estimate()
     means = np.array([40, 0, 100, 80]) / 100 / c
     assert answer.value == pytest.approx(means)
-    expected = np.sqrt(np.maximum((c**-2 - means**2) / 99, (c**-2 - 1) / 100))
+    noise = c**-2 - 1
+    spread = np.clip((1 - means**2 + noise / 100) * 100 / 99, 0, 1)
+    expected = np.sqrt((noise + spread) / 100)
     assert answer.standard_error == pytest.approx(expected)
     empty = hd.Tally(survey).estimate()
     assert set(empty.status) == {"no reports"}

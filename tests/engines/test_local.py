@@ -68,7 +68,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     table = pa.table({"age": range(9), "colour": ["red"] * 9, "rooms": [1] * 9})
     monkeypatch.setattr(
-        "hdr4me.io.parquet.ParquetSink.write",
+        "hdr4me.io.files.ReportWriter.write",
         lambda self, block: (_ for _ in ()).throw(OSError(28, "No space left")),
     )
     with pytest.raises(OSError, match="No space left"):

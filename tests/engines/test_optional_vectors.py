@@ -211,7 +211,7 @@ def test_the_account_calls_missing_an_answer() -> None:
         {"column": "v", "read": 100, "missing": 30, "unknown": 20, "low": 0, "high": 10}
     ]
     assert [note.partition(")")[2] for note in account.notes()] == [
-        " are not 2 numbers: a vector of another length counts as no vector, and of the right length what is no "
+        " are not 2 numbers and count as no vector if the length is wrong; otherwise each coordinate that is not a "
         "number counts as 0",
         " are longer than 1 and are scaled to that norm",
     ]

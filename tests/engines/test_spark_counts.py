@@ -27,7 +27,7 @@ from hdr4me.engines.spark_records import report_batches, write_part
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io import Reason, write_reports
 from hdr4me.io.arrow import schema_of
-from hdr4me.io.wire import to_wire
+from hdr4me.io.blocks import to_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

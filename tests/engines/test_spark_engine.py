@@ -20,8 +20,8 @@ from hdr4me.engines.spark_engine import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import Account, Reason, Report, read_reports, write_reports
 from hdr4me.io.arrow import schema_of
+from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import longest_line
-from hdr4me.io.wire import to_wire
 from hdr4me.survey import Numeric, Question, Schema, Survey
 from hdr4me.tally import Tally
 

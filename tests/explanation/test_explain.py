@@ -14,7 +14,7 @@ from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
 from hdr4me.explanation.odds import guess, share, whole_loss
 from hdr4me.explanation.person import example_report
-from hdr4me.io.json import decode
+from hdr4me.io.report import decode
 
 MIXED = hd.Schema(
     [

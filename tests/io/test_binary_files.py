@@ -22,7 +22,7 @@ from hdr4me.io.arrow import schema_of, valid_bits
 from hdr4me.io.blocks import MOST_REJECTED
 from hdr4me.io.files import read_blocks
 from hdr4me.io.ipc import Broken, batches_of
-from hdr4me.io.pages import Chunk, first_chunks, largest_page
+from hdr4me.io.parquet import Chunk, first_chunks, largest_page
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
@@ -205,6 +205,46 @@ def test_a_page_that_claims_to_be_large_is_refused(
         list(read_reports(path, even))
 
 
+def varint(number: int) -> bytes:
+    """A number that is not negative, as Thrift's compact protocol writes it."""
+    value, out = number << 1, b""
+    while value > 127:
+        value, out = value >> 7, out + bytes([value & 127 | 128])
+    return out + bytes([value])
+
+
+def test_a_forged_page_header_is_refused_before_arrow_allocates_it(even: Survey, tmp_path: Path) -> None:
+    """A small file whose footer is honest and whose page header claims two gigabytes.
+
+    Arrow would allocate them: its limits on Thrift strings and containers say nothing of the sizes of pages.
+    """
+    path = tmp_path / "a.parquet"
+    rows: list[bytes | None] = [bytes(even.report_size)] * 9000
+    write_table(nullable(even, rows), path, compression="zstd", use_dictionary=False, write_statistics=False)
+    data, chunk = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)
+    start, end = chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size
+    assert data[start : start + 3] == b"\x15\x00\x15"  # a data page, and the field of its size
+    honest = next(
+        n for n in range(chunk.total_uncompressed_size, 0, -1) if data[start + 3 :].startswith(varint(n))
+    )
+    claimed = varint(2_000_000_000)
+    after = start + 3 + len(varint(honest))
+    stored = next(n for n in range(end - start, 0, -1) if data[after + 1 :].startswith(varint(n)))
+    less = varint(stored - (len(claimed) - len(varint(honest))))
+    head = (
+        data[: start + 3]
+        + claimed
+        + data[after : after + 1]
+        + less
+        + data[after + 1 + len(varint(stored)) : end]
+    )
+    path.write_bytes(head[:end] + data[end:])
+    allocated = pa.default_memory_pool().max_memory()
+    with pytest.raises(FormatError, match="smaller pages"):
+        list(read_reports(path, even))
+    assert (pa.default_memory_pool().max_memory() or 0) < (allocated or 0) + (1 << 28)
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -261,7 +301,9 @@ def test_a_batch_listed_twice_is_refused(mixed: Survey, some_reports: np.ndarray
     """A footer that names one batch again and again would multiply the cost of its bytes."""
     path = write(tmp_path / "a.arrow", mixed, some_reports[:8], some_reports[8:16])
     content = path.read_bytes()
-    first, second = (batch.values[0] for batch in list(batches_of(io.BytesIO(content), len(content)))[:2])
+    first, second = (
+        batch.columns[0].values[0] for batch in list(batches_of(io.BytesIO(content), len(content)))[:2]
+    )
     length = second - first
     at = next(
         i

@@ -149,8 +149,7 @@ def test_white_space_alone_is_an_empty_file(mixed: Survey, tmp_path) -> None:
 
 
 def test_the_longest_report_fits(all_sent: Survey) -> None:
-    from hdr4me.io.json import encode
-    from hdr4me.io.report import Report
+    from hdr4me.io.report import Report, encode
 
     longest = Report(
         all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4))

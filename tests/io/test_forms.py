@@ -232,11 +232,11 @@ def test_what_is_no_records_is_named(mixed_survey: Survey) -> None:
 
 
 def test_json_lines_over_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdr4me.io.record_lines._PIECE", 64)
+    monkeypatch.setattr("hdr4me.io.text._PIECE", 64)
     path = tmp_path / "r.jsonl"
     path.write_text(LINES.rstrip("\n"))
     assert values(path) == EXPECTED
-    monkeypatch.setattr("hdr4me.io.record_lines.BLOCK", 100)
+    monkeypatch.setattr("hdr4me.io.text.BLOCK", 100)
     path.write_text('{"age": 1}\n{"town": "' + "x" * 400 + '"}\n')
     with pytest.raises(FormatError, match="line 2: longer than 100 bytes"):
         values(path)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io import Reason, Report
-from hdr4me.io.json import decode, encode, inspect
+from hdr4me.io.report import decode, encode, inspect
 from hdr4me.survey import Survey
 
 

@@ -12,9 +12,8 @@ import hdr4me as hd
 from hdr4me.engines import Local
 from hdr4me.io import Report, read_reports, write_reports
 from hdr4me.io import lines as of_lines
-from hdr4me.io.json import encode, inspect, prefix_of
 from hdr4me.io.lines import _parsed, _shape, read_lines
-from hdr4me.io.report import pack, unpack
+from hdr4me.io.report import encode, inspect, pack, prefix_of, unpack
 from hdr4me.kernels.exact.lines import parse_lines
 
 

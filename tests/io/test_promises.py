@@ -56,7 +56,7 @@ def test_a_footer_that_contradicts_itself(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_bytes(content[:-20])
     (part,) = plan_parts(RecordFiles(path), 1)
     with pytest.raises(FormatError, match="is not a whole Parquet file"):
-        list(read_part(part, SURVEY))
+        list(read_part(part, SURVEY.schema, 1000))
     with pytest.raises(InvalidInput, match="give files to Spark"):
         plan_parts(RecordFiles("-"), 1)
 
@@ -106,4 +106,4 @@ def test_parts_of_files_are_the_whole(tmp_path: Path) -> None:
     for step in (1, 3000, 1 << 30):
         parts = plan_parts(files, step)
         assert len(parts) == {1: 17, 1 << 30: 2}.get(step, len(parts))
-        assert sum(batch.num_rows for part in parts for batch in read_part(part, SURVEY)) == 1010
+        assert sum(batch.num_rows for part in parts for batch in read_part(part, SURVEY.schema, 1000)) == 1010

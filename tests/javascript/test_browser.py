@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hdr4me.io.json import decode
+from hdr4me.io.report import decode
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 sync_api = pytest.importorskip("playwright.sync_api")

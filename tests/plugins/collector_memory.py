@@ -27,7 +27,7 @@ from hdr4me.collector.store import (
     Written,
 )
 from hdr4me.errors import InvalidInput
-from hdr4me.io.wire import from_wire
+from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.wire import from_wire
+from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
 
 __all__ = ["COLUMNS", "ID_SIZE", "Block", "block_of", "joined", "read_block", "rows_of", "without_id"]

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from hdr4me.collector.refusals import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import stream
-from hdr4me.io.json import prefix_of, understood
+from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import _parsed, _shape, longest_line, understand
-from hdr4me.io.report import Reason, Report, fault, pack
-from hdr4me.io.wire import to_wire
+from hdr4me.io.report import Reason, Report, fault, pack, prefix_of, understood
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey

@@ -10,8 +10,8 @@ import numpy as np
 from hdr4me.collector.loads import Load
 from hdr4me.collector.store import Store
 from hdr4me.collector.writer import hour_now
+from hdr4me.io.blocks import to_wire
 from hdr4me.io.files import read_reports
-from hdr4me.io.wire import to_wire
 from hdr4me.survey import Survey
 
 __all__ = ["load_reports"]

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import Reason, Rejected, Report
 from hdr4me.io.arrow import valid_bits
-from hdr4me.io.blocks import MOST_REJECTED, Block
+from hdr4me.io.blocks import MOST_REJECTED, Block, from_wire
 from hdr4me.io.files import block_rows_of, read_blocks
 from hdr4me.io.lines import shown, understand
 from hdr4me.io.parquet import read_parquet
 from hdr4me.io.quarantine import QUARANTINE_BYTES, left_out_lines
 from hdr4me.io.report import pack
-from hdr4me.io.wire import from_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 

@@ -21,10 +21,9 @@ from hdr4me.engines.spark_files import Work, each_task, partition, record_format
 from hdr4me.engines.spark_session import labels
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.account import Account, OnAccount
-from hdr4me.io.binary import is_frame
 from hdr4me.io.columns import from_batch
 from hdr4me.io.origin import STANDARD_INPUT, is_remote
-from hdr4me.io.reading import as_files, record_batches
+from hdr4me.io.reading import as_files, is_frame, record_batches
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:

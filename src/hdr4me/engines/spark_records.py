@@ -21,9 +21,9 @@ from hdr4me.engines.spark_counts import as_fault, raise_fault
 from hdr4me.errors import HDR4MEError
 from hdr4me.io import ReportWriter, write_reports
 from hdr4me.io.account import Account, account_of
+from hdr4me.io.blocks import to_wire
 from hdr4me.io.columns import from_batch
-from hdr4me.io.reading import Part, bounded, read_part
-from hdr4me.io.wire import to_wire
+from hdr4me.io.reading import Part, batch_rows, bounded, read_part
 from hdr4me.survey import Survey
 
 __all__ = [
@@ -50,7 +50,7 @@ REPORT_SCHEMA = f"report binary, {ACCOUNT_SCHEMA}"
 def part_batches(parts: Sequence[Part], survey: Survey) -> Iterator[pa.RecordBatch]:
     """The records of files, as this executor reads them."""
     for part in parts:
-        yield from read_part(part, survey)
+        yield from read_part(part, survey.schema, batch_rows(survey))
 
 
 def reports_of(batches: Batches, survey: Survey, accounts: list[Account]) -> Iterator[NDArray[np.uint8]]:
@@ -58,7 +58,7 @@ def reports_of(batches: Batches, survey: Survey, accounts: list[Account]) -> Ite
 
     The only item of `accounts` becomes the account of all records so far.
     """
-    for batch in bounded(batches, survey):
+    for batch in bounded(batches, batch_rows(survey)):
         source = from_batch(batch, survey)
         accounts[0] += account_of(source, survey)
         yield perturb_source(source, survey)
@@ -120,7 +120,7 @@ def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch
     """The account of records, without making a report."""
     total = Account.empty(survey)
     try:
-        for batch in bounded(batches, survey):
+        for batch in bounded(batches, batch_rows(survey)):
             total += account_of(from_batch(batch, survey), survey)
     except HDR4MEError as error:
         yield _row(ACCOUNT_SCHEMA, fault=as_fault(error))

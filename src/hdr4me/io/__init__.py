@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from hdr4me.io.account import RecordsWarning as RecordsWarning
     from hdr4me.io.account import account_of as account_of
     from hdr4me.io.account import judge as judge
-    from hdr4me.io.columns import Source as Source
-    from hdr4me.io.columns import from_batch as from_batch
-    from hdr4me.io.columns import from_matrix as from_matrix
     from hdr4me.io.files import ReportWriter as ReportWriter
     from hdr4me.io.files import read_reports as read_reports
     from hdr4me.io.files import write_reports as write_reports
     from hdr4me.io.infer import infer_schema as infer_schema
     from hdr4me.io.origin import RecordFiles as RecordFiles
     from hdr4me.io.quarantine import Quarantine as Quarantine
-    from hdr4me.io.reading import batch_rows as batch_rows
     from hdr4me.io.reading import count_records as count_records
     from hdr4me.io.reading import record_batches as record_batches
 
@@ -35,12 +31,8 @@ _HOMES = {
     "RecordFiles": "origin",
     "RecordsWarning": "account",
     "ReportWriter": "files",
-    "Source": "columns",
     "account_of": "account",
-    "batch_rows": "reading",
     "count_records": "reading",
-    "from_batch": "columns",
-    "from_matrix": "columns",
     "infer_schema": "infer",
     "judge": "account",
     "read_reports": "files",
@@ -58,12 +50,8 @@ __all__ = [
     "Rejected",
     "Report",
     "ReportWriter",
-    "Source",
     "account_of",
-    "batch_rows",
     "count_records",
-    "from_batch",
-    "from_matrix",
     "infer_schema",
     "judge",
     "read_reports",

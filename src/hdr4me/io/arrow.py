@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.io.blocks import MOST_REJECTED, Block
-from hdr4me.io.ipc import Batch, batches_of
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, to_wire
+from hdr4me.io.ipc import Batch, batches_of, null_rows, reader_of, report_rows
 from hdr4me.io.report import Reason, Rejected
-from hdr4me.io.wire import from_wire, to_wire
 from hdr4me.survey import Survey
 
-__all__ = ["ArrowSink", "arrow_sink", "binary_format", "read_arrow", "schema_of"]
+__all__ = ["arrow_sink", "as_batch", "binary_format", "read_arrow", "schema_of", "whole"]
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
@@ -30,7 +29,6 @@ CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
 """In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32."""
 
 FilePath = str | os.PathLike[str]
-Bytes = NDArray[np.uint8]
 
 
 def binary_format(path: FilePath) -> str | None:
@@ -39,14 +37,28 @@ def binary_format(path: FilePath) -> str | None:
         start = file.read(6)
     if not start:
         raise FormatError(f"{path} is empty")
-    if start[:4] == b"PAR1":
-        return "parquet"
-    if start == b"ARROW1":
-        return "arrow"
+    if start[:4] == b"PAR1" or start == b"ARROW1":
+        return "arrow" if start == b"ARROW1" else "parquet"
     suffix = Path(path).suffix.lower()
     if suffix in (".parquet", ".arrow", ".feather"):
         raise FormatError(f"{path} is not a whole {suffix[1:]} file: it does not begin like one")
     return None
+
+
+BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+"""What Arrow raises for a damaged file."""
+
+
+@contextmanager
+def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
+    """Arrow's many errors for a damaged file as one `FormatError`, which quotes them unless they may hold a record."""
+    try:
+        yield
+    except BROKEN as error:
+        if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        reason = str(error).partition("\n")[0] if quoted else "it cannot be read"
+        raise FormatError(f"{path} is not a whole {kind} file: {reason or type(error).__name__}") from None
 
 
 def schema_of(survey: Survey) -> pa.Schema:
@@ -66,11 +78,6 @@ def _type_of(survey: Survey) -> Any:
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
-    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
-    return plainly(path, "Arrow IPC", _arrow_blocks(path, survey, block_rows))
-
-
 def valid_bits(column: Any) -> NDArray[np.bool_]:
     """Which values of an Arrow array are there; Arrow's own way loads pandas for it, if that is installed."""
     bitmap = column.buffers()[0]
@@ -82,22 +89,25 @@ def valid_bits(column: Any) -> NDArray[np.bool_]:
     return bits[column.offset - 8 * first :][: len(column)].astype(bool)
 
 
-def with_bad(path: FilePath, rows: Bytes, reasons: Bytes, first: int) -> Iterator[Block]:
-    """Rows of which some have a reason not to be counted, as small blocks: few rejected reports are held at once."""
-    name = str(path)
+def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) -> Iterator[Block]:
+    """Rows as a block; as small blocks, with few rejected reports each, if some have a reason not to be counted."""
+    if reasons is None:
+        yield Block(rows, range(first + 1, first + len(rows) + 1))
+        return
     for start in range(0, len(rows), MOST_REJECTED):
         gone = reasons[start : start + MOST_REJECTED]
         before = first + start + 1
         bad = [
-            Rejected(Reason(int(gone[row])), f"{name}, row {before + row}", "")
+            Rejected(Reason(int(gone[row])), f"{path}, row {before + row}", "")
             for row in np.flatnonzero(gone).tolist()
         ]
         there = np.flatnonzero(gone == 0)
         yield Block(rows[start + there], (before + there).tolist(), bad)
 
 
-def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
-    with Path(path).open("rb") as file:
+def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Block]:
+    """Blocks of the reports in an Arrow IPC file (with its footer: a stream cut short would look complete)."""
+    with whole(path, "Arrow IPC"), Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         with pa.OSFile(str(path), "rb") as source:
             schema = pa.ipc.open_file(source).schema
@@ -107,12 +117,8 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
         first, found = 0, _Sums()
         for batch in batches_of(file, size):
             last = batch.metadata
-            for covered, rows, reasons in _batch_rows(file, batch, survey, block_rows):
-                found.add(*covered)
-                if reasons is None:
-                    yield Block(rows, range(first + 1, first + len(rows) + 1))
-                else:
-                    yield from with_bad(path, rows, reasons, first)
+            for rows, reasons in _batch_rows(file, batch, survey, block_rows, found):
+                yield from blocks_of(path, rows, reasons, first)
                 first += len(rows)
         if checked and (last.get(ROWS), last.get(SUM)) != found.closing(first):
             raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
@@ -121,31 +127,33 @@ def _arrow_blocks(path: FilePath, survey: Survey, block_rows: int) -> Iterator[B
 
 
 def _batch_rows(
-    file: Any, batch: Batch, survey: Survey, block_rows: int
-) -> Iterator[tuple[Covered, Bytes, Bytes | None]]:
-    """What the checksum covers of a batch, block by block, the reports in it, and reasons not to count them."""
-    (bits, n_bits), n_missing = batch.validity, 0
-    if batch.n_nulls and n_bits < -(-batch.n_rows // 8):
-        raise ValueError("a batch is shorter than its rows")
-    step = max(8, block_rows - block_rows % 8) if batch.n_nulls else block_rows
+    file: Any, batch: Batch, survey: Survey, block_rows: int, sums: _Sums
+) -> Iterator[tuple[Bytes, Bytes | None]]:
+    """The reports of a batch, block by block, and the reasons not to count them."""
+    (column,), n_missing = batch.columns, 0
+    step = max(8, block_rows - block_rows % 8) if column.n_nulls else block_rows
+    read = reader_of(file, step * max(survey.report_size, 4) + 4)
     for start in range(0, batch.n_rows, step):
         n = min(step, batch.n_rows - start)
-        covered, rows, good = (_fixed if survey.fixed_size else _sized)(file, batch, survey, start, n)
-        reasons = None if good.all() else np.where(good, 0, Reason.SIZE).astype(np.uint8)
-        if batch.n_nulls:
-            packed = _owned(file, bits + start // 8, -(-n // 8))
-            missing = np.unpackbits(packed, count=n, bitorder="little") == 0
-            n_missing += int(missing.sum())
-            reasons = np.where(missing, Reason.MISSING, 0 if reasons is None else reasons).astype(np.uint8)
-        yield covered, rows, reasons
-    if n_missing != batch.n_nulls:
+        data, lengths, rows, good = report_rows(read, column, survey, start, n)
+        sums.add(data, lengths)
+        missing = null_rows(read, column, start, n)
+        n_missing += 0 if missing is None else int(missing.sum())
+        yield rows, reasons_of(n, good, missing)
+    if n_missing != column.n_nulls:
         raise ValueError("a batch has another number of nulls than it says")
 
 
-Covered = tuple[Bytes, NDArray[np.int32] | None]
-"""What a checksum covers: the reports' bytes, and how long each report is where they differ."""
-_Part = tuple[Covered, Bytes, NDArray[np.bool_]]
-"""What the checksum covers, the rows, and which rows have the right length."""
+def reasons_of(n: int, good: NDArray[np.bool_] | None, missing: NDArray[np.bool_] | None) -> Bytes | None:
+    """Why each of n rows is not counted, 0 if it is; `good` rows have the right length. None if all are counted."""
+    if missing is None and (good is None or good.all()):
+        return None
+    reasons = np.zeros(n, np.uint8)
+    if good is not None:
+        reasons[~good] = Reason.SIZE
+    if missing is not None:
+        reasons[missing] = Reason.MISSING
+    return reasons
 
 
 class _Sums:
@@ -166,51 +174,6 @@ class _Sums:
         """The number of reports and their checksum, as a file's last batch says them."""
         more = f"{self._lengths:08x}" if self._differ else ""
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
-
-
-def _fixed(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
-    """Rows of one size."""
-    size, (values, length) = survey.report_size, batch.values
-    if length < batch.n_rows * size:
-        raise ValueError("a batch is shorter than its rows")
-    data = _owned(file, values + start * size, n * size)
-    return (data, None), data.reshape(n, size), np.ones(n, bool)
-
-
-def _sized(file: Any, batch: Batch, survey: Survey, start: int, n: int) -> _Part:
-    """Rows of different sizes."""
-    (values, length), (at, n_offsets) = batch.values, batch.offsets
-    if n_offsets < 4 * (batch.n_rows + 1):
-        raise ValueError("a batch is shorter than its rows")
-    offsets = _owned(file, at + 4 * start, 4 * (n + 1)).view("<i4").astype(np.int64)
-    if offsets[0] < 0 or offsets[-1] > length or (np.diff(offsets) < 0).any():
-        raise ValueError("a batch's rows stand outside it")
-    if offsets[-1] - offsets[0] > n * survey.report_size:
-        raise ValueError("a batch's rows are longer than any reports")
-    data = _owned(file, values + int(offsets[0]), int(offsets[-1] - offsets[0]))
-    lengths = np.diff(offsets).astype(np.int32)
-    return (data, lengths), *from_wire(data, offsets - offsets[0], survey)
-
-
-def _owned(file: Any, offset: int, length: int) -> Bytes:
-    data = np.empty(length, np.uint8)
-    file.seek(offset)
-    if file.readinto(data.data) != length:
-        raise ValueError("it became shorter while it was read")
-    return data
-
-
-def plainly(path: FilePath, kind: str, blocks: Iterator[Block]) -> Iterator[Block]:
-    """Arrow's many ways of saying that a file is broken, as one."""
-    while True:
-        try:
-            block = next(blocks, None)
-        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise FormatError(f"{path} is not a whole {kind} file: {reason}") from error
-        if block is None:
-            return
-        yield block
 
 
 ID, ID_SIZE = "id", 16
@@ -251,35 +214,23 @@ def as_batch(rows: Bytes, schema: pa.Schema, survey: Survey) -> pa.RecordBatch:
     return pa.record_batch([column], schema=schema)
 
 
-class ArrowSink:
-    """An open Arrow file that takes blocks of reports, and closes with their number and their CRC-32."""
-
-    def __init__(self, writer: Any, schema: pa.Schema, survey: Survey) -> None:
-        self._writer, self._schema, self._survey = writer, schema, survey
-        self._n, self._sums = 0, _Sums()
-
-    def write(self, block: Bytes) -> None:
-        """Append the block's rows."""
-        rows = np.ascontiguousarray(block)
-        self._writer.write_batch(as_batch(rows, self._schema, self._survey))
-        self._n += len(rows)
-        data, offsets = to_wire(rows, self._survey)
-        self._sums.add(data, None if self._survey.fixed_size else np.diff(offsets))
-
-    def close(self) -> None:
-        """Append the batch without rows that says what came before."""
-        rows, crc = self._sums.closing(self._n)
-        nothing = np.empty((0, self._survey.report_size), np.uint8)
-        empty = as_batch(nothing, self._schema, self._survey)
-        self._writer.write_batch(empty, custom_metadata={ROWS: rows, SUM: crc})
-
-
 @contextmanager
-def arrow_sink(path: Path, survey: Survey) -> Iterator[ArrowSink]:
-    """Arrow IPC file format, uncompressed: blocks are read where they stand in the file."""
+def arrow_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to an Arrow IPC file, uncompressed; its last batch has the number of reports and their CRC-32."""
     schema = schema_of(survey)
     schema = schema.with_metadata({**(schema.metadata or {}), CHECKSUM: b"crc32"})
+    n, sums = 0, _Sums()
+
+    def write(block: Bytes) -> None:
+        nonlocal n
+        rows = np.ascontiguousarray(block)
+        writer.write_batch(as_batch(rows, schema, survey))
+        n += len(rows)
+        data, offsets = to_wire(rows, survey)
+        sums.add(data, None if survey.fixed_size else np.diff(offsets))
+
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        sink = ArrowSink(writer, schema, survey)
-        yield sink
-        sink.close()
+        yield write
+        rows, crc = sums.closing(n)
+        nothing = as_batch(np.empty((0, survey.report_size), np.uint8), schema, survey)
+        writer.write_batch(nothing, custom_metadata={ROWS: rows, SUM: crc})

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.arrow import arrow_sink, binary_format, read_arrow
 from hdr4me.io.blocks import Block
 from hdr4me.io.lines import line_sink, read_lines
+from hdr4me.io.origin import files_in
 from hdr4me.io.parquet import parquet_sink, read_parquet
 from hdr4me.io.report import OnRejected, refuse
 from hdr4me.survey import Survey
@@ -41,16 +41,9 @@ SUFFIXES = {
     ".jsonl": "lines",
     ".json": "lines",
 }
-Sink = Callable[[Path, Survey], AbstractContextManager["ReportWriter"]]
+Sink = Callable[[Path, Survey], AbstractContextManager[Callable[[NDArray[np.uint8]], None]]]
 _READERS = {"parquet": read_parquet, "arrow": read_arrow, "lines": read_lines}
 _SINKS: dict[str, Sink] = {"parquet": parquet_sink, "arrow": arrow_sink, "lines": line_sink}
-
-
-class ReportWriter(Protocol):
-    """What `write_reports` gives."""
-
-    def write(self, block: NDArray[np.uint8]) -> None:
-        """Append a block: uint8, shape (n, report_size)."""
 
 
 def read_reports(
@@ -62,9 +55,9 @@ def read_reports(
 ) -> Iterator[NDArray[np.uint8]]:
     """The reports in a file, as blocks of uint8 with shape (n, report_size).
 
-    Parquet and Arrow are told by the file's first bytes, JSON lines by the name's suffix. What can only be known by
-    reading (a line that is no report, a null) goes to `on_rejected`, which raises unless another handler is given;
-    codes and dimensions in the blocks of Parquet and Arrow files are checked when they are tallied.
+    Parquet and Arrow are recognised by the file's first bytes, JSON lines by the name's suffix. A line that is not a
+    report, or a null, goes to `on_rejected`, which raises unless another handler is given; codes and dimensions in
+    Parquet and Arrow files are checked when they are tallied.
     """
     return _rows(read_blocks(path, survey, block_rows=block_rows), on_rejected)
 
@@ -80,12 +73,8 @@ def _rows(blocks: Iterator[Block], on_rejected: OnRejected) -> Iterator[NDArray[
 def read_blocks(
     path: str | os.PathLike[str], survey: Survey, *, block_rows: int | None = None
 ) -> Iterator[Block]:
-    """The same as blocks that carry the row numbers of their reports and what was rejected on the way.
-
-    Memory is bounded: a block has about `BLOCK_BYTES` of reports and a few thousand rejected ones.
-    """
-    reader = _READERS[_format(path)]
-    return reader(path, survey, block_rows or block_rows_of(survey))
+    """The same as blocks of about `BLOCK_BYTES`, with the row numbers of their reports and what was rejected."""
+    return _READERS[_format(path)](path, survey, block_rows or block_rows_of(survey))
 
 
 def block_rows_of(survey: Survey) -> int:
@@ -94,10 +83,9 @@ def block_rows_of(survey: Survey) -> int:
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """The files of reports that a path stands for: itself, or every file in the folder and in the folders inside.
+    """The files of reports that a path stands for: itself, or the files in the folder and in the folders inside.
 
-    Names that begin with a dot or an underscore are not data (as Spark has it), nor is what lies in such folders. Every
-    other file counts whatever its name: one that is no file of reports is an error when it is read, never passed over.
+    A file in it that is no file of reports is an error when it is read, never passed over.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -107,17 +95,7 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     ...     [file.relative_to(folder).as_posix() for file in files_of(folder)]
     ['a.PARQUET', 'day=2/b.parquet']
     """
-    root = Path(path)
-    if not root.is_dir():
-        return [root]
-    found = [
-        file
-        for file in root.rglob("*")
-        if not file.is_dir() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
-    ]
-    if not found:
-        raise FormatError(f"{path} is a folder without files of reports")
-    return sorted(found)
+    return files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
 
 
 @contextmanager
@@ -140,21 +118,21 @@ def write_reports(path: str | os.PathLike[str], survey: Survey) -> Iterator[Repo
             f"reports cannot be written to {path}: its suffix must be one of {', '.join(SUFFIXES)}"
         )
     with replacing(path) as temporary, _SINKS[SUFFIXES[suffix]](temporary, survey) as sink:
-        yield _Checked(sink, survey)
+        yield ReportWriter(sink, survey)
 
 
-class _Checked:
-    """Blocks of the wrong shape stop here, before they become a file."""
+class ReportWriter:
+    """What `write_reports` gives; blocks of the wrong shape stop here, before they become a file."""
 
-    def __init__(self, sink: ReportWriter, survey: Survey) -> None:
-        self._sink = sink
-        self._size = survey.report_size
+    def __init__(self, sink: Callable[[NDArray[np.uint8]], None], survey: Survey) -> None:
+        self._sink, self._size = sink, survey.report_size
 
     def write(self, block: NDArray[np.uint8]) -> None:
+        """Append a block: uint8, shape (n, report_size)."""
         if block.dtype != np.uint8 or block.ndim != 2 or block.shape[1] != self._size:
             raise InvalidInput(f"a block of {block.dtype}{block.shape}: expected uint8(n, {self._size})")
         if len(block):
-            self._sink.write(block)
+            self._sink(block)
 
 
 def _format(path: str | os.PathLike[str]) -> str:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.ipc
-import pyarrow.parquet as pq
 
-from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.binary import open_arrow, open_binary
-from hdr4me.io.delimited import open_delimited
+from hdr4me.errors import InvalidInput
 from hdr4me.io.origin import RecordFiles
-from hdr4me.io.reading import file_kind, is_lines
-from hdr4me.io.record_lines import read_objects
-from hdr4me.io.text import Text, open_text
+from hdr4me.io.reading import column_types, file_kind
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey.texts import is_text
 
 __all__ = ["infer_schema"]
 
@@ -44,9 +38,8 @@ class _Types:
         """The columns that a name or a pattern stands for."""
         if pattern in self.kinds:
             return [pattern]
-        found = [
-            name for name in self.kinds if any(c in pattern for c in _WILD) and fnmatchcase(name, pattern)
-        ]
+        wild = any(c in pattern for c in _WILD)
+        found = [name for name in self.kinds if wild and fnmatchcase(name, pattern)]
         if not found:
             raise InvalidInput(f"{self.file} has no column {pattern!r}")
         return found
@@ -75,10 +68,8 @@ def infer_schema(
     ----------
     path
         A file of records; of a folder or pattern, the first file.
-    ranges
-        (low, high) of numeric dimensions.
-    categories
-        The categories of categorical dimensions.
+    ranges, categories
+        (low, high) of numeric dimensions, and the categories of categorical ones.
     columns
         The columns to ask, in this order; all of the file, in its order, unless given.
     defaults
@@ -87,17 +78,6 @@ def infer_schema(
         Columns for which a missing value is an answer of its own.
     encoding, delimiter
         How a text file is read.
-
-    Returns
-    -------
-    Schema
-
-    Raises
-    ------
-    InvalidInput
-        If a column is not in the file, has no range or categories, or cannot meet them.
-    FormatError
-        If the file cannot be read.
 
     Examples
     --------
@@ -111,7 +91,9 @@ def infer_schema(
     """
     files = RecordFiles(path, encoding=encoding, delimiter=delimiter)
     named = [*(ranges or {}), *(categories or {}), *(columns or ())]
-    types = _column_types(files, [name for name in named if not any(c in name for c in _WILD)])
+    found = column_types(files, [name for name in named if not any(c in name for c in _WILD)])
+    kinds = {field.name: _kind(field.type) for field in found}
+    types = _Types(first := files.files()[0], kinds, file_kind(first) == "text")
     bounds, lists = _expanded(types, ranges or {}), _expanded(types, categories or {})
     chosen = _expanded(types, defaults or {})
     wanted = _expanded(types, dict.fromkeys(optional, True))
@@ -175,84 +157,11 @@ def _dimension(
         raise InvalidInput(f"range of {name!r} = {pair!r} must be a pair (low, high)")
     if optional and default is not None:
         raise InvalidInput(f"column {name!r} is optional, so it goes without a default")
-    low, high = pair
-    return Numeric(name, low, high, _number(name, default), optional)  # type: ignore[arg-type]
-
-
-def _number(name: str, default: Any) -> float | None:
     try:
-        return None if default is None else float(default)
+        default = None if default is None else float(default)
     except (TypeError, ValueError):
         raise InvalidInput(f"default of {name!r} = {default!r} must be a number") from None
-
-
-def _column_types(files: RecordFiles, names: Sequence[str]) -> _Types:
-    path = files.files()[0]
-    kind = file_kind(path)
-    readers: dict[str, Callable[[], Mapping[str, str]]] = {
-        "parquet": lambda: _kinds(_parquet(path), path),
-        "arrow": lambda: _kinds(_arrow(path), path),
-        "text": lambda: _text(path, files, names),
-    }
-    try:
-        kinds = dict(readers[kind]())
-    except (
-        pa.ArrowException,
-        OSError,
-    ) as error:  # the message may hold a line of the data: it goes no further
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        raise FormatError(f"{path} is not a whole file of Parquet, Arrow IPC or text") from None
-    return _Types(path, kinds, kind == "text")
-
-
-def _kinds(schema: Any, path: str) -> dict[str, str]:
-    if len(set(schema.names)) < len(schema.names):
-        raise FormatError(f"{path} has two columns of the same name")
-    return {field.name: _kind(field.type) for field in schema}
-
-
-def _parquet(path: str) -> Any:
-    with ExitStack() as stack:
-        return pq.read_schema(open_binary(path, stack))
-
-
-def _arrow(path: str) -> Any:
-    with ExitStack() as stack:
-        return pa.ipc.open_file(open_arrow(path, stack)).schema
-
-
-def _text(path: str, files: RecordFiles, names: Sequence[str]) -> dict[str, str]:
-    with open_text(path, files.encoding) as text:
-        if is_lines(text):
-            return _lines(text)
-        with open_delimited(text, names, files.delimiter) as reader:
-            schema: Any = reader.schema
-            if not any(batch.num_rows for batch in reader):
-                raise FormatError(f"{text.name} has a header and no records")
-        return _kinds(schema, path)
-
-
-def _lines(text: Text) -> dict[str, str]:
-    found: dict[str, set[str]] = {}
-    for row in next(read_objects(text)):
-        for name, value in row.items():
-            found.setdefault(name, set()).add(_kind_of(value))
-    return {name: _joint(kinds - {"null"}) for name, kinds in found.items()}
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "truth"
-    if value is None:
-        return "null"
-    return (
-        "number" if isinstance(value, int | float) else "text" if isinstance(value, str) else "list or object"
-    )
-
-
-def _joint(kinds: set[str]) -> str:
-    return next(iter(kinds)) if len(kinds) == 1 else "text"
+    return Numeric(name, pair[0], pair[1], default, optional)
 
 
 def _kind(column: Any) -> str:
@@ -263,6 +172,5 @@ def _kind(column: Any) -> str:
         return "truth"
     if types.is_integer(column) or types.is_floating(column) or types.is_decimal(column):
         return "number"
-    if types.is_string(column) or types.is_large_string(column) or types.is_string_view(column):
-        return "text"
-    return "text" if types.is_null(column) else str(column)
+    binary = types.is_binary(column) or types.is_large_binary(column) or types.is_binary_view(column)
+    return "text" if types.is_null(column) or (is_text(column) and not binary) else str(column)

@@ -8,7 +8,7 @@ line and a byte order mark at its start do not count; a line of nothing else is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedReader
@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
-from hdr4me.io.blocks import MOST_REJECTED, Block
-from hdr4me.io.json import encode, inspect, prefix_of, survey_of
-from hdr4me.io.report import Reason, Rejected, Report, pack, unpack
+from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, questions_of
+from hdr4me.io.report import Reason, Rejected, Report, encode, inspect, pack, prefix_of, survey_of, unpack
 from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.survey import Survey
 
@@ -30,10 +29,6 @@ __all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "unde
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
-
-Bytes = NDArray[np.uint8]
-
-
 _SHORTEST = len("[0]]}\n")
 """The bytes of a line behind its prefix, at least."""
 
@@ -41,8 +36,7 @@ _SHORTEST = len("[0]]}\n")
 def longest_line(survey: Survey) -> int:
     """No report's line is longer: a question takes 6 characters at most, a field its digits, each with its comma.
 
-    Lines beyond it are rejected without being held in memory. White space that other writers put in is allowed for
-    by a factor of two.
+    A factor of two allows for white space. Longer lines are rejected without being held in memory.
     """
     widest = max(sum(1 + len(str(field.bound)) for field in channel.fields) for channel in survey.channels)
     return 2 * (256 + survey.n_sampled * (10 + widest))
@@ -150,7 +144,8 @@ def _chunks(
     One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
     """
     shape = _shape(survey)
-    memory = np.empty(0 if shape is None else _room(file), np.uint8).data
+    room = min(_CHUNK, os.fstat(file.fileno()).st_size or _CHUNK)  # no more than a small file has
+    memory = np.empty(0 if shape is None else room, np.uint8).data
     held = 0  # so many bytes of a line that has not ended stand at the beginning
     while shape is not None and (more := file.readinto(memory[held:])):
         end = _after_last_feed(memory[: held + more])
@@ -171,12 +166,6 @@ def _chunks(
             few = []
     if few:
         yield _unparsed(few, survey)
-
-
-def _room(file: BufferedReader) -> int:
-    """Bytes of a chunk: no more than a small file has."""
-    size = os.fstat(file.fileno()).st_size
-    return min(_CHUNK, size) if size else _CHUNK
 
 
 def _after_last_feed(text: memoryview) -> int:
@@ -270,8 +259,7 @@ class LineSink:
     def write(self, block: NDArray[np.uint8]) -> None:
         """Append one line for each row."""
         survey, shape = self._survey, _shape(self._survey)
-        known = shape is not None and _questions_known(block, survey)
-        if shape is None or not known:
+        if shape is None or not _questions_known(block, survey):
             lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
             self._file.write("".join(line + "\n" for line in lines).encode())
             return
@@ -287,11 +275,11 @@ class LineSink:
 def _questions_known(block: Bytes, survey: Survey) -> bool:
     """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
     slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
-    asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
-    return bool((asked < len(survey.questions)).all())
+    return bool((questions_of(slots) < len(survey.questions)).all())
 
 
 @contextmanager
-def line_sink(path: Path, survey: Survey) -> Iterator[LineSink]:
+def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
-        yield LineSink(file, survey)
+        yield LineSink(file, survey).write

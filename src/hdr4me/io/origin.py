@@ -1,18 +1,34 @@
-"""Which files hold the records: paths, folders, patterns and standard input, by one rule for every engine."""
+"""Where records come from: paths, folders, patterns and standard input, and their texts as UTF-8 bytes."""
 
 from __future__ import annotations
 
 import codecs
 import glob
+import io
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import IO, Any, Literal
 from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
 
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["STANDARD_INPUT", "RecordFiles", "is_remote"]
+__all__ = [
+    "BLOCK",
+    "STANDARD_INPUT",
+    "RecordFiles",
+    "Text",
+    "files_in",
+    "is_remote",
+    "open_text",
+    "wrong_encoding",
+]
 
 STANDARD_INPUT = "-"
 """The name that stands for standard input."""
@@ -36,11 +52,6 @@ class RecordFiles:
     delimiter
         What separates the fields of a CSV file. Unless given, it is the one of comma, semicolon, tab and vertical
         bar under which the header has the columns that are asked for.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no path, the encoding is not known or the delimiter is not one character.
 
     Examples
     --------
@@ -90,10 +101,7 @@ def _files(text: str) -> Iterator[str]:
     if text == STANDARD_INPUT:
         yield text
     elif Path(text).is_dir():
-        inside = sorted(str(file) for file in Path(text).rglob("*") if _is_data(file, Path(text)))
-        if not inside:
-            raise FormatError(f"{text} is a folder without files")
-        yield from inside
+        yield from map(str, files_in(Path(text)))
     elif not Path(text).exists() and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (an absolute pattern)
         if not matches:
@@ -104,9 +112,16 @@ def _files(text: str) -> Iterator[str]:
         yield text
 
 
-def _is_data(file: Path, folder: Path) -> bool:
-    parts = file.relative_to(folder).parts
-    return file.is_file() and not any(part.startswith((".", "_")) for part in parts)
+def files_in(folder: Path) -> list[Path]:
+    """The files in a folder and in the folders inside, except names that begin with a dot or an underscore."""
+    found = [
+        file
+        for file in folder.rglob("*")
+        if not file.is_dir() and not any(x.startswith((".", "_")) for x in file.relative_to(folder).parts)
+    ]
+    if not found:
+        raise FormatError(f"{folder} is a folder without files")
+    return sorted(found)
 
 
 def _encoding(name: str) -> str:
@@ -124,3 +139,122 @@ def _delimiter(text: str) -> str:
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
         raise InvalidInput.of("delimiter", text, "one character, such as ; or tab")
     return found
+
+
+# -- text: decompressed, decoded, without a byte order mark ------------------------------------------------------
+
+BLOCK = 1 << 24
+"""A record, and the header, must fit into a block of this many bytes."""
+
+_COMPRESSED: dict[bytes, Literal["gzip", "zstd", "bz2"]] = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+}
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """An open file of text: its first block of UTF-8 bytes, `head`, and all of it as a `stream`."""
+
+    path: str
+    name: str
+    encoding: str | None
+    head: bytes
+    stream: io.BufferedReader
+
+
+def wrong_encoding(name: str, where: str, encoding: str = "UTF-8") -> FormatError:
+    """The error for bytes that are not text in the encoding."""
+    return FormatError(
+        f"{name}, {where}: not text in {encoding}; give the file's encoding, such as --encoding latin-1 or cp1252"
+    )
+
+
+@contextmanager
+def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
+    """Open a file of text, or standard input, whatever it is compressed with (gzip, zstd, bzip2)."""
+    name = "standard input" if path == STANDARD_INPUT else path
+    with ExitStack() as stack:
+        raw: IO[bytes] = (
+            sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
+        )
+        start = _read(raw, 4)
+        whole: Any = _stream(chain([start], _rest(raw)))
+        for magic, method in _COMPRESSED.items():
+            if start.startswith(magic):
+                whole = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
+                start = _read(whole, 4)
+                whole = _stream(chain([start], _rest(whole)))
+        if not start:
+            raise FormatError(f"{name} is empty")
+        if start == b"PAR1" or start == b"ARRO":
+            raise FormatError(
+                f"{name} holds Parquet or Arrow behind compression or standard input: give it as a plain file"
+            )
+        used = encoding or next((kind for bom, kind in _MARKS if start.startswith(bom)), "utf-8")
+        if used not in ("utf-8", "utf-8-sig"):
+            whole = _stream(_decoded(name, whole, used), BLOCK)
+        head = _read(whole, BLOCK).removeprefix(codecs.BOM_UTF8)
+        if not head.strip():
+            raise FormatError(f"{name} is empty")
+        yield Text(path, name, encoding, head, _stream(chain([head], _rest(whole)), BLOCK))
+
+
+def _read(stream: Any, size: int) -> bytes:
+    """`size` bytes, or fewer at the end of the stream."""
+    parts: list[bytes] = []
+    while size and (part := stream.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _rest(stream: Any) -> Iterator[bytes]:
+    return iter(lambda: stream.read(1 << 20), b"")
+
+
+def _decoded(name: str, stream: Any, encoding: str) -> Iterator[bytes]:
+    """A stream of another encoding as UTF-8; bytes that the encoding does not have stop it with the line's number."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    n_lines = 0
+    for raw in chain(_rest(stream), [b""]):
+        try:
+            text = decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(encoding, "replace")
+            line = 1 + n_lines + before.count("\n")
+            raise wrong_encoding(name, f"line {line:,}", encoding) from None
+        n_lines += text.count("\n")
+        yield text.encode("utf-8")
+
+
+def _stream(chunks: Iterator[bytes], size: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
+    """Chunks of bytes as a buffered stream."""
+    return io.BufferedReader(_Chunks(chunks), size)
+
+
+class _Chunks(io.RawIOBase):
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._waiting = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not len(self._waiting):
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._waiting = memoryview(chunk)
+        part = self._waiting[: len(buffer)]
+        self._waiting = self._waiting[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)

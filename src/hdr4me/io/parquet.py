@@ -1,41 +1,49 @@
-"""Reports in Parquet files: one column of binary values, read and written in blocks."""
+"""Reports in Parquet files: one column of binary values, read and written in blocks.
+
+The footer and the page headers are parsed here before Arrow reads the pages. Arrow allocates whatever size a page
+header claims: a file of 400 bytes can claim two gigabytes, and neither the footer's sizes nor Arrow's limits on Thrift
+strings and containers prevent it. And asking Arrow's footer for a column chunk ends the process if certain bits of it
+are damaged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError
 from hdr4me.io.arrow import (
     COLUMN,
-    Bytes,
     FilePath,
     as_batch,
+    blocks_of,
     check_schema,
-    plainly,
+    reasons_of,
     schema_of,
     valid_bits,
-    with_bad,
+    whole,
     without_ids,
 )
-from hdr4me.io.blocks import Block
-from hdr4me.io.pages import MOST_PAGE, Chunk, first_chunks, largest_page
-from hdr4me.io.report import Reason
-from hdr4me.io.wire import from_wire
+from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
-__all__ = ["ParquetSink", "parquet_sink", "read_parquet"]
+__all__ = ["parquet_sink", "read_parquet"]
 
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
 """The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
 
+MOST_PAGE = 1 << 26
+"""Bytes that a page may become; writers make pages of about one megabyte."""
+
 _STREAMED = 1 << 16
+_MOST_HEADER = 1 << 16
+_MOST_FOOTER = 1 << 26
+_DEEPEST = 12
 
 
 def read_parquet(
@@ -43,17 +51,11 @@ def read_parquet(
 ) -> Iterator[Block]:
     """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums.
 
-    Parameters
-    ----------
-    path, survey
-        The file, and the survey that its reports must answer.
-    block_rows
-        The most rows in a block.
-    part
-        A range of the file's bytes: only row groups that begin in it are read. Ranges that cover the file read each
-        row group once.
+    Only row groups that begin in the range `part` of the file's bytes are read: ranges that cover the file read each
+    row group once.
     """
-    return plainly(path, "Parquet", _parquet_blocks(path, survey, block_rows, part))
+    with whole(path, "Parquet"):
+        yield from _parquet_blocks(path, survey, block_rows, part)
 
 
 def _parquet_blocks(
@@ -111,55 +113,158 @@ def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int] 
 
 
 def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> Iterator[Block]:
-    """A column of reports as blocks; with bad ones in it the blocks are small, to bound what is rejected."""
-    rows, good = _rows(column, survey)
-    reasons = np.where(good, 0, Reason.SIZE).astype(np.uint8)
-    if column.null_count:
-        reasons[~valid_bits(column)] = Reason.MISSING
-    if reasons.any():
-        yield from with_bad(path, rows, reasons, first)
-    else:
-        yield Block(rows, range(first + 1, first + len(rows) + 1))
-
-
-def _rows(column: Any, survey: Survey) -> tuple[Bytes, NDArray[np.bool_]]:
-    """The reports in rows of one size, and which of them have the right length."""
+    """A column of reports as blocks."""
     size, start, n = survey.report_size, column.offset, len(column)
     if not n:
-        return np.empty((0, size), np.uint8), np.empty(0, bool)
-    values = np.frombuffer(column.buffers()[-1] or b"", np.uint8)
+        return
+    good = None
+    rows = np.frombuffer(column.buffers()[-1] or b"", np.uint8)
     if survey.fixed_size:
-        return values[start * size : (start + n) * size].reshape(-1, size), np.ones(n, bool)
-    offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
-    return from_wire(values, offsets, survey)
-
-
-class ParquetSink:
-    """An open Parquet file that takes blocks of reports."""
-
-    def __init__(self, writer: Any, survey: Survey) -> None:
-        self._writer, self._survey = writer, survey
-        self._schema = schema_of(survey)
-
-    def write(self, block: Bytes) -> None:
-        """Append the block's rows."""
-        self._writer.write_batch(as_batch(np.ascontiguousarray(block), self._schema, self._survey))
+        rows = rows[start * size : (start + n) * size].reshape(-1, size)
+    else:
+        offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
+        rows, good = from_wire(rows, offsets, survey)
+    missing = ~valid_bits(column) if column.null_count else None
+    yield from blocks_of(path, rows, reasons_of(n, good, missing), first)
 
 
 @contextmanager
-def parquet_sink(path: Path, survey: Survey) -> Iterator[ParquetSink]:
-    """Parquet with page checksums and no dictionary: codes hardly repeat.
+def parquet_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
+    """Writes blocks to a Parquet file with page checksums and no dictionary: codes hardly repeat.
 
     One code in a slot is close to random: LZ4 leaves such pages as they are and costs nothing to read, where zstd
-    would save a quarter of the size for twice the time. Entries are mostly zeros,
-    and zstd makes them several times smaller.
+    would save a quarter of the size for twice the time. Entries are mostly zeros, and zstd makes them several times
+    smaller.
     """
+    schema = schema_of(survey)
     with pq.ParquetWriter(
         str(path),
-        schema_of(survey),
+        schema,
         compression="lz4" if survey.slot_size < 16 else "zstd",
         use_dictionary=False,
         write_statistics=False,
         write_page_checksum=True,
     ) as writer:
-        yield ParquetSink(writer, survey)
+        yield lambda block: writer.write_batch(as_batch(np.ascontiguousarray(block), schema, survey))
+
+
+# -- the footer and the page headers -----------------------------------------------------------------------------
+
+
+class Chunk(NamedTuple):
+    """Where the footer says that a column chunk stands; 0 for what it leaves out."""
+
+    data_page_offset: int
+    dictionary_page_offset: int
+    total_compressed_size: int
+
+
+def first_chunks(file: IO[bytes], size: int) -> list[Chunk | None]:
+    """The first column chunk of each row group, None where it has no column; ValueError if the footer is broken."""
+    file.seek(max(0, size - 8))
+    tail = file.read(8)
+    length = int.from_bytes(tail[:4], "little")
+    if len(tail) < 8 or tail[4:] != b"PAR1" or not 0 < length <= min(_MOST_FOOTER, size - 12):
+        raise ValueError("its footer has no possible length")
+    file.seek(size - 8 - length)
+    footer = _Thrift(file.read(length)).structure()
+    found: list[Chunk | None] = []
+    groups = footer.get(4)
+    for group in groups if isinstance(groups, list) else ():
+        columns = group.get(1)
+        columns = columns if isinstance(columns, list) else None
+        meta = columns[0].get(3) if columns else None
+        numbers = [meta.get(field, 0) if isinstance(meta, dict) else 0 for field in (9, 11, 7)]
+        found.append(Chunk(*(x if isinstance(x, int) else 0 for x in numbers)) if columns else None)
+    return found
+
+
+def largest_page(file: IO[bytes], chunk: Chunk, size: int) -> int:
+    """The largest size that a page claims, of a column chunk in a file of this size; ValueError if it is broken."""
+    at = min((x for x in (chunk.data_page_offset, chunk.dictionary_page_offset) if x > 0), default=0)
+    end = at + chunk.total_compressed_size
+    if not 0 < at <= end <= size:
+        raise ValueError("a column chunk stands outside the file")
+    largest = 0
+    while at < end:
+        file.seek(at)
+        header = _Thrift(file.read(min(_MOST_HEADER, end - at)))
+        sizes = header.structure()
+        inflated, stored = sizes.get(2), sizes.get(3)
+        if not isinstance(inflated, int) or not isinstance(stored, int):
+            raise ValueError("a page has no size")
+        if inflated < 0 or not 0 <= stored <= end - at - header.at:
+            raise ValueError("a page stands outside its column chunk")
+        largest = max(largest, inflated)
+        at += header.at + stored
+    return largest
+
+
+class _Thrift:
+    """Bytes in Thrift's compact protocol; `at` is behind what was read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def structure(self, depth: int = 0) -> dict[int, Any]:
+        """A structure's integers, structures and lists of structures by field; None for everything else."""
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._number()
+            found[field] = self._value(head & 15, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("a page header is nested too deeply")
+        match kind:
+            case 1 | 2:  # a truth value, which is its kind
+                return None
+            case 3:
+                self._byte()
+            case 4 | 5 | 6:
+                return self._number()
+            case 7:
+                self.at += 8
+            case 8:
+                length = self._varint()  # moves `at` itself
+                self.at += length
+            case 9 | 10:
+                return self._items(depth + 1)
+            case 12:
+                return self.structure(depth + 1)
+            case _:
+                raise ValueError("a page header of an unknown kind")
+        return None
+
+    def _items(self, depth: int) -> list[dict[int, Any]] | None:
+        head = self._byte()
+        n = self._varint() if head >> 4 == 15 else head >> 4
+        if n > len(self._data):
+            raise ValueError("a list in a page header is longer than what holds it")
+        if head & 15 == 12 and depth <= _DEEPEST:
+            return [self.structure(depth) for _ in range(n)]
+        for _ in range(n):
+            self._value(3 if head & 15 in (1, 2) else head & 15, depth)
+        return None
+
+    def _byte(self) -> int:
+        if self.at >= len(self._data):
+            raise ValueError("a page header does not end")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError("a number in a page header is too long")
+
+    def _number(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)

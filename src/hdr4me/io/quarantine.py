@@ -21,16 +21,9 @@ QUARANTINE_BYTES = 1 << 26
 class Quarantine(AbstractContextManager["Quarantine"]):
     """A handler for rejected reports that writes them to `path`; without any, no file is made.
 
-    Parameters
-    ----------
-    path
-        The file to write.
-    limit_bytes
-        The most bytes of rejected reports in it. Further ones are counted: `n_left_out` says how many, and so does
-        the file in a last line for each reason.
+    Beyond `limit_bytes` reports are only counted: `n_left_out` says how many, and so does the file in a last line for
+    each reason.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from hdr4me.io import Reason
@@ -56,10 +49,7 @@ class Quarantine(AbstractContextManager["Quarantine"]):
 
     def __call__(self, rejected: Rejected) -> None:
         """Write one down, or count it if the limit is reached."""
-        if self._room < 0:
-            self.left_out[rejected.reason.text] += 1
-            return
-        line = _line(rejected.reason.text, rejected.where, rejected.content)
+        line = _line(rejected.reason.text, rejected.where, rejected.content) if self._room >= 0 else ""
         self._room -= len(line)
         if self._room < 0:
             self.left_out[rejected.reason.text] += 1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,22 +14,11 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.arrow import binary_format
-from hdr4me.io.binary import (
-    check_names,
-    is_frame,
-    open_arrow,
-    open_binary,
-    parquet_metadata,
-    read_arrow,
-    read_frame,
-    read_parquet,
-)
-from hdr4me.io.delimited import open_delimited, read_delimited
-from hdr4me.io.origin import STANDARD_INPUT, RecordFiles
-from hdr4me.io.record_lines import read_lines, read_objects
-from hdr4me.io.text import Text, open_text
+from hdr4me.io.arrow import BROKEN, binary_format, whole
+from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
+from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
+from hdr4me.survey.texts import is_text
 
 __all__ = [
     "Part",
@@ -37,9 +26,10 @@ __all__ = [
     "batch_rows",
     "bounded",
     "check_survey",
+    "column_types",
     "count_records",
     "file_kind",
-    "is_lines",
+    "is_frame",
     "plan_parts",
     "read_part",
     "read_records",
@@ -47,10 +37,8 @@ __all__ = [
     "record_batches",
 ]
 
-_BATCH_BYTES = 1 << 25
+_BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
-_LINES = (".jsonl", ".ndjson", ".json")
-_COMPRESSION = (".gz", ".zst", ".bz2")
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}
 
 
@@ -74,12 +62,9 @@ def check_survey(survey: object) -> None:
 def batch_rows(survey: Survey) -> int:
     """Records held at once: about 32 MiB of their numbers, and of their reports.
 
-    >>> from hdr4me.survey import Categorical, Numeric, Schema
+    >>> from hdr4me.survey import Numeric, Schema
     >>> batch_rows(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
     131072
-    >>> towns = Categorical("town", [str(k) for k in range(5000)])
-    >>> batch_rows(Survey(Schema([towns]), categorical="oue"))
-    6708
     """
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
@@ -89,11 +74,8 @@ def as_files(records: Any) -> RecordFiles | None:
     """The files that `records` names: a path, several, or `RecordFiles`; None if it is something else."""
     if isinstance(records, RecordFiles):
         return records
-    if isinstance(records, str | os.PathLike):
-        return RecordFiles(records)
-    if isinstance(records, list | tuple) and all(isinstance(item, str | os.PathLike) for item in records):
-        return RecordFiles(records)
-    return None
+    listed = records if isinstance(records, list | tuple) else [records]
+    return RecordFiles(listed) if all(isinstance(item, str | os.PathLike) for item in listed) else None
 
 
 def record_batches(records: Any, survey: Survey) -> Iterator[pa.RecordBatch]:
@@ -117,14 +99,12 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
     names = list(schema.columns)
     if files is not None:
         for part in _parts(files):
-            yield from _read_part(part, schema, rows)
+            yield from read_part(part, schema, rows)
     elif isinstance(records, pa.Table | pa.RecordBatch):
-        check_names("the table", records.schema.names, names)
-        chosen = records.select(names)
-        whole = pa.Table.from_batches([chosen]) if isinstance(chosen, pa.RecordBatch) else chosen
-        yield from _bounded(whole.to_batches(), rows)
+        _check_names("the table", records.schema.names, names)
+        yield from bounded(pa.table(records.select(names)).to_batches(), rows)
     elif is_frame(records):
-        yield from _bounded(read_frame(records, names), rows)
+        yield from bounded(_read_frame(records, names), rows)
     else:
         raise _not_records(records)
 
@@ -135,10 +115,8 @@ def read_table(records: Any) -> pa.Table:
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
         return pa.concat_tables(tables, promote_options="default")
-    if isinstance(records, pa.RecordBatch):
-        return pa.Table.from_batches([records])
-    if isinstance(records, pa.Table) or is_frame(records):
-        return records if isinstance(records, pa.Table) else pa.table(records)
+    if isinstance(records, pa.RecordBatch) or is_frame(records):
+        return pa.table(records)
     raise _not_records(records)
 
 
@@ -148,48 +126,27 @@ def _not_records(records: Any) -> InvalidInput:
     )
 
 
-def bounded(batches: Iterable[pa.RecordBatch], survey: Survey) -> Iterator[Any]:
-    """The same records in batches of at most `batch_rows`."""
-    return _bounded(batches, batch_rows(survey))
-
-
-def _bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
+def bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
+    """The same records in batches of at most `rows`."""
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch if batch.num_rows <= rows else batch.slice(start, rows)
 
 
-def read_part(part: Part, survey: Survey) -> Iterator[pa.RecordBatch]:
-    """The batches of one file or part of a file."""
-    return _read_part(part, survey.schema, batch_rows(survey))
-
-
-def _read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records of one file or part of a file, with the columns of the schema."""
     kind = file_kind(part.path)
     names = list(schema.columns)
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
         texts = [x.name for x in schema if x.categories]
-        batches = read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
+        batches = _read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
     elif kind == "arrow":
-        batches = read_arrow(part.path, names)
+        batches = _read_arrow(part.path, names)
     else:
         batches = _read_text(part, schema)
-    with _refused(part.path, kind):
-        yield from _bounded(batches, rows)
-
-
-@contextmanager
-def _refused(path: str, kind: str) -> Iterator[None]:
-    """The many errors of a damaged file as one `FormatError`; of text none is quoted, because it may hold a record."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        if isinstance(error, InvalidInput | FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        reason = str(error).partition("\n")[0] if kind != "text" else "it cannot be read"
-        reason = reason or type(error).__name__
-        raise FormatError(f"{path} is not a whole {_KINDS[kind]} file: {reason}") from None
+    with whole(part.path, _KINDS[kind], quoted=kind != "text"):
+        yield from bounded(batches, rows)
 
 
 def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -201,27 +158,35 @@ def _read_text(part: Part, schema: Schema) -> Iterator[pa.RecordBatch]:
             yield from read_delimited(text, schema.columns, part.delimiter, filled=filled)
 
 
-def _typed(part: Part) -> pa.Table:
-    """A whole file with the types of its columns."""
+def _typed(part: Part, names: Sequence[str] = (), *, head: bool = False) -> pa.Table:
+    """A file with the types of its columns: the whole of it, or enough of it to know the types."""
     kind = file_kind(part.path)
-    with _refused(part.path, kind), ExitStack() as stack:
+    with whole(part.path, _KINDS[kind], quoted=kind != "text"), ExitStack() as stack:
         if kind == "parquet":
-            return pq.read_table(open_binary(part.path, stack))
+            opened = _open_binary(part.path, stack)
+            return pq.read_schema(opened).empty_table() if head else pq.read_table(opened)
         if kind == "arrow":
-            return pa.ipc.open_file(open_arrow(part.path, stack)).read_all()
+            file = pa.ipc.open_file(_open_arrow(part.path, stack))
+            return file.schema.empty_table() if head else file.read_all()
         text = stack.enter_context(open_text(part.path, part.encoding))
         if is_lines(text):
-            rows = [row for piece in read_objects(text) for row in piece]
-            names = dict.fromkeys(name for row in rows for name in row)
-            return pa.table({name: [row.get(name) for row in rows] for name in names})
-        return open_delimited(text, (), part.delimiter).read_all()
+            pieces = read_objects(text)
+            return table_of(next(pieces) if head else [row for piece in pieces for row in piece])
+        reader = stack.enter_context(open_delimited(text, names, part.delimiter))
+        if not head:
+            return reader.read_all()
+        if not any(batch.num_rows for batch in reader):
+            raise FormatError(f"{text.name} has a header and no records")
+        return reader.schema.empty_table()
 
 
-def is_lines(text: Text) -> bool:
-    """Whether text is JSON lines rather than CSV: by the name's suffix, or because it begins with a brace."""
-    name = PurePath(text.path.lower())
-    suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
-    return suffix in _LINES or text.head.lstrip()[:1] == b"{"
+def column_types(files: RecordFiles, names: Sequence[str]) -> pa.Schema:
+    """The columns of the first file; `names` are some of them, by which the delimiter of a CSV file is found."""
+    part = _parts(files)[0]
+    schema = _typed(part, names, head=True).schema
+    if len(set(schema.names)) < len(schema.names):
+        raise FormatError(f"{part.path} has two columns of the same name")
+    return schema
 
 
 def file_kind(path: str) -> str:
@@ -233,8 +198,8 @@ def count_records(path: str | os.PathLike[str]) -> int | None:
     """How many records a file says it has, for a progress bar; None when only reading it would tell."""
     try:
         if os.fspath(path) != STANDARD_INPUT and binary_format(path) == "parquet":
-            return int(parquet_metadata(os.fspath(path)).num_rows)
-    except (pa.ArrowException, OSError, ValueError, FormatError):
+            return int(_parquet_metadata(os.fspath(path)).num_rows)
+    except (*BROKEN, FormatError):
         return None  # reading it will say what is wrong
     return None
 
@@ -249,27 +214,144 @@ def plan_parts(files: RecordFiles, step: int) -> list[Part]:
     for part in _parts(files):
         if part.path == STANDARD_INPUT:
             raise InvalidInput("standard input can be read on this machine only: give files to Spark")
-        whole = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
-        parts += _row_groups(whole, step) if file_kind(part.path) == "parquet" else [whole]
+        file = replace(part, path=str(Path(part.path).absolute()), n_bytes=Path(part.path).stat().st_size)
+        parts += _row_groups(file, step) if file_kind(part.path) == "parquet" else [file]
     return parts
 
 
-def _row_groups(whole: Part, step: int) -> list[Part]:
+def _row_groups(file: Part, step: int) -> list[Part]:
     try:
-        metadata = parquet_metadata(whole.path)
-    except (pa.ArrowException, OSError, ValueError):
-        return [whole]  # reading it will say what is wrong
+        metadata = _parquet_metadata(file.path)
+    except BROKEN:
+        return [file]  # reading it will say what is wrong
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     # What a row group takes of the file, in proportion; a footer that contradicts itself is read whole and refused.
-    scale = whole.n_bytes / max(1, sum(sizes))
+    scale = file.n_bytes / max(1, sum(sizes))
     if sum(metadata.row_group(i).num_rows for i in range(len(sizes))) != metadata.num_rows or not sizes:
-        return [whole]
+        return [file]
     parts: list[Part] = []
-    group: list[int] = []
+    first, size = 0, 0.0
     for i in range(len(sizes)):
-        group.append(i)
-        size = scale * sum(sizes[k] for k in group)
+        size += scale * sizes[i]
         if size >= step or i == len(sizes) - 1:
-            parts.append(replace(whole, row_groups=tuple(group), n_bytes=round(size)))
-            group = []
+            parts.append(replace(file, row_groups=tuple(range(first, i + 1)), n_bytes=round(size)))
+            first, size = i + 1, 0.0
     return parts
+
+
+# -- Parquet, Arrow and frames ---------------------------------------------------------------------------------------
+
+
+def _open_binary(path: str, stack: ExitStack) -> Any:
+    """What pyarrow opens: the path, or an open file where the path has no UTF-8 form."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return stack.enter_context(Path(path).open("rb"))
+    return path
+
+
+def _open_arrow(path: str, stack: ExitStack) -> Any:
+    """The same as a source of an Arrow IPC file, which is read, not mapped."""
+    opened = _open_binary(path, stack)
+    return stack.enter_context(
+        pa.OSFile(opened, "r") if isinstance(opened, str) else pa.PythonFile(opened, "r")
+    )
+
+
+def _parquet_metadata(path: str) -> Any:
+    """The footer of a Parquet file."""
+    with ExitStack() as stack:
+        return pq.read_metadata(_open_binary(path, stack))
+
+
+def _read_parquet(
+    path: str,
+    names: Sequence[str],
+    *,
+    texts: Sequence[str] = (),
+    rows: int,
+    row_groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries.
+
+    All row groups are read unless some are given.
+    """
+    # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
+    buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
+    with ExitStack() as stack:
+        schema = pq.read_schema(_open_binary(path, stack))
+        _check_names(path, schema.names, names)
+        file: Any = stack.enter_context(
+            pq.ParquetFile(
+                _open_binary(path, stack),
+                pre_buffer=False,
+                buffer_size=buffer,
+                read_dictionary=[name for name in texts if is_text(schema.field(name).type)],
+                page_checksum_verification=True,
+            )
+        )
+        groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
+        promised = sum(file.metadata.row_group(i).num_rows for i in groups)
+        if row_groups is None and promised != file.metadata.num_rows:
+            raise FormatError(
+                f"{path} is damaged: its footer says {file.metadata.num_rows:,} rows, "
+                f"its row groups say {promised:,}"
+            )
+        if not promised:
+            raise FormatError(f"{path} holds no records")
+        n = 0
+        for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names)):
+            n += batch.num_rows
+            yield batch.select(list(names))
+        if n != promised:
+            raise FormatError(f"{path} is damaged: {n:,} rows were read where its footer says {promised:,}")
+
+
+def _read_arrow(path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow IPC file, with the columns `names`; it is read, not mapped, and may change meanwhile."""
+    n = 0
+    with ExitStack() as stack:
+        reader = pa.ipc.open_file(_open_arrow(path, stack))
+        _check_names(path, reader.schema.names, names)
+        for index in range(reader.num_record_batches):
+            batch = reader.get_batch(index).select(list(names))
+            batch.validate(full=True)
+            n += batch.num_rows
+            yield batch
+    if not n:
+        raise FormatError(f"{path} holds no records")
+
+
+def _check_names(what: str, found: Sequence[str], names: Sequence[str]) -> None:
+    """Every name is there, and no name is there twice."""
+    missing = [name for name in names if name not in set(found)]
+    if missing:
+        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        there = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
+        raise FormatError(f"{what} has no column {shown}: its columns are {there}")
+    if len(set(found)) < len(found):
+        raise FormatError(f"{what} has two columns of the same name")
+
+
+def is_frame(records: object) -> bool:
+    """Whether an object has Arrow's C stream interface, as pandas and polars frames, DuckDB relations and others do."""
+    return hasattr(records, "__arrow_c_stream__")
+
+
+def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of a frame, with the columns `names`."""
+    what = f"the {type(frame).__name__}"
+    columns = getattr(frame, "columns", None)
+    if columns is not None and hasattr(frame, "__getitem__"):
+        _check_names(what, [str(name) for name in columns], names)
+        frame = frame[list(names)]  # so that columns which are not asked for are not converted
+    try:
+        reader = pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError, ValueError):  # the message may hold a value
+        raise InvalidInput(
+            f"{what} cannot be read as Arrow columns: a column mixes types; convert it to numbers or texts"
+        ) from None
+    _check_names(what, reader.schema.names, names)
+    for batch in reader:
+        yield batch.select(list(names))

@@ -1,48 +1,54 @@
-"""One report: what a user sends, and the only reading of it that is accepted; standard library only."""
+"""One report: what a user sends, in binary and as JSON, and the checks that it must pass; standard library only."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from hdr4me.errors import FormatError, printable
+from hdr4me.errors import FingerprintMismatch, FormatError, printable
 from hdr4me.survey import Survey
+from hdr4me.survey.canonical import no_twins
 
-__all__ = ["OnRejected", "Reason", "Rejected", "Report", "fault", "pack", "refuse", "unpack"]
+__all__ = [
+    "OnRejected",
+    "Reason",
+    "Rejected",
+    "Report",
+    "decode",
+    "encode",
+    "fault",
+    "inspect",
+    "pack",
+    "prefix_of",
+    "refuse",
+    "survey_of",
+    "understood",
+    "unpack",
+]
 
 
 class Reason(IntEnum):
     """Why a report is not counted; the numbers are those of the counting kernel, 0 being a good report."""
 
-    DIMENSION = 1
-    ORDER = 2
-    CODE = 3
-    PADDING = 4
-    SIZE = 5
-    MALFORMED = 6
-    VERSION = 7
-    FOREIGN = 8
-    MISSING = 9
+    DIMENSION = 1, "unknown dimension"
+    ORDER = 2, "dimensions not distinct and increasing"
+    CODE = 3, "code out of support"
+    PADDING = 4, "trailing bytes"
+    SIZE = 5, "wrong number of answers or codes"
+    MALFORMED = 6, "not a report"
+    VERSION = 7, "unknown version"
+    FOREIGN = 8, "another survey"
+    MISSING = 9, "missing"
 
-    @property
-    def text(self) -> str:
-        """The reason in words, as it is counted and shown."""
-        return _TEXTS[self]
+    text: str
 
-
-_TEXTS = {
-    Reason.DIMENSION: "unknown dimension",
-    Reason.ORDER: "dimensions not distinct and increasing",
-    Reason.CODE: "code out of support",
-    Reason.PADDING: "trailing bytes",
-    Reason.SIZE: "wrong number of answers or codes",
-    Reason.MALFORMED: "not a report",
-    Reason.VERSION: "unknown version",
-    Reason.FOREIGN: "another survey",
-    Reason.MISSING: "missing",
-}
+    def __new__(cls, value: int, text: str = "") -> Reason:
+        reason = int.__new__(cls, value)
+        reason._value_, reason.text = value, text
+        return reason
 
 
 @dataclass(frozen=True)
@@ -78,39 +84,20 @@ class Report:
     answers: tuple[tuple[int, ...], ...]
 
     def to_bytes(self, survey: Survey) -> bytes:
-        """The binary form on the wire: m slots of two bytes for the question, little end first, and the fields.
+        r"""The binary form on the wire: m slots of two bytes for the question, little end first, and the fields.
 
-        Returns
-        -------
-        bytes
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> len(hd.Client(survey).report({"age": 31}).to_bytes(survey))
-        3
+        >>> from hdr4me.survey import Numeric, Schema
+        >>> Report("ab12", ((0, 1),)).to_bytes(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
+        b'\x00\x00\x01'
         """
         return pack(self.answers, survey, padded=False)
 
     def to_json(self) -> str:
         """The JSON form, on one line.
 
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> hd.Client(survey).report({"age": 31}).to_json().startswith('{"format":"hdr4me-report"')
-        True
+        >>> Report("ab12", ((0, 7),)).to_json()
+        '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":[[0,7]]}'
         """
-        from hdr4me.io.json import encode
-
         return encode(self)
 
 
@@ -177,3 +164,59 @@ def unpack(data: bytes, survey: Survey) -> tuple[tuple[int, ...], ...]:
     if reason := fault(answers, survey):
         raise FormatError(f"a report with {reason.text}")
     return tuple(answers)
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------
+
+FORMAT, VERSION = "hdr4me-report", 1
+_FIELDS = {"format", "version", "survey", "answers"}
+
+
+def encode(report: Report) -> str:
+    """A report on one line."""
+    document = {"format": FORMAT, "version": VERSION, "survey": report.survey, "answers": report.answers}
+    return json.dumps(document, separators=(",", ":"))
+
+
+def prefix_of(survey: str) -> str:
+    """How every line that `encode` writes for this survey begins."""
+    return encode(Report(survey, ())).removesuffix("]}")
+
+
+def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
+    """The report in `text`, or why it is none; never raises because of what is in it."""
+    try:
+        document: Any = json.loads(text, object_pairs_hook=no_twins)
+    except (ValueError, RecursionError):
+        return Reason.MALFORMED
+    return understood(document, survey)
+
+
+def understood(document: Any, survey: Survey) -> Report | Reason:
+    """The report in a parsed JSON document, or why it is none."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return Reason.MALFORMED
+    if type(document.get("version")) is not int or document["version"] != VERSION:
+        return Reason.VERSION
+    if set(document) != _FIELDS:
+        return Reason.MALFORMED
+    if document["survey"] != survey.fingerprint:
+        return Reason.FOREIGN
+    reason = fault(document["answers"], survey)
+    return reason or Report(survey.fingerprint, tuple(map(tuple, document["answers"])))
+
+
+def decode(text: str | bytes, survey: Survey) -> Report:
+    """The report in `text`; raises FormatError, or FingerprintMismatch for another survey's."""
+    found = inspect(text, survey)
+    if isinstance(found, Report):
+        return found
+    if found is Reason.FOREIGN:
+        raise FingerprintMismatch("the report", survey.fingerprint, survey_of(text))
+    raise FormatError(f"not a valid report: {found.text}")
+
+
+def survey_of(text: str | bytes) -> str:
+    """The fingerprint that a report names, as far as it can be one."""
+    found = json.loads(text)["survey"]
+    return found[:64] if isinstance(found, str) else f"of type {type(found).__name__}"

@@ -1,152 +1,306 @@
-"""A file of text as a stream of UTF-8 bytes: decompressed, decoded, without a byte order mark."""
+"""Text records as Arrow batches: CSV files, and JSON lines with one object a line."""
 
 from __future__ import annotations
 
-import codecs
-import io
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import IO, Any, Literal
+import csv
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pv
 
 from hdr4me.errors import FormatError
-from hdr4me.io.origin import STANDARD_INPUT
+from hdr4me.io.origin import BLOCK, STANDARD_INPUT, Text, open_text, wrong_encoding
+from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
+from hdr4me.survey.selection import SEPARATOR
+from hdr4me.survey.values import as_number
 
-__all__ = ["BLOCK", "Text", "open_text", "shown", "wrong_encoding"]
+__all__ = [
+    "DELIMITERS",
+    "is_lines",
+    "open_delimited",
+    "read_delimited",
+    "read_lines",
+    "read_objects",
+    "table_of",
+]
 
-BLOCK = 1 << 24
-"""A record, and the header, must fit into a block of this many bytes."""
-
-_COMPRESSED: dict[bytes, Literal["gzip", "zstd", "bz2"]] = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bz2",
-}
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
-class Text:
-    """An open file of text: its first block of UTF-8 bytes, `head`, and all of it as a `stream`."""
-
-    def __init__(self, path: str, encoding: str | None, head: bytes, stream: io.BufferedReader) -> None:
-        self.path = path
-        self.encoding = encoding
-        self.name = shown(path)
-        self.head = head
-        self.stream = stream
+_LINES = (".jsonl", ".ndjson", ".json")
+_COMPRESSION = (".gz", ".zst", ".bz2")
 
 
-def shown(path: str) -> str:
-    """How a message calls a file.
+def is_lines(text: Text) -> bool:
+    """Whether text is JSON lines rather than CSV: by the name's suffix, or because it begins with a brace."""
+    name = PurePath(text.path.lower())
+    suffix = PurePath(name.stem).suffix if name.suffix in _COMPRESSION else name.suffix
+    return suffix in _LINES or text.head.lstrip()[:1] == b"{"
 
-    >>> shown("-"), shown("people.csv")
-    ('standard input', 'people.csv')
+
+# -- CSV -------------------------------------------------------------------------------------------------------
+
+DELIMITERS = (",", ";", "\t", "|")
+"""Tried in this order; the first one under which the header has every name that is asked for is taken."""
+
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+
+
+def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tuple[list[str], str]:
+    """The fields of the header, and the delimiter under which it has all `names`, or else the most fields.
+
+    Nothing of the header goes into a message: a file without a header begins with a record.
     """
-    return "standard input" if path == STANDARD_INPUT else path
+    lines = _header_lines(text)
+    found: list[tuple[list[str], str]] = []
+    for mark in DELIMITERS if delimiter is None else (delimiter,):
+        try:
+            fields = next(csv.reader(lines, delimiter=mark))
+        except csv.Error:
+            raise FormatError(
+                f"{text.name}: a field of the header is longer than {csv.field_size_limit():,} characters"
+            ) from None
+        if names and set(names) <= set(fields):
+            return fields, mark
+        found.append((fields, mark))
+    return max(found, key=lambda pair: len(pair[0]))
 
 
-def wrong_encoding(name: str, where: str, encoding: str = "UTF-8") -> FormatError:
-    """The error for bytes that are not text in the encoding."""
-    return FormatError(
-        f"{name}, {where}: not text in {encoding}; give the file's encoding, such as --encoding latin-1 or cp1252"
+def open_delimited(text: Text, names: Sequence[str], delimiter: str | None) -> pv.CSVStreamingReader:
+    """All columns of a CSV file, with the types that Arrow finds in its first block."""
+    header, mark = read_header(text, names, delimiter)
+    _check_twice(text.name, header)
+    return pv.open_csv(text.stream, pv.ReadOptions(block_size=BLOCK), pv.ParseOptions(delimiter=mark))
+
+
+def _check_twice(name: str, header: Sequence[str]) -> None:
+    if len(set(header)) < len(header):
+        raise FormatError(f"{name} has two columns of the same name")
+
+
+def _header_lines(text: Text) -> list[str]:
+    """The lines of the header: more than one if a quoted field has a line break inside."""
+    end = 0
+    while True:
+        match = _LINE.match(text.head, end)
+        assert match is not None  # the pattern matches the empty text
+        end = match.end()
+        if text.head.count(b'"', 0, end) % 2 == 0:
+            break
+        if end >= len(text.head):
+            raise FormatError(f"{text.name}: a quote is left open in the header")
+    try:
+        header = text.head[:end].decode("utf-8")
+    except UnicodeDecodeError:
+        raise wrong_encoding(text.name, "line 1") from None
+    if "\0" in header:
+        raise FormatError(
+            f"{text.name}: the header holds zero bytes; if it is UTF-16 without a mark, give --encoding utf-16-le"
+        )
+    if not header.strip():
+        raise FormatError(f"{text.name}: line 1 is blank where a header is expected")
+    return header.splitlines(keepends=True)
+
+
+def read_delimited(
+    text: Text, names: Sequence[str], delimiter: str | None = None, *, filled: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Batches of text columns called `names`; an empty field is null, in the columns `filled` an empty text.
+
+    Every column is read as text and understood as the client would, so that no value can stop the file. Bytes that
+    are not text in the encoding are an error that names the row.
+    """
+    header, mark = read_header(text, names, delimiter)
+    missing = [name for name in names if name not in set(header)]
+    if missing:
+        raise FormatError(_no_column(text.name, missing, len(header), mark))
+    _check_twice(text.name, header)
+    types: Any = {name: pa.binary() for name in names}
+    convert = pv.ConvertOptions(
+        column_types=types, include_columns=list(names), strings_can_be_null=True, null_values=[""]
+    )
+    # In a file of one column an empty line is a record whose value is missing.
+    parse = pv.ParseOptions(delimiter=mark, ignore_empty_lines=len(header) > 1)
+    read = pv.ReadOptions(block_size=BLOCK)
+    n = 0
+    try:
+        with pv.open_csv(text.stream, read, parse, convert) as reader:
+            for batch in reader:
+                if batch.num_rows:
+                    yield _as_text(batch, text.name, n, filled)
+                    n += batch.num_rows
+    except pa.ArrowException:  # Arrow quotes the line that it could not read: a record
+        raise FormatError(f"{text.name} is not a whole CSV file: {_odd_line(text, mark, n)}") from None
+    if not n:
+        raise FormatError(f"{text.name} has a header and no records")
+
+
+def _no_column(name: str, missing: Sequence[str], n_fields: int, mark: str) -> str:
+    shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
+    return (
+        f"{name} has no column {shown}: its first line has {n_fields:,} field{'s' * (n_fields > 1)}, separated by "
+        f"{by}, and must be a header with the columns' names (--delimiter says what separates them)"
     )
 
 
-@contextmanager
-def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
-    """Open a file of text, or standard input, whatever it is compressed with (gzip, zstd, bzip2)."""
-    name = shown(path)
-    with ExitStack() as stack:
-        raw: IO[bytes] = (
-            sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
-        )
-        start = _read(raw, 4)
-        whole: Any = io.BufferedReader(_Joined(start, raw))
-        for magic, method in _COMPRESSED.items():
-            if start.startswith(magic):
-                whole = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
-                start = _read(whole, 4)
-                whole = io.BufferedReader(_Joined(start, whole))
-        if not start:
-            raise FormatError(f"{name} is empty")
-        if start == b"PAR1" or start == b"ARRO":
-            raise FormatError(
-                f"{name} holds Parquet or Arrow behind compression or standard input: give it as a plain file"
-            )
-        used = encoding or next((kind for bom, kind in _MARKS if start.startswith(bom)), "utf-8")
-        if used not in ("utf-8", "utf-8-sig"):
-            whole = io.BufferedReader(_Decoded(name, whole, used), BLOCK)
-        head = _read(whole, BLOCK).removeprefix(codecs.BOM_UTF8)
-        if not head.strip():
-            raise FormatError(f"{name} is empty")
-        yield Text(path, encoding, head, io.BufferedReader(_Joined(head, whole), BLOCK))
+def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[str]) -> pa.RecordBatch:
+    """The batch with its bytes known to be UTF-8."""
+    columns: list[Any] = []
+    for field, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            text: Any = column.cast(pa.string())
+            columns.append(text.fill_null("") if field in filled else text)
+        except pa.ArrowInvalid:
+            values = enumerate(column.to_pylist())
+            row = next(i for i, x in values if x and x.decode("utf-8", "replace").encode() != x)
+            raise wrong_encoding(name, f"row {before + row + 1:,}") from None
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _read(stream: Any, size: int) -> bytes:
-    """`size` bytes, or fewer at the end of the stream."""
-    parts: list[bytes] = []
-    while size and (part := stream.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _odd_line(text: Text, mark: str, n_read: int) -> str:
+    """Which line is unlike the header, in numbers alone; standard input cannot be read again."""
+    unknown = (
+        f"after row {n_read:,} a record is too long, has another number of columns, or leaves a quote open"
+    )
+    if text.path == STANDARD_INPUT:
+        return unknown
+    with open_text(text.path, text.encoding) as again:
+        lines = (line.decode("utf-8", "replace") for line in again.stream)
+        reader = csv.reader(lines, delimiter=mark)
+        try:
+            width = len(next(reader))
+            for row in reader:
+                if row and len(row) != width:
+                    return f"line {reader.line_num:,} has {len(row)} columns, the header has {width}"
+        except csv.Error:
+            return unknown
+    return "a record is too long, or a quote is left open"
 
 
-class _Joined(io.RawIOBase):
-    """Bytes that were read already, followed by the rest of a stream."""
+# -- JSON lines ------------------------------------------------------------------------------------------------
 
-    def __init__(self, head: bytes, rest: Any) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
+_PIECE = 1 << 22
+"""Objects are parsed this many bytes at a time: as Python objects they take many times as much."""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if len(self._head):
-            part: Any = self._head[: len(buffer)]
-            self._head = self._head[len(part) :]
-        else:
-            part = self._rest.read(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
+_NOTHING = "\ufffd"
+"""Stands for a value that names no number and no category, such as a list."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which has no UTF-8 form."""
 
 
-class _Decoded(io.RawIOBase):
-    """A stream of another encoding as UTF-8; bytes that the encoding does not have stop it with the row's number."""
+def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.RecordBatch]:
+    """Batches with a column for each dimension; a field that an object lacks is null, as it is on a device.
 
-    def __init__(self, name: str, stream: Any, encoding: str) -> None:
-        self._name = name
-        self._stream = stream
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
-        self._waiting = memoryview(b"")
-        self._lines = 0
+    A name that no object of the file has is an error at its end: it is misspelt.
+    """
+    unseen = {dimension.name for dimension in dimensions}
+    for rows in read_objects(text):
+        unseen -= {name for name in unseen if any(name in row for row in rows)}
+        columns = [_column([row.get(dimension.name) for row in rows], dimension) for dimension in dimensions]
+        yield pa.RecordBatch.from_arrays(columns, names=[dimension.name for dimension in dimensions])
+    if unseen:
+        raise FormatError(f"{text.name}: no record has a field {', '.join(map(repr, sorted(unseen)[:5]))}")
 
-    def readable(self) -> bool:
-        return True
 
-    def readinto(self, buffer: Any) -> int:
-        while not len(self._waiting):
-            raw = self._stream.read(1 << 20)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-            except UnicodeDecodeError as error:
-                before = error.object[: error.start].decode(self._encoding, "replace")
-                line = 1 + self._lines + before.count("\n")
-                raise wrong_encoding(self._name, f"line {line:,}", self._encoding) from None
-            self._lines += text.count("\n")
-            self._waiting = memoryview(text.encode("utf-8"))
-            if not raw and not len(self._waiting):
-                return 0
-        part = self._waiting[: len(buffer)]
-        self._waiting = self._waiting[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
+def read_objects(text: Text) -> Iterator[list[dict[str, Any]]]:
+    """The objects of a file, some thousands at a time; blank lines are passed over and counted as lines."""
+    n_lines = n_objects = 0
+    rest = b""
+    while True:
+        piece = text.stream.read(_PIECE)
+        whole, _, rest = (rest + piece).rpartition(b"\n") if piece else (rest, b"", b"")
+        if not piece and not whole:
+            break
+        if len(rest) > BLOCK:
+            raise FormatError(f"{text.name}, line {n_lines + 1:,}: longer than {BLOCK:,} bytes")
+        if not whole:
+            continue
+        lines = whole.split(b"\n")
+        rows = _objects(lines, text.name, n_lines)
+        n_lines += len(lines)
+        n_objects += len(rows)
+        if rows:
+            yield rows
+    if not n_objects:
+        raise FormatError(f"{text.name} holds no records")
+
+
+def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]:
+    kept = [line for line in lines if line.strip()]
+    try:  # one call for all of them is several times quicker than one for each
+        rows = json.loads(b"[" + b",".join(kept) + b"]")
+    except (ValueError, RecursionError):
+        rows = None
+    if rows is not None and len(rows) == len(kept) and all(type(row) is dict for row in rows):
+        return rows  # type: ignore[no-any-return]
+    for i, line in enumerate(lines):
+        if line.strip():
+            _check_object(line, name, before + i + 1)
+    raise FormatError(f"{name}, lines {before + 1:,} to {before + len(lines):,}: not one JSON object a line")
+
+
+def _check_object(line: bytes, name: str, number: int) -> None:
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError:
+        raise wrong_encoding(name, f"line {number:,}") from None
+    except (ValueError, RecursionError):
+        row = None
+    if type(row) is not dict:
+        raise FormatError(f"{name}, line {number:,}: not a JSON object (JSON lines have one object a line)")
+
+
+def _column(values: list[Any], dimension: Dimension) -> Any:
+    """Values of one type as they are; mixed ones as texts, which mean the same to the client."""
+    if isinstance(dimension, Vector):
+        return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
+    if isinstance(dimension, Selection):
+        return pa.array([_choices(value) for value in values], pa.string())
+    if isinstance(dimension, Categorical):
+        return _array(values, pa.string())
+    if isinstance(dimension, Numeric):
+        alike = all(value is None or type(value) in (int, float) for value in values)
+        return _array(values, pa.float64() if alike else pa.string())
+    return _array(values)  # a dimension of another package: whatever type Arrow finds
+
+
+def _array(values: list[Any], kind: Any = None) -> Any:
+    """The values as an array of one type; as texts if they are of several, or beyond what Arrow can hold."""
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return pa.array([_text(value) for value in values], pa.string())
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Objects as a table of all their fields, with the types that the values have."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _array([row.get(name) for row in rows]) for name in names})
+
+
+def _numbers(value: Any) -> list[float] | None:
+    """The numbers of a list, or of a text with bars; what is neither is an empty list."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = value.split(SEPARATOR)
+    return [as_number(part) for part in value] if isinstance(value, list) else []
+
+
+def _choices(value: Any) -> str | None:
+    """A list of choices as one text."""
+    if not isinstance(value, list):
+        return _text(value)
+    return SEPARATOR.join(_text(item) or "" for item in value) or SEPARATOR  # nothing chosen, and not missing
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else _NOTHING if _HALF.search(value) else value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 4096 else ("1e999" if value > 0 else "-1e999")
+    return repr(value) if isinstance(value, float) else _NOTHING

@@ -133,8 +133,8 @@ class Dimension(ABC):
 
     def faults(self) -> dict[str, Fault]:
         """What becomes of faulty values, by the names in `FAULTS`."""
-        default = getattr(self, "default", "its own default")
-        shown = f"{default:g}" if isinstance(default, float) else repr(default)
+        default = getattr(self, "default", None)
+        shown = f"{default:g}" if isinstance(default, float) else repr(default) if default else "the default"
         optional = bool(getattr(self, "optional", self.reads == "optional"))
         missing = Fault("missing", "" if optional else f"and count as {shown}", optional)
         if self.categories:

@@ -1,12 +1,14 @@
-"""A kind of dimension: how much somebody agrees, as a word or a number from 1 to 5."""
+"""Two kinds of dimension: how much somebody agrees, and a bounded count."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hdr4me.survey import Dimension
+from hdr4me.survey.values import as_number, is_blank
 
 _WORDS = ("not at all", "little", "somewhat", "much", "fully")
 
@@ -33,9 +35,47 @@ class Agreement(Dimension):
         number = value if type(value) in (int, float) and value in (1, 2, 3, 4, 5) else 3
         return int(number - 1) << 16
 
+    def quality(self, value: Any) -> str:
+        known = (
+            value in _WORDS
+            if isinstance(value, str)
+            else type(value) in (int, float) and value in range(1, 6)
+        )
+        return "usable" if known else super().quality(value) if is_blank(value) else "unknown"
+
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "type": self.kind}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Agreement:
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class BoundedCount(Dimension):
+    """How often something happened, from 0 to `most`; what is no number counts as 0."""
+
+    kind = "bounded count"
+
+    name: str
+    most: int
+
+    @property
+    def reads(self) -> str:
+        return "number"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 0.0, float(self.most)
+
+    def place(self, value: Any, size: int) -> int:
+        number = as_number(value)
+        inside = 0.0 if math.isnan(number) else min(max(number, 0.0), float(self.most))
+        return round(inside / self.most * ((size - 1) << 16))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.kind, "most": self.most}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> BoundedCount:
         return cls(**fields)
