@@ -11,6 +11,7 @@ from hdr4me.mechanisms import register_mechanism
 from hdr4me.statistics import STATISTICS
 from hdr4me.survey import DIMENSIONS
 from somebody.channel import Ladder
+from somebody.count import Count
 from somebody.dimension import Agreement
 from somebody.engine import open_halves
 from somebody.mechanism import Shy
@@ -19,5 +20,6 @@ from somebody.statistic import LARGEST
 register_mechanism("shy", Shy, summary="three reports, nought less often for large values")
 CHANNELS.register("ladder", Ladder)
 DIMENSIONS.register("agreement", Agreement)
+DIMENSIONS.register("count", Count)
 STATISTICS.register("largest", LARGEST)
 ENGINES.register("halves", open_halves)
