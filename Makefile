@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP = PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet
 BIN = .venv/bin
 
-.PHONY: demo serve test check format bench docs lowest clean
+.PHONY: demo serve test test-rest coverage test-all check format bench docs lowest clean
 
 demo: .venv/base
 	$(BIN)/hdr4me demo --output demo
@@ -11,8 +11,22 @@ demo: .venv/base
 serve: .venv/collector
 	$(BIN)/hdr4me demo --serve --output demo
 
+# What tests/slow.txt lists, and what needs Spark, is left to test-rest. Coverage is that of both together.
+PYTEST = $(BIN)/pytest -n auto --dist worksteal --cov --cov-report= --cov-fail-under=0
+
 test: .venv/dev
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+	$(PYTEST) -m "not slow"
+
+test-rest: .venv/dev .venv-peers/made
+	$(PYTEST) -m slow --cov-append
+
+coverage: .venv/dev
+	$(BIN)/coverage report --skip-covered
+
+test-all:
+	$(MAKE) test
+	$(MAKE) test-rest
+	$(MAKE) coverage
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
@@ -51,5 +65,11 @@ bench: .venv/dev
 	$(PIP) -e '.[dev]'
 	touch $@
 
+# The libraries that tests/peers compares with need older versions of what constraints.txt pins.
+.venv-peers/made: peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r peers.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-lowest demo build dist site
+	rm -rf .venv .venv-lowest .venv-peers demo build dist site

@@ -29,9 +29,31 @@ _compile = Dispatcher.compile
 Dispatcher.compile = _compile_untraced
 
 
+# Long tests of these packages repeat what short ones run once: coverage does not trace them, nor the pages.
+REPEATED = (
+    "auditing",
+    "channels",
+    "comparison",
+    "contracts",
+    "framework",
+    "kernels",
+    "mechanisms",
+    "planner",
+)
+REPEATED += ("recalibration", "simulation", "statistics")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pages of the documentation run what tests run too: coverage does not trace them."""
-    pages = Path(__file__).parent / "docs"
+    """Mark as slow what tests/slow.txt lists, and all tests with Spark."""
+    root = Path(__file__).parent
+    lines = (root / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()
+    listed = frozenset(line for line in lines if not line.startswith("#"))
+    files = tuple(line for line in listed if "::" not in line)
     for item in items:
-        if pages in item.path.parents:
+        name = item.nodeid.partition("[")[0]
+        spark = item.get_closest_marker("spark") or "spark_session" in getattr(item, "fixturenames", ())
+        slow = bool(spark) or name in listed or name.startswith(files)
+        if slow:
+            item.add_marker("slow")
+        if name.startswith("docs/") or (slow and name.split("/")[1] in REPEATED):
             item.add_marker("no_cover")

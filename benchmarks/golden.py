@@ -162,12 +162,14 @@ def pilot(schema: Schema) -> dict[str, Any]:
 
 
 def plans() -> Iterator[tuple[str, Any]]:
-    """Every option of every workload: what is predicted without a prior, in the worst case, and from values."""
+    """Every option of every workload: predictions without a prior, for the worst case, from values, and for few."""
+    beliefs = (("", 20_000), ("worst", 20_000), ("values", 20_000), ("few", 80))
     for name, (schema, epsilon, options) in WORKLOADS.items():
         made = schema()
-        for how, belief in (("", {}), ("worst", {"prior": "worst"}), ("values", {"values": pilot(made)})):
+        for how, n_users in beliefs:
+            known: dict[str, Any] = {"worst": {"prior": "worst"}, "values": {"values": pilot(made)}}
             try:
-                plan = hd.plan(schema=made, n_users=20_000, epsilon=epsilon, **options, **belief)
+                plan = hd.plan(schema=made, n_users=n_users, epsilon=epsilon, **options, **known.get(how, {}))
             except hd.errors.InvalidInput:
                 yield f"{name} / {how}", "refused"
                 continue

@@ -19,7 +19,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.slow
 def test_a_command_runs_no_more_files_than_before(folder: Path) -> None:
     pytest.importorskip("starlette")
     found = {job: len(modules.files(job, folder)) for job in modules.JOBS}

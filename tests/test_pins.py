@@ -21,3 +21,5 @@ def test_the_build_is_pinned() -> None:
 
 def test_peers_are_pinned() -> None:
     assert all("==" in package for packages in PEERS.values() for package in packages)
+    lines = (ROOT / "peers.txt").read_text("utf-8").splitlines()
+    assert all("==" in line for line in lines if not line.startswith("#"))

@@ -11,6 +11,7 @@ from hdr4me.mechanisms import register_mechanism
 from hdr4me.statistics import STATISTICS
 from hdr4me.survey import DIMENSIONS
 from somebody.channel import Ladder
+from somebody.count import Count
 from somebody.dimension import Agreement, BoundedCount
 from somebody.engine import open_halves
 from somebody.mechanism import Shy
@@ -20,5 +21,6 @@ register_mechanism("shy", Shy, summary="three reports, nought less often for lar
 CHANNELS.register("ladder", Ladder)
 DIMENSIONS.register("agreement", Agreement)
 DIMENSIONS.register("bounded count", BoundedCount)
+DIMENSIONS.register("count", Count)
 STATISTICS.register("largest", LARGEST)
 ENGINES.register("halves", open_halves)

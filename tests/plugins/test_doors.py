@@ -1,0 +1,325 @@
+"""A channel, a dimension, a statistic, a mechanism and an engine from outside, at every public function.
+
+Each is answered correctly or refused in a sentence, and never left out in silence. What fails today is marked, with the
+reason. Reports use the system's randomness: bounds are seven standard errors, a false alarm in about 10^12.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from somebody.channel import Ladder
+from somebody.count import Count
+from somebody.dimension import Agreement
+from somebody.mechanism import Shy
+
+import hdr4me as hd
+from hdr4me import checks
+from hdr4me.accounting.harm import harm
+from hdr4me.cli import main
+from hdr4me.engines import ENGINES, Local
+from hdr4me.errors import InvalidInput
+
+N = 20_000
+SIGMAS = 7.0
+SHARES = (0.1, 0.1, 0.2, 0.2, 0.4)
+WORDS = ("not at all", "little", "somewhat", "much", "fully")
+NAMES = ("visits", "likes", "pet")
+
+
+def schema() -> hd.Schema:
+    return hd.Schema([Count("visits", 10), Agreement("likes"), hd.Categorical("pet", ["cat", "dog", "none"])])
+
+
+@pytest.fixture(scope="module")
+def survey() -> hd.Survey:
+    """Their dimension by their mechanism, their dimension by their channel, and one of ours."""
+    plain = hd.Survey(schema(), epsilon=2.0, mechanism="shy")
+    questions = [plain.questions[0], hd.Question((1,), Ladder.within(2.0, 5)), plain.questions[2]]
+    return hd.Survey.from_questions(schema(), epsilon=2.0, n_sampled=1, questions=questions)
+
+
+@pytest.fixture(scope="module")
+def records() -> pa.Table:
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "visits": np.minimum(rng.poisson(3, N), 10),
+            "likes": np.array(WORDS)[rng.choice(5, N, p=SHARES)],
+            "pet": np.array(["cat", "dog", "none"])[rng.choice(3, N, p=[0.5, 0.3, 0.2])],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def tally(survey: hd.Survey, records: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> hd.Tally:
+    """Perturbed and counted by their engine."""
+    path = tmp_path_factory.mktemp("doors") / "r.parquet"
+    with ENGINES["halves"](None) as engine:
+        assert engine.perturb(records, survey, path) == N
+        return engine.tally([path], survey)
+
+
+def attempt(name: str, call: Any, *arguments: Any, **options: Any) -> Any:
+    """What a call returns; None if it is refused in a sentence that has this name in it."""
+    try:
+        return call(*arguments, **options)
+    except InvalidInput as refusal:
+        if name not in str(refusal):
+            raise
+        return None
+
+
+def check_visits(answer: hd.Answer, records: pa.Table) -> None:
+    truth = float(np.mean(np.asarray(records["visits"])))
+    assert abs(answer["visits"].value[0] - truth) < SIGMAS * answer["visits"].standard_error[0]
+
+
+def check_likes(answer: hd.Answer, records: pa.Table) -> None:
+    likes = answer["likes"]
+    truth = [np.mean(np.asarray(records["likes"]) == word) for word in likes.categories]
+    assert np.all(np.abs(likes.value - truth) < SIGMAS * likes.standard_error)
+
+
+# -- the dimension -----------------------------------------------------------------------------------------------------
+
+
+def test_the_contract_of_the_dimension() -> None:
+    checks.check_dimension(Count("visits", 10), [3, None, "x", 99, -1, 2.5, float("nan"), True])
+
+
+def test_a_survey_of_counts_is_designed_written_and_read() -> None:
+    every: list[dict[str, Any]] = [{}, {"pairs": [("a", "b")]}, {"blocks": [("a", "b")]}]
+    for options in every:
+        made = hd.Survey(hd.Schema([Count("a", 3), Count("b", 5)]), epsilon=4.0, **options)
+        assert hd.Survey.from_json(made.to_json()) == made
+
+
+def test_a_plan_for_counts_is_that_for_numbers() -> None:
+    """A count on the scale [−1, 1] is a number, and the tolerance is in the count's own unit."""
+    theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), epsilon=1.0, tolerance={"a": 0.5})
+    ours = hd.plan(schema=hd.Schema([hd.Numeric("a", 0, 10)]), epsilon=1.0, tolerance={"a": 0.5})
+    assert theirs.best.n_users == ours.best.n_users
+    assert theirs.best.survey().schema["a"] == Count("a", 10)
+
+
+@pytest.mark.xfail(reason="the planner reads `low` and `high` of the dimension instead of its bounds")
+def test_a_plan_from_values_of_counts() -> None:
+    options: dict[str, Any] = {"n_users": 1000, "epsilon": 1.0, "values": {"a": [1, 2, 3, 10]}}
+    theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), **options)
+    assert theirs.best.mse == pytest.approx(
+        hd.plan(schema=hd.Schema([hd.Numeric("a", 0, 10)]), **options).best.mse
+    )
+
+
+def test_a_comparison_includes_counts_or_says_why_not(records: pa.Table) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = hd.compare(
+            records, schema=schema(), epsilon=1.0, mechanisms=["duchi", "grr"], repeats=2, recalibrate=False
+        )
+    assert "categories" in {row.kind for row in found.rows}
+    assert "numbers" in {row.kind for row in found.rows} or any("visits" in note for note in found.notes)
+
+
+def test_the_client_and_memoized_answers(survey: hd.Survey, tmp_path: Path) -> None:
+    record = {"visits": 3, "likes": "fully", "pet": "dog"}
+    fresh = hd.Tally(survey).add(hd.Client(survey).report(record) for _ in range(100))
+    assert fresh.n_reports == 100
+    assert not fresh.rejected
+    client = hd.PermanentClient(survey, hd.Ledger(tmp_path / "ledger.json"))
+    assert client.report(record) == client.report(record)
+
+
+@pytest.mark.xfail(reason="the data-quality counts of a plug-in dimension are all zero")
+def test_what_was_not_usable_is_counted(survey: hd.Survey) -> None:
+    odd = pa.table(
+        {
+            "visits": [1, 2, 50, None],
+            "likes": ["much", "no word", None, "fully"],
+            "pet": ["cat", "cat", "cat", "cat"],
+        }
+    )
+    rows = {row["column"]: row for row in Local(threads=1).account(odd, survey).rows()}
+    assert (rows["visits"]["missing"], rows["visits"]["high"]) == (1, 1)
+    assert (rows["likes"]["missing"], rows["likes"]["unknown"]) == (1, 1)
+
+
+# -- the channel -------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_answer_has_the_count_and_ours(tally: hd.Tally, records: pa.Table) -> None:
+    check_visits(tally.estimate(), records)
+    check_visits(hd.estimate(tally), records)
+
+
+@pytest.mark.xfail(
+    reason="the default answer leaves out a dimension that a plug-in channel answers, and does not say so"
+)
+def test_the_default_answer_has_the_channels_dimension(tally: hd.Tally, records: pa.Table) -> None:
+    answer = tally.estimate()
+    if "likes" not in answer.dimensions:
+        assert any("likes" in note for note in (*answer.notes, *answer.advice))
+    else:
+        check_likes(answer, records)
+
+
+@pytest.mark.parametrize(
+    "statistic", ["frequency", "largest", "mean", "quantile", "variance", "distribution"]
+)
+def test_a_statistic_of_the_channel_is_answered_or_refused(
+    statistic: str, tally: hd.Tally, records: pa.Table
+) -> None:
+    answer = attempt("likes", hd.ask, tally, statistic, "likes")
+    if answer is not None:
+        assert statistic in ("frequency", "largest")
+        if statistic == "frequency":
+            check_likes(answer, records)
+        else:
+            assert answer.categories == ("fully",)
+
+
+def test_statistics_of_the_count(tally: hd.Tally, records: pa.Table) -> None:
+    visits = np.asarray(records["visits"])
+    variance = hd.ask(tally, "variance", "visits")
+    low, high = variance.interval(1 - 1e-9)
+    assert low[0] <= np.var(visits) <= high[0]
+    low, high = hd.ask(tally, "quantile", "visits", p=[0.5]).interval(1 - 1e-9)
+    assert low[0] <= np.median(visits) <= high[0]
+
+
+def test_recalibration_keeps_the_count(tally: hd.Tally, records: pa.Table) -> None:
+    answer = tally.estimate()
+    better = answer.recalibrate()
+    truth = float(np.mean(np.asarray(records["visits"])))
+    assert abs(better["visits"].value[0] - truth) < 2 * SIGMAS * answer["visits"].standard_error[0]
+
+
+@pytest.mark.xfail(reason="the prior of every dimension is refused if one is answered by a plug-in channel")
+def test_an_earlier_tally_is_a_prior(tally: hd.Tally) -> None:
+    assert "pet" in tally.priors()
+    assert hd.plan(n_users=1000, epsilon=1.0, prior=tally).best.mse > 0
+
+
+def test_the_audit_proves_and_attacks_everything(survey: hd.Survey) -> None:
+    found = hd.audit(survey, n_draws=20_000)
+    assert found.passed
+    assert [finding.mechanism for finding in found.findings] == ["shy", "ladder", "grr"]
+
+
+def test_shuffling_is_accounted_for(survey: hd.Survey) -> None:
+    found = hd.amplification(survey, 10_000, 1e-6)
+    assert 0 < found.epsilon < survey.epsilon
+    only = hd.Schema([Agreement("likes")])
+    channel = Ladder.within(2.0, 5)
+    alone = hd.Survey.from_questions(only, epsilon=2.0, n_sampled=1, questions=[hd.Question((0,), channel)])
+    # Randomised response is the worst channel of its ε.
+    assert found.closed_form is not None
+    assert 0 < hd.amplification(alone, 10_000, 1e-6).epsilon <= found.closed_form
+
+
+@pytest.mark.xfail(
+    reason="the survey for another epsilon has randomised response where a plug-in channel was"
+)
+def test_another_epsilon_keeps_the_channel_or_is_refused(survey: hd.Survey) -> None:
+    from hdr4me.accounting.channels import redesigned
+
+    made = attempt("ladder", redesigned, survey, 1.0)
+    assert made is None or isinstance(made.questions[1].channel, Ladder)
+
+
+@pytest.mark.xfail(reason="the manipulation bounds leave out a dimension that a plug-in channel answers")
+def test_the_manipulation_bound_has_every_dimension(survey: hd.Survey) -> None:
+    found = attempt("likes", harm, survey)
+    assert found is None or [each.dimension for each in found] == list(NAMES)
+
+
+@pytest.mark.parametrize("audience", ["user", "dpo"])
+def test_the_survey_is_explained(audience: str, survey: hd.Survey) -> None:
+    text = hd.explain(survey, audience).markdown()
+    assert all(name in text for name in NAMES)
+
+
+@pytest.mark.xfail(
+    reason="the made-up record of an explanation has no value for a plug-in dimension that is a number"
+)
+def test_the_explained_record_has_every_value(survey: hd.Survey) -> None:
+    line = next(line for line in hd.explain(survey).markdown().splitlines() if "made-up values" in line)
+    assert set(json.loads(line[line.index("{") : line.rindex("}") + 1])) == set(NAMES)
+
+
+def test_the_collector_takes_and_counts_them(survey: hd.Survey, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from collector_service import Service, serving
+
+    from hdr4me.collector import open_store
+
+    client = hd.Client(survey)
+    reports = [client.report({"visits": i % 11, "likes": WORDS[i % 5], "pet": "dog"}) for i in range(60)]
+    store = open_store(tmp_path / "reports.db")
+    store.open_round(survey, now=datetime.now(UTC))
+
+    async def work(service: Service) -> None:
+        lines = [
+            {"id": f"{i:032x}", "report": json.loads(report.to_json())} for i, report in enumerate(reports)
+        ]
+        body = "\n".join(map(json.dumps, lines)).encode()
+        headers = {"content-type": "application/x-ndjson"}
+        answer = await service.call("POST", "/v1/rounds/1/reports", body, headers)
+        assert answer.json() == {"stored": 60, "duplicates": 0, "rejected": []}
+        assert store.tally(1) == hd.Tally(survey).add(reports)
+
+    serving(store, work)
+
+
+# -- the mechanism -----------------------------------------------------------------------------------------------------
+
+
+def test_the_mechanism_is_planned_analysed_and_simulated() -> None:
+    found = hd.plan(schema=hd.Schema([Count("a", 3)]), n_users=5000, epsilon=2.0, mechanisms=["shy"]).best
+    assert found.mechanism == "shy"
+    predicted = hd.deviation(Shy(epsilon=2.0), n_users=1000, n_dims=1, values=[[0.5]], probabilities=[[1.0]])
+    assert float(np.ravel(predicted.variance)[0]) == pytest.approx(
+        float(Shy(epsilon=2.0).variance(0.5)) / 1000
+    )
+
+
+def test_the_mechanism_is_compared_or_refused() -> None:
+    numbers = pa.table({"a": np.random.default_rng(1).uniform(0, 1, 500)})
+    options: dict[str, Any] = {"epsilon": 2.0, "repeats": 2, "recalibrate": False}
+    found = attempt("shy", hd.compare, numbers, mechanisms=["shy"], **options)
+    assert found is None or {row.mechanism for row in found.rows} == {"shy"}
+
+
+def test_the_study_of_the_paper_takes_the_mechanism(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--data", "uniform", "--users", "300", "--dims", "3", "--epsilon", "2", "--mechanism", "shy"]
+    code = main(["reproduce", "own", *options, "--workers", "1", "--output", str(tmp_path / "study")])
+    printed = "".join(capsys.readouterr())
+    assert code == 0 or "shy" in printed
+    if code == 0:
+        assert any("shy" in path.read_text("utf-8") for path in (tmp_path / "study").rglob("*.md"))
+
+
+# -- the statistic and the engine --------------------------------------------------------------------------------------
+
+
+def test_the_statistic_is_asked_of_what_it_supports_and_refused_of_the_rest(tally: hd.Tally) -> None:
+    assert hd.ask(tally, "largest", "pet").categories == ("cat",)
+    with pytest.raises(InvalidInput, match="visits"):
+        hd.ask(tally, "largest", "visits")
+    with pytest.raises(InvalidInput, match="largest"):
+        hd.plan(schema=schema(), n_users=1000, epsilon=1.0, statistic="largest")
+
+
+def test_the_contract_of_the_engine(survey: hd.Survey, records: pa.Table) -> None:
+    with ENGINES["halves"](None) as engine:
+        checks.check_engine(engine, survey, records.slice(0, 500))
