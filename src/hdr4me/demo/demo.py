@@ -84,10 +84,6 @@ def run_demo(
         Called with a sentence before each step.
     progress
         Called with the name of a step and its number of records; yields what is called with records that are done.
-
-    Returns
-    -------
-    Demo
     """
     from hdr4me.demo.page import demo_page, draw_days
     from hdr4me.pages.html import svg

@@ -26,15 +26,15 @@ def demo_page(demo: Demo) -> str:
     keys = ["dimension", "category", "true", "estimate", "lower", "upper", "answers"]
     return page(
         "A private collection, end to end",
-        f"{n:,} simulated users, {len(survey.schema)} dimensions, epsilon = {survey.epsilon:g}: "
-        f"each user sent {survey.report_size} bytes.",
+        f"{n:,} simulated users, {len(survey.schema)} dimensions, epsilon = {survey.epsilon:g}: each user sent "
+        f"{survey.report_size} bytes.",
         section(
             "What happened",
             paragraph(
                 f"Every user drew {survey.n_sampled} of {len(survey.schema)} dimensions at random, randomised it "
-                f"with an integer table whose privacy loss is proven at most e^{survey.epsilon_per_answer:g}, and sent "
-                "the cell's number. The collector counted the numbers and calibrated. It never held a true value; "
-                "this page does, to show how close the answers came."
+                f"with an integer table whose privacy loss is proven at most e^{survey.epsilon_per_answer:g}, and "
+                "sent the cell's number. The collector counted the numbers and calibrated. It never held a true "
+                "value; this page does, to show how close the answers came."
             ),
             paragraph(
                 f"{demo.coverage:.1%} of the 95 % intervals hold the truth. Re-calibration: {demo.advice}"
@@ -53,8 +53,8 @@ def demo_page(demo: Demo) -> str:
         section(
             "Is the error what it says it is?",
             paragraph(
-                "Each estimate's error over its own standard error should be a standard normal variate, whatever "
-                "the dimension."
+                "Each estimate's error over its own standard error should be a standard normal variate, whatever the "
+                "dimension."
             ),
             figure(
                 _errors(demo),

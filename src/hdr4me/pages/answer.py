@@ -31,13 +31,6 @@ _TITLES = {
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
     """The rows of each picture: (statistic, title, rows); single numbers of one statistic and size share one picture.
 
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`; rows without an estimate are left out.
-
-    Examples
-    --------
     >>> row = {"statistic": "mean", "dimension": "age", "category": None, "estimate": 40.0, "lower": 39, "upper": 41}
     >>> [(statistic, title) for statistic, title, _ in panels_of([row, row | {"dimension": "height"}])]
     [('mean', 'mean')]
@@ -212,17 +205,7 @@ def _plain(text: str) -> str:
 
 
 def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = ()) -> str:
-    """One page with the pictures and the rows; it needs no network.
-
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    title, lead
-        The heading, and the line under it.
-    notes
-        What is said of rows that are left out.
-    """
+    """One page with the pictures and the rows; it needs no network."""
     drawing = draw(rows)
     columns = [c for c in rows[0] if any(row.get(c) not in (None, "") for row in rows)] if rows else []
     parts = [] if drawing is None else [html.figure(drawing, "Estimates with their intervals.")]

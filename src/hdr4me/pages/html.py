@@ -34,12 +34,10 @@ code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; }
 def page(title: str, lead: str, *parts: str) -> str:
     """The whole document; `parts` are pieces of HTML made by the functions below."""
     return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>"
-        + "\n".join(parts)
-        + "</body></html>\n"
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+        "content='width=device-width, "
+        f"initial-scale=1'><title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><h1>{html.escape(title)}</h1><p "
+        f"class='lead'>{html.escape(lead)}</p>" + "\n".join(parts) + "</body></html>\n"
     )
 
 

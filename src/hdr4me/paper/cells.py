@@ -64,23 +64,7 @@ def law_of(cell: Cell) -> Mechanism:
 def predicted(
     law: Mechanism, data: Moments, n_users: int, columns: Iterable[NDArray[np.floating]] = ()
 ) -> Deviation:
-    """What the framework foretells for this population when all dimensions are reported (Lemmas 2 and 3).
-
-    Parameters
-    ----------
-    law
-        The mechanism of one value.
-    data
-        Mean and mean square of each dimension: enough where E[t*|t] is affine and Var(t*|t) quadratic in t.
-    n_users
-        n.
-    columns
-        The values of each dimension, asked for only where the law is not of that kind.
-
-    Returns
-    -------
-    Deviation
-    """
+    """What the framework foretells for this population when all dimensions are reported (Lemmas 2 and 3)."""
     if not _is_quadratic(law):
         return _predicted_from(law, columns, n_users)
     values, shares = data.two_points()

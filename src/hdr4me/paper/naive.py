@@ -51,10 +51,6 @@ def naive_means(
         How many collections are simulated.
     seed, name
         They name the random streams: another name gives other draws.
-
-    Returns
-    -------
-    array [repeats, dimensions]
     """
     n, d = data.n_users, dimensions.size
     way = way_of(mechanism)

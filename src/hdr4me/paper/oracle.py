@@ -16,23 +16,6 @@ def oracle_means(estimates: Floats, sd: Floats, true_means: Floats, slope: float
     No rule that treats each dimension alone has a smaller expected squared error over that prior. It
     cannot be used (it knows the answer); it shows how much any re-calibration could gain.
 
-    Parameters
-    ----------
-    estimates
-        θ̂.
-    sd
-        σ_j of each.
-    true_means
-        Every θ̄_j.
-    slope
-        θ̂_j is about slope·θ̄_j.
-
-    Returns
-    -------
-    array of means
-
-    Examples
-    --------
     >>> oracle_means(np.array([5.0, -5.0]), np.array([0.1, 0.1]), np.array([-1.0, 1.0]))
     array([ 1., -1.])
     """

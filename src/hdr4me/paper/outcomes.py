@@ -84,23 +84,7 @@ def _at_thresholds(f: Callable[[float], float]) -> tuple[float, float]:
 def run_cell(
     cell: Cell, data: Dataset, moments: Moments, dimensions: NDArray[np.int64], seed: int
 ) -> CellResult:
-    """Simulate the cell's naive means, apply every method to each repeat, and compare with the true means.
-
-    Parameters
-    ----------
-    cell
-        What is simulated.
-    data, moments
-        The population and its moments.
-    dimensions
-        Which of its columns are reported.
-    seed
-        Of the run; the cell's key names its streams.
-
-    Returns
-    -------
-    CellResult
-    """
+    """Simulate the cell's naive means, apply every method to each repeat, and compare with the true means."""
     start = time.process_time()
     law = law_of(cell)
     here = moments.take(dimensions)

@@ -75,23 +75,7 @@ def as_first_run(about: About, output: Path) -> About:
 
 
 def publish(results: Results, verdicts: Sequence[Verdict], about: About, output: Path) -> list[str]:
-    """Write everything into `output` and return the files' names.
-
-    Parameters
-    ----------
-    results
-        The numbers.
-    verdicts
-        On the claims; none for a study of one's own.
-    about
-        What the run was asked for and what it ran on.
-    output
-        The folder; it is made where it is not there.
-
-    Returns
-    -------
-    list of the files' names
-    """
+    """Write everything into `output` and return the files' names."""
     output.mkdir(parents=True, exist_ok=True)
     figures = draw(results, about)
     drawings = {name: html.svg(figure) for name, figure in figures.items()}

@@ -33,8 +33,8 @@ __all__ = [
 TITLE = "HDR4ME: the evaluation, reproduced"
 ERRATA_TITLE = "Errata of the paper"
 ERRATA_LEAD = (
-    "What the paper prints, what is right and why. This page is made from `hdr4me.paper.errata`, which computes "
-    "its numbers."
+    "What the paper prints, what is right and why. This page is made from `hdr4me.paper.errata`, which computes its "
+    "numbers."
 )
 
 
@@ -62,21 +62,7 @@ _SAID = {
 
 
 def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> list[Block]:
-    """The whole report; parts that were not run are left out.
-
-    Parameters
-    ----------
-    results
-        The numbers.
-    verdicts
-        On the claims; none for a study of one's own.
-    about
-        What the run was asked for and what it ran on.
-
-    Returns
-    -------
-    list of blocks
-    """
+    """The whole report; parts that were not run are left out."""
     if results.has("own"):
         return [*own_blocks(results, about.reading), *making_blocks(results, about)]
     parts: list[Block] = [*_opening(results, about)]
@@ -118,9 +104,9 @@ def _domains() -> list[Block]:
     ]
     return [
         Text(
-            "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which "
-            "the paper assumes "
-            "everywhere else, Square wave's mean is drawn to 0 and the comparison at larger tolerances turns round:"
+            "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which the paper "
+            "assumes everywhere else, Square wave's mean is drawn to 0 and the comparison at larger tolerances turns "
+            "round:"
         ),
         Table(["", "bias δ", *(f"within {xi:g}" for xi in TOLERANCES)], rows),
     ]
@@ -129,11 +115,9 @@ def _domains() -> list[Block]:
 def _opening(results: Results, about: About) -> list[Block]:
     parts: list[Block] = [
         Text(
-            "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space”, "
-            "sections II, IV, "
-            "V and VI. Everything below was computed by the command at the end of this page; no number and "
-            "no verdict is "
-            "written by hand."
+            "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space”, sections II, "
+            "IV, V and VI. Everything below was computed by the command at the end of this page; no number and no "
+            "verdict is written by hand."
         )
     ]
     if about.scale != "full":
@@ -168,14 +152,11 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
         Heading("The claims"),
         Text(
             "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it "
-            "holds under every reading of λ*; **not reproduced**: under none; **depends on the reading**: "
-            "under some. "
-            "Readings that give the same numbers in all that a claim looks at are counted once. **Depends "
-            "on the domain** "
-            "and **holds in these cells, false in general**: it holds here, and a second check outside the "
-            "paper's own cells "
-            "finds that it does not there. The tests, the numbers that decide them and the reasons follow "
-            "the figures."
+            "holds under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under "
+            "some. Readings that give the same numbers in all that a claim looks at are counted once. **Depends on "
+            "the domain** and **holds in these cells, false in general**: it holds here, and a second check outside "
+            "the paper's own cells finds that it does not there. The tests, the numbers that decide them and the "
+            "reasons follow the figures."
         ),
         Table(["the paper says", "where", "verdict", "readings for it", "in the figures' reading"], rows),
     ]
@@ -195,8 +176,8 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
         parts += [
             Heading(f"{item.where}: “{item.text}”", 3),
             Text(
-                f"**{item.verdict.capitalize()}**{_under_own(item)}. Test (`{item.name}`): {item.test}. "
-                f"Found: {item.evidence}. {item.why}{under}"
+                f"**{item.verdict.capitalize()}**{_under_own(item)}. Test (`{item.name}`): {item.test}. Found: "
+                f"{item.evidence}. {item.why}{under}"
             ),
         ]
     return parts

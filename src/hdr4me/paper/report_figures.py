@@ -15,23 +15,7 @@ __all__ = ["density_blocks", "figure4_blocks", "figure5_blocks", "mse_table"]
 
 
 def density_blocks(results: Results, figure: str, title: str, names: tuple[str, ...]) -> list[Block]:
-    """The section of Figure 2 or 3: sizes, picture, and a row of numbers for each panel.
-
-    Parameters
-    ----------
-    results
-        The numbers.
-    figure
-        "fig2" or "fig3".
-    title
-        Of the section.
-    names
-        The mechanisms, a panel each.
-
-    Returns
-    -------
-    list of blocks
-    """
+    """The section of Figure 2 or 3: sizes, picture, and a row of numbers for each panel."""
     found = [results.deviations(figure, name) for name in names]
     cell = found[0].cell
     rows: list[list[object]] = [
@@ -67,21 +51,7 @@ _METHODS = ("naive", "l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated"
 
 
 def mse_table(cells: Sequence[CellResult], reading: Reading, key: str) -> Table:
-    """The MSE of every method in some cells, a row each; `key` ("ε" or "d") names the rows.
-
-    Parameters
-    ----------
-    cells
-        A row each.
-    reading
-        Of λ*, for L1 and L2.
-    key
-        "ε" or "d": what tells the rows apart.
-
-    Returns
-    -------
-    Table
-    """
+    """The MSE of every method in some cells, a row each; `key` ("ε" or "d") names the rows."""
     rows: list[list[object]] = []
     for result in cells:
         have = {item.method for item in result.outcomes}
@@ -111,9 +81,9 @@ def figure4_blocks(results: Results, reading: Reading) -> list[Block]:
         Heading("Figure 4: MSE against the budget"),
         Picture(
             "figure-4",
-            f"MSE against ε, every user reporting all dimensions. Solid: the paper's three curves (reading of λ*: "
-            f"{reading.title}). Broken: what the paper does not show. Crosses: the framework's prediction of the naive "
-            "curve. Bars: two standard errors.",
+            "MSE against ε, every user reporting all dimensions. Solid: the paper's three curves (reading of λ*: "
+            f"{reading.title}). Broken: what the paper does not show. Crosses: the framework's prediction of the "
+            "naive curve. Bars: two standard errors.",
         ),
     ]
     for dataset in DATASETS:
@@ -122,8 +92,8 @@ def figure4_blocks(results: Results, reading: Reading) -> list[Block]:
         parts += [
             Heading(f"{first.title}: {first.cell.n_users:,} users, {first.cell.n_dims} dimensions", 3),
             Text(
-                f"Normalisation: {first.normalisation}. {first.cell.repeats} repeats. For Square wave `auto` works on "
-                "the calibrated means, the last column."
+                f"Normalisation: {first.normalisation}. {first.cell.repeats} repeats. For Square wave `auto` works "
+                "on the calibrated means, the last column."
             ),
             mse_table(cells, reading, "ε"),
         ]

@@ -57,16 +57,14 @@ def own_blocks(results: Results, reading: Reading) -> list[Block]:
     parts: list[Block] = [
         Text(
             f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "
-            f"normalisation "
-            f"{first.normalisation}, {first.cell.n_users:,} users, {first.cell.repeats} repeats. The "
-            f"paper's claims are "
-            "about its own data and are not judged here."
+            f"normalisation {first.normalisation}, {first.cell.n_users:,} users, {first.cell.repeats} repeats. The "
+            "paper's claims are about its own data and are not judged here."
         ),
         Heading("Does the framework predict the MSE?"),
         Text(
-            f"The simulated naive MSE is at most {max(map(abs, distances)):.2f} standard errors from its "
-            f"prediction, over "
-            f"{len(cells)} cells; chance alone gives distances of 2 to 4 where cells are many and repeats are few."
+            f"The simulated naive MSE is at most {max(map(abs, distances)):.2f} standard errors from its prediction, "
+            f"over {len(cells)} cells; chance alone gives distances of 2 to 4 where cells are many and repeats are "
+            "few."
         ),
         Heading("Where re-calibration helps"),
         Text(

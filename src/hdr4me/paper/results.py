@@ -88,19 +88,6 @@ def outcome(result: CellResult, method: str, reading: Reading | None = None) -> 
     """One method's outcome in a cell, under a reading of λ* where the method has one.
 
     Where a mechanism has no bias both spreads are the same and only the first is kept.
-
-    Parameters
-    ----------
-    result
-        A finished cell.
-    method
-        Such as "naive", "l1" or "auto".
-    reading
-        Of λ*; it is told the numbers that were looked up.
-
-    Returns
-    -------
-    Outcome
     """
     for item in result.outcomes:
         if item.method != method:

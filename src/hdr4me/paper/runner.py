@@ -80,11 +80,6 @@ def run_cells(
         How many processes; their number does not change a digit.
     advance
         Told the cost of each cell as it finishes.
-
-    Returns
-    -------
-    list
-        One result for each cell.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
@@ -113,21 +108,7 @@ def _clear(work: Path) -> None:
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
-    """How many of `cells` an earlier run has left in `work`.
-
-    Parameters
-    ----------
-    cells
-        Those asked for.
-    settings
-        Those of the run.
-    work
-        The folder of finished cells.
-
-    Returns
-    -------
-    int
-    """
+    """How many of `cells` an earlier run has left in `work`."""
     return sum(_read(cell, settings, work) is not None for cell in cells)
 
 

@@ -84,11 +84,9 @@ def _heavy_weights(results: Results, reading: Reading) -> Finding:
             f"{_name(cells)}: median λ* {span(lambdas)}, largest MSE over smallest {value:.3g}"
             for cells, lambdas, value in zip(panels, weights, spreads, strict=True)
         ),
-        "λ* grows with the noise, so it is no larger for 100 dimensions than the budget of one value makes "
-        "it. Where the "
-        "weights are infinite the answer is zero and ε has no impact at all; where they are finite the MSE "
-        "moves with ε; and "
-        "under Square wave they are small.",
+        "λ* grows with the noise, so it is no larger for 100 dimensions than the budget of one value makes it. Where "
+        "the weights are infinite the answer is zero and ε has no impact at all; where they are finite the MSE moves "
+        "with ε; and under Square wave they are small.",
     )
 
 
@@ -97,8 +95,8 @@ def _outperformed(results: Results, reading: Reading) -> Finding:
     worse = harms(cell, "l2", reading)
     return Finding(
         worse,
-        f"ε = {cell.cell.epsilon:g}: L2 {outcome(cell, 'l2', reading).mse:.3g}, "
-        f"naive {outcome(cell, 'naive').mse:.3g}, ratio {ratio(cell, 'l2', reading):.3g}",
+        f"ε = {cell.cell.epsilon:g}: L2 {outcome(cell, 'l2', reading).mse:.3g}, naive "
+        f"{outcome(cell, 'naive').mse:.3g}, ratio {ratio(cell, 'l2', reading):.3g}",
         "Noise and bias are so small there that any shrinking costs more than it saves."
         if worse
         else "Under this reading the shrinking is too weak to harm.",
@@ -113,8 +111,8 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(same),
         f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {of_all(same)} budgets",
-        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of "
-        f"λ* itself."
+        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* "
+        "itself."
         if far
         else "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
     )
@@ -141,8 +139,8 @@ def _enhances_all(results: Results, reading: Reading, data: tuple[str, ...]) -> 
     ]
     return Finding(
         not missed,
-        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])} cells; "
-        f"L2/naive {span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])} cells",
+        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])} cells; L2/naive "
+        f"{span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])} cells",
         f"Not in: {'; '.join(missed[:4])}{' …' if len(missed) > 4 else ''}."
         if missed
         else "With ε/d for each value the noise exceeds the means, and nearly any shrinking gains.",
@@ -216,8 +214,8 @@ def _threshold(results: Results, reading: Reading) -> Finding:
     reached = sum(value > 0.5 for value in large)
     return Finding(
         max(small) == 0 and reached > len(large) / 2,
-        f"share of dimensions with |θ̂ − θ̄| > 1: Laplace and Piecewise {span(large)} (above one half in {reached} of "
-        f"{len(large)} cells), Square wave {span(small)}",
+        f"share of dimensions with |θ̂ − θ̄| > 1: Laplace and Piecewise {span(large)} (above one half in {reached} "
+        f"of {len(large)} cells), Square wave {span(small)}",
         "Lemma 4's premise is met in most dimensions only where the noise's standard deviation exceeds about 1.5.",
     )
 
@@ -242,8 +240,8 @@ BUDGET_CLAIMS = (
     Claim(
         "l2-weights-large-at-100",
         "VI, Fig. 4(a)–(c)",
-        "The regularization weights of L2 become so large under 100 dimensions that any change of ε has a "
-        "minor impact.",
+        "The regularization weights of L2 become so large under 100 dimensions that any change of ε has a minor "
+        "impact.",
         f"L2's largest MSE over ε is at most {HARDLY:g} times its smallest, in each of the three panels",
         "fig4",
         _heavy_weights,

@@ -120,13 +120,6 @@ def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[V
         The numbers of a run.
     reading
         The run's own reading of λ*: evidence and reasons are given for it.
-
-    Returns
-    -------
-    list of Verdict
-        `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
-        reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and
-        `holds in these cells, false in general` where it holds under every reading and fails the check beyond.
     """
     return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
 

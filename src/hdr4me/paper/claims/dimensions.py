@@ -44,8 +44,8 @@ def _regardless(results: Results, reading: Reading) -> Finding:
     ]
     return Finding(
         not missed,
-        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])}; "
-        f"L2/naive {span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])}",
+        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])}; L2/naive "
+        f"{span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])}",
         f"Not in: {'; '.join(missed)}: there the noise is still smaller than the means." if missed else
         "At ε = 0.8 shared by all dimensions the noise exceeds the means from the smallest d on.",
     )  # fmt: skip
@@ -105,8 +105,8 @@ def _weights(results: Results, reading: Reading) -> Finding:
     larger = [two > 2 * one for one, two in pairs]
     return Finding(
         all(larger),
-        f"median λ*: L1 {span([one for one, _ in pairs])}, L2 {span([two for _, two in pairs])}; "
-        f"L2's is more than twice as large in {of_all(larger)} cells",
+        f"median λ*: L1 {span([one for one, _ in pairs])}, L2 {span([two for _, two in pairs])}; L2's is more than "
+        f"twice as large in {of_all(larger)} cells",
         "A reference of zero makes L2's weight infinite." if reading.reference == "bias" else
         "L2's weight is sup/2θ̄: with a reference near one it is half of L1's, not larger.",
     )  # fmt: skip
@@ -132,9 +132,8 @@ def _theorem(results: Results, reading: Reading, method: str, place: int) -> Fin
         f"fewer improvements than promised in {len(short)} of {len(results.cells)} cells; worst: "
         f"{MECHANISMS[cell.cell.mechanism]} on {cell.title}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: "
         f"promised ≥ {promised:.3g}, found {found:.3g}",
-        "The printed 1 − ∫f is the probability that SOME dimension deviates beyond the threshold; the proof "
-        "needs ALL "
-        f"to, which in these cells has probability at most {every:.2g}.",
+        "The printed 1 − ∫f is the probability that SOME dimension deviates beyond the threshold; the proof needs "
+        f"ALL to, which in these cells has probability at most {every:.2g}.",
     )
 
 
@@ -144,10 +143,8 @@ def _general(results: Results, reading: Reading, method: str) -> Finding:
         found.at_most >= found.promised,
         f"promised ≥ {found.promised:.4f}, true at most {found.at_most:.2g}",
         f"Every mean is {found.true_mean:g} and every deviation has the standard deviation {found.sd:g}, in "
-        f"{found.n_dims:,} "
-        "dimensions: some of them surely pass the threshold, most do not, and in most the shrinking costs "
-        "more than it "
-        "saves. A counter-example of this kind exists under every reading.",
+        f"{found.n_dims:,} dimensions: some of them surely pass the threshold, most do not, and in most the "
+        "shrinking costs more than it saves. A counter-example of this kind exists under every reading.",
     )
 
 

@@ -62,9 +62,8 @@ def _common(tolerances: tuple[float, ...]) -> dict[float, tuple[float, float]]:
 def _why_common() -> str:
     wave = case_study.deviation_on("square_wave", (-1.0, 1.0))
     return (
-        "Table II has Square wave on [0, 1] and Piecewise on [−1, 1]. On [−1, 1] Square wave's mean is "
-        "drawn to 0, not to ½: "
-        f"its bias is {float(wave.bias):.3f}, its standard deviation {float(wave.sd):.3f}."
+        "Table II has Square wave on [0, 1] and Piecewise on [−1, 1]. On [−1, 1] Square wave's mean is drawn to 0, "
+        f"not to ½: its bias is {float(wave.bias):.3f}, its standard deviation {float(wave.sd):.3f}."
     )
 
 
@@ -100,8 +99,8 @@ def _large_tolerance(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(square > 10 * piecewise for piecewise, square in pairs.values()),
         "; ".join(f"ξ = {xi:g}: {s:.3g} against {p:.3g}" for xi, (p, s) in pairs.items()),
-        "Square wave's standard deviation is 0.006, Piecewise's is 23: once ξ covers the bias, nearly all "
-        "lies within.",
+        "Square wave's standard deviation is 0.006, Piecewise's is 23: once ξ covers the bias, nearly all lies "
+        "within.",
     )
 
 
@@ -119,11 +118,10 @@ def _predicts(results: Results, reading: Reading) -> Finding:
     return Finding(
         abs(distances[worst]) <= limit,
         f"largest distance {distances[worst]:+.2f} standard errors ({worst}), limit {limit:.2f}; {beyond} of {count} "
-        f"cells beyond 3",
+        "cells beyond 3",
         f"“All cells within 3”, the rule first set, is {'not ' if beyond else ''}met by this run; a right prediction "
-        f"fails it by chance alone in {100 * chance:.0f} % of runs. After a full run with seed 1 had failed "
-        f"it in one "
-        f"cell (at 3.02) the rule was replaced by this one, which counts the cells; the seed was kept.",
+        f"fails it by chance alone in {100 * chance:.0f} % of runs. After a full run with seed 1 had failed it in "
+        "one cell (at 3.02) the rule was replaced by this one, which counts the cells; the seed was kept.",
     )
 
 
@@ -160,7 +158,7 @@ def _grows_with_d(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(rising),
         f"from d = {d[0]} to {d[1]} the MSE grows {growth[0]:.3g}-fold (Laplace) and {growth[1]:.3g}-fold "
-        f"(Piecewise)",
+        "(Piecewise)",
         f"With m = d each value has ε/d, so the variance grows with d²: {(d[1] / d[0]) ** 2:.4g}-fold.",
     )
 

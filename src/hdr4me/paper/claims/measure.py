@@ -33,119 +33,35 @@ def _pair(cell: CellResult, method: str, reading: Reading) -> tuple[Outcome, Out
 
 
 def ratio(cell: CellResult, method: str, reading: Reading) -> float:
-    """The method's MSE over that of the current aggregation.
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
+    """The method's MSE over that of the current aggregation."""
     found, naive = _pair(cell, method, reading)
     return found.mse / naive.mse
 
 
 def enhances(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is smaller, by more than two standard errors of the difference (taken as independent).
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    bool
-    """
+    """The MSE is smaller, by more than two standard errors of the difference (taken as independent)."""
     found, naive = _pair(cell, method, reading)
     return naive.mse - found.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
 
 
 def harms(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is larger, by more than two standard errors of the difference (taken as independent).
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    bool
-    """
+    """The MSE is larger, by more than two standard errors of the difference (taken as independent)."""
     found, naive = _pair(cell, method, reading)
     return found.mse - naive.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
 
 
 def ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
-    """`ratio` in each cell.
-
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    list of float
-    """
+    """`ratio` in each cell."""
     return [ratio(cell, method, reading) for cell in cells]
 
 
 def fall(cells: Sequence[CellResult], method: str, reading: Reading) -> float:
-    """By what factor the MSE falls from the first cell of a curve to the last.
-
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
+    """By what factor the MSE falls from the first cell of a curve to the last."""
     return outcome(cells[0], method, reading).mse / outcome(cells[-1], method, reading).mse
 
 
 def spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> float:
-    """The curve's largest MSE over its smallest.
-
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
+    """The curve's largest MSE over its smallest."""
     values = [outcome(cell, method, reading).mse for cell in cells]
     return max(values) / min(values)
 

@@ -66,9 +66,9 @@ def _lemma1(names: Sequence[str]) -> Finding:
         not constant,
         f"variance or bias depend on the value in {len(flags) - len(constant)} of {len(flags)} cases"
         + (f"; not in: {', '.join(constant)}" if constant else ""),
-        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance "
-        "falls with t², so "
-        "that the two cancel; it is unbiased as well. Different laws of the report need not have different variances."
+        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance falls with "
+        "t², so that the two cancel; it is unbiased as well. Different laws of the report need not have different "
+        "variances."
         if constant
         else "The position of the band depends on the value, and here the variance with it.",
     )
@@ -91,15 +91,13 @@ def _theorem1_all(results: Results, reading: Reading) -> Finding:
     return Finding(
         min(p_values.values()) > _FAMILY / tests and max(largest.values()) < limit,
         "; ".join(
-            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of "
-            f"two dimensions "
-            f"{largest[name]:.2f} standard errors"
+            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of two "
+            f"dimensions {largest[name]:.2f} standard errors"
             for name in MECHANISMS
         )
         + f" (limit {limit:.2f})",
-        f"With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
-        f"correlation "
-        f"({study['data correlation']:.2f} on average) does not enter.",
+        "With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
+        f"correlation ({study['data correlation']:.2f} on average) does not enter.",
     )
 
 
@@ -112,16 +110,15 @@ def _theorem1_some(results: Results, reading: Reading) -> Finding:
         holds &= abs(correlation) < float(norm.isf(_FAMILY / 4)) / repeats**0.5
         parts.append(
             f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold "
-            f"{study[f'{place}/correlation foretold']:.3f}), "
-            f"both within one standard deviation with {study[f'{place}/both within']:.3f} where the product says "
+            f"{study[f'{place}/correlation foretold']:.3f}), both within one standard deviation with "
+            f"{study[f'{place}/both within']:.3f} where the product says "
             f"{study[f'{place}/both within, product']:.3f}"
         )
     return Finding(
         holds,
         "; ".join(parts),
-        "Who reports one dimension does not report the other: Cov(θ̂_j, θ̂_k) = −C_jk(d − m)/(nm(d − 1)), "
-        "which is zero for "
-        "m = d or for data without correlation C_jk.",
+        "Who reports one dimension does not report the other: Cov(θ̂_j, θ̂_k) = −C_jk(d − m)/(nm(d − 1)), which is "
+        "zero for m = d or for data without correlation C_jk.",
     )
 
 
@@ -143,9 +140,8 @@ def _bound(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
         not beyond,
         f"the distance exceeds the printed bound in {len(beyond)} of {total} cases, the right one in {wrong}"
         + (f" ({'; '.join(beyond[:3])}{' …' if len(beyond) > 3 else ''})" if beyond else ""),
-        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one "
-        "(erratum on r_jσ_j) "
-        "holds everywhere."
+        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
+        "r_jσ_j) holds everywhere."
         if beyond
         else "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
         "of this kind.",
@@ -168,13 +164,12 @@ def _tolerable(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
     return Finding(
         worst - study["chance"] <= _TOLERABLE,
         f"with {_FEW} reports the distance is {span(list(found.values()))}, largest for {name} at ε = {epsilon:g}",
-        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is "
-        f"{100 * promised:.0f} %. Where a report "
-        "is nearly the value itself and seldom far from it, or one of two values, a few reports are not normal."
+        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is {100 * promised:.0f} %. "
+        "Where a report is nearly the value itself and seldom far from it, or one of two values, a few reports are "
+        "not normal."
         if worst - study["chance"] > _TOLERABLE
         else f"The bound itself says {100 * promised:.0f} % for Laplace at {_FEW} reports; the truth is far "
-        f"smaller, because "
-        "at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
+        "smaller, because at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
     )
 
 
@@ -202,11 +197,9 @@ def _lemma(results: Results, reading: Reading, name: str, method: str) -> Findin
         share == 1.0,
         f"closer in {100 * share:.4g} % of {study[f'{method}/beyond']:.0f} dimensions beyond the threshold, in "
         f"{100 * below:.3g} % of those below",
-        "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a "
-        "move towards θ̄_j, "
-        "which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and the "
-        "threshold 1 does "
-        "for L2 too.",
+        "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a move "
+        "towards θ̄_j, which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and "
+        "the threshold 1 does for L2 too.",
     )
 
 
@@ -223,9 +216,8 @@ def _square_superior(results: Results, reading: Reading) -> Finding:
         "variance of the calibrated Square wave over Piecewise's, uniform data: "
         + "; ".join(f"ε = {epsilon:g}: {value:.5g}" for epsilon, value in ratios.items())
         + f"; uncalibrated, its mean is off by {bias[1.0]:.3f} at t = 0.5 and ε = 1, however many report",
-        "Its reports are less spread because they are shrunk towards the middle of the domain; once that is "
-        "undone, they tell "
-        "less than Piecewise's.",
+        "Its reports are less spread because they are shrunk towards the middle of the domain; once that is undone, "
+        "they tell less than Piecewise's.",
     )
 
 
@@ -262,8 +254,8 @@ THEORY_CLAIMS = (
         "theorem-1-jointly",
         "IV-B, Theorem 1",
         "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
-        "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond "
-        "chance (1 % in all)",
+        "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond chance (1 % "
+        "in all)",
         "theory",
         _theorem1_all,
         reads=False,
@@ -272,11 +264,10 @@ THEORY_CLAIMS = (
     Claim(
         "theorem-2-bound",
         "IV-D, Theorem 2",
-        "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than "
-        "0.33554(ρ + 0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
-        "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for "
-        "the paper's three "
-        "mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
+        "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
+        "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
+        "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
+        "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
         "theory",
         _theorem2_paper,
         reads=False,

@@ -75,22 +75,6 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
     """The first `n_users` vectors and `n_dims` dimensions of the file (all, where it has fewer).
 
     The vectors are gathered in `scratch`, a file of float32 on disk, so that memory stays small.
-
-    Parameters
-    ----------
-    path
-        The file: an id and then floats on every line, plain or packed by gzip.
-    n_users, n_dims
-        How many lines and numbers are used at most.
-    scratch
-        A file that is written and can be removed when the data set is no longer used.
-    way
-        How values come into [−1, 1]: auto, fixed or min-max.
-
-    Returns
-    -------
-    Dataset
-        Its title is the file's name.
     """
     way = "min-max" if way == "auto" else way
     if not path.is_file():

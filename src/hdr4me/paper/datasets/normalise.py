@@ -30,21 +30,6 @@ def check_normalisation(way: str) -> str:
 def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
     """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes.
 
-    Parameters
-    ----------
-    values
-        One column.
-    way
-        `fixed` or `min-max`.
-    low, high
-        The range of `fixed`.
-
-    Returns
-    -------
-    array of float32, in [−1, 1]
-
-    Examples
-    --------
     >>> normalise(np.array([0.0, 5.0, 20.0]), "fixed", 0, 10).tolist()
     [-1.0, 0.0, 1.0]
     >>> normalise(np.array([0.0, 5.0, 20.0]), "min-max", 0, 10).tolist()

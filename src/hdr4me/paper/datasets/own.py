@@ -53,30 +53,14 @@ def describe(path: Path) -> OwnFile:
         bad = int(np.sum(~np.isfinite(values)))
         if bad:
             raise FormatError(
-                f"{path.name}, column {name!r}: {bad} of {len(column)} values are missing or not finite; fill them in "
-                "or leave the column out of the file"
+                f"{path.name}, column {name!r}: {bad} of {len(column)} values are missing or not finite; fill them "
+                "in or leave the column out of the file"
             )
     return OwnFile(table.num_rows, used, others)
 
 
 def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
-    """The first `n_users` rows of every column of numbers.
-
-    Parameters
-    ----------
-    path
-        A CSV, TSV or Parquet file; CSV and TSV may be packed by gzip.
-    n_users
-        How many rows are used, from the first.
-    way
-        `min-max` (and `auto`): each column's own smallest and largest value become −1 and 1. `fixed`: the values are on
-        [−1, 1] already, and what lies outside is clipped.
-
-    Returns
-    -------
-    Dataset
-        Its title is the file's name.
-    """
+    """The first `n_users` rows of every column of numbers."""
     way = "min-max" if way == "auto" else way
     table, found = _table(path), describe(path)
     if n_users > found.n_rows:

@@ -16,21 +16,6 @@ def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int6
     Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
     all of them and then columns drawn again at random, as the paper does.
 
-    Parameters
-    ----------
-    available
-        How many columns there are.
-    wanted
-        How many are wanted.
-    seed
-        Of the random order, and of the columns drawn again.
-
-    Returns
-    -------
-    array of column numbers
-
-    Examples
-    --------
     >>> chosen_dimensions(3, 5, seed=1).size, sorted(set(chosen_dimensions(3, 3, seed=1).tolist()))
     (5, [0, 1, 2])
     """

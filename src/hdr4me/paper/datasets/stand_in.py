@@ -33,21 +33,6 @@ def cov19_stand_in(n_users: int, n_dims: int, seed: int, way: str = "auto") -> D
     The first factor is skewed, as embeddings of clustered documents are, so that min–max leaves means that
     differ from zero. It is not the data of the paper, and its title says so wherever it is shown.
 
-    Parameters
-    ----------
-    n_users, n_dims
-        The size.
-    seed
-        Each column has a stream of its own under this seed.
-    way
-        How values come into [−1, 1]: auto, fixed or min-max.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
     >>> cov19_stand_in(1_000, 5, seed=1).title
     'COV-19 (stand-in)'
     """

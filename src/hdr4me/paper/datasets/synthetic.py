@@ -22,21 +22,6 @@ def gaussian(n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset
     The numbers are already on the scale of [−1, 1], so `auto` is the fixed range; about 5 % of the values
     about 0.9 are clipped at 1.
 
-    Parameters
-    ----------
-    n_users, n_dims
-        The size.
-    seed
-        Each column has a stream of its own under this seed.
-    way
-        How values come into [−1, 1]: auto, fixed or min-max.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
     >>> round(float(gaussian(10_000, 20, seed=1).column(1).mean()), 2)
     0.9
     """
@@ -53,21 +38,6 @@ def gaussian(n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset
 def poisson(n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
     """Each dimension is Poisson with an expectation drawn uniformly from the integers 1 … 99.
 
-    Parameters
-    ----------
-    n_users, n_dims
-        The size.
-    seed
-        Each column has a stream of its own under this seed.
-    way
-        How values come into [−1, 1]: auto, fixed or min-max.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
     >>> data = poisson(2_000, 3, seed=1)
     >>> float(data.column(0).min()), float(data.column(0).max())
     (-1.0, 1.0)
@@ -86,21 +56,6 @@ def poisson(n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
 def uniform(n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
     """Each value is uniform on [−1, 1].
 
-    Parameters
-    ----------
-    n_users, n_dims
-        The size.
-    seed
-        Each column has a stream of its own under this seed.
-    way
-        How values come into [−1, 1]: auto, fixed or min-max.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
     >>> uniform(5, 2, seed=1).column(0).shape
     (5,)
     """

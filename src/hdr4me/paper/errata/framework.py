@@ -40,9 +40,8 @@ def _piecewise_variance() -> Erratum:
         "t²/(s − 1) + (s + 3)/(3(s − 1)²) with s = e^{ε/2m}",
         "A report is uniform on [−Q, Q] with probability 1/s, Q = (s+1)/(s−1), else uniform of width Q − 1 about "
         "t(Q+1)/2. So E t*² = Q²/(3s) + (1 − 1/s)(t²(Q+1)²/4 + (Q−1)²/12). With Q + 1 = 2s/(s−1) and Q − 1 = 2/(s−1) "
-        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); taking t² off leaves the line above. The paper's exponent "
-        "swallowed the "
-        "3 and its t lost the square; its number 533.210 comes from the right formula.",
+        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); taking t² off leaves the line above. The paper's exponent swallowed "
+        "the 3 and its t lost the square; its number 533.210 comes from the right formula.",
         (
             ("σ² of the case study, formula as printed", printed_variance()),
             ("σ² of the case study, right", _line("Piecewise: variance").value),
@@ -69,10 +68,9 @@ def _case_study_numbers() -> Erratum:
         "IV-C and Table II",
         f"{len(lines)} numbers of Square wave, in brackets below",
         "those below",
-        "Square wave's bias is (1−a)(½ − 0.55) with 1 − a = (1 − e^{−ε})/ε at ε = 0.001, and its variance "
-        "the mean of "
-        "the paper's own formula over the ten values. Table II's Square row follows neither from these nor from the "
-        f"printed −0.049 and 3.365e-5, which give {float(own.probability_within(0.05)):.4f} at ξ = 0.05.",
+        "Square wave's bias is (1−a)(½ − 0.55) with 1 − a = (1 − e^{−ε})/ε at ε = 0.001, and its variance the mean "
+        "of the paper's own formula over the ten values. Table II's Square row follows neither from these nor from "
+        f"the printed −0.049 and 3.365e-5, which give {float(own.probability_within(0.05)):.4f} at ξ = 0.05.",
         tuple((f"{line.quantity} (printed {line.printed})", line.value) for line in lines),
     )
 
@@ -100,13 +98,11 @@ def _two_domains() -> Erratum:
         "Table II compares two domains",
         "IV-C and Table II",
         "if the supremum becomes larger (0.05, 0.1), Square wave is far better than Piecewise",
-        "only because Square wave stands on [0, 1] there and Piecewise on [−1, 1]; on a common [−1, 1] "
-        "Piecewise is better "
-        "at every ξ of the table",
-        "The paper assumes [−1, 1] for every dimension (III-B, IV). At ε/m = 0.001 Square wave's reports "
-        "hardly depend on the "
-        "value and their mean is the middle of the domain: ½ on [0, 1], close to the data's 0.55 by chance, "
-        "but 0 on [−1, 1].",
+        "only because Square wave stands on [0, 1] there and Piecewise on [−1, 1]; on a common [−1, 1] Piecewise is "
+        "better at every ξ of the table",
+        "The paper assumes [−1, 1] for every dimension (III-B, IV). At ε/m = 0.001 Square wave's reports hardly "
+        "depend on the value and their mean is the middle of the domain: ½ on [0, 1], close to the data's 0.55 by "
+        "chance, but 0 on [−1, 1].",
         tuple(rows),
     )
 
@@ -123,11 +119,9 @@ def _lemma1() -> Erratum:
         "IV-B, Lemma 1",
         "Var(t*) and δ are correlated to t if Bound(M) = 1; otherwise t* would be independent of t",
         "they may depend on t; under Hybrid above ε* = 0.609 neither does",
-        "Hybrid reports by Piecewise with probability α and by Duchi otherwise; both are unbiased, so δ = "
-        "0, and Var = "
-        "α(t²/(s−1) + (s+3)/(3(s−1)²)) + (1−α)(C² − t²). With α = 1 − 1/s the coefficient of t² is α/(s−1) "
-        "− (1−α) = 1/s − 1/s "
-        "= 0. The report's law does depend on t, through its mean. Lemma 3 does not need this half.",
+        "Hybrid reports by Piecewise with probability α and by Duchi otherwise; both are unbiased, so δ = 0, and Var "
+        "= α(t²/(s−1) + (s+3)/(3(s−1)²)) + (1−α)(C² − t²). With α = 1 − 1/s the coefficient of t² is α/(s−1) − (1−α) "
+        "= 1/s − 1/s = 0. The report's law does depend on t, through its mean. Lemma 3 does not need this half.",
         tuple(numbers),
     )
 
@@ -147,9 +141,8 @@ def _dropped_sampling() -> Erratum:
         "lim (1/r Σ_{i≤r} t_i − 1/n Σ_{i≤n} t_i) = 0, so Var θ̂_j = E Var(t*)/r",
         "Var θ̂_j = E[1/r](V̄ + S²_μ) − S²_μ/n",
         "The difference of the two means does tend to 0, but so does everything else, at the same rate 1/√r: Var of "
-        "the sample mean of μ_i = E[t*|t_i] is S²_μ(E[1/r] − 1/n), and it stays a fixed share of the whole "
-        "as r grows. "
-        "It vanishes only for m = d, as in Figures 3 to 5.",
+        "the sample mean of μ_i = E[t*|t_i] is S²_μ(E[1/r] − 1/n), and it stays a fixed share of the whole as r "
+        "grows. It vanishes only for m = d, as in Figures 3 to 5.",
         tuple(found),
     )
 
@@ -165,12 +158,11 @@ def _product_form() -> Erratum:
         "IV-B, Theorem 1",
         "f(θ̂ − θ̄) = Π_j f(θ̂_j − θ̄_j), since each dimension is perturbed independently",
         "for m < d the dimensions' errors are correlated: Cov(θ̂_j, θ̂_k) = −C_jk(d − m)/(nm(d − 1))",
-        "The perturbations are independent, but who reports what is one draw: a user's chance to report "
-        "both j and k is "
-        "m(m−1)/(d(d−1)), less than (m/d)². Around its mean θ̂_j is (d/nm)Σ_i I_ij(t*_ij − θ̄_j), so the covariance is "
-        "(d/nm)²·n·C_jk(m(m−1)/(d(d−1)) − m²/d²), with C the covariance of the data over the users. It is "
-        "of the order of the "
-        "variance, hence does not vanish as n grows; it vanishes for m = d, or where the data are uncorrelated.",
+        "The perturbations are independent, but who reports what is one draw: a user's chance to report both j and k "
+        "is m(m−1)/(d(d−1)), less than (m/d)². Around its mean θ̂_j is (d/nm)Σ_i I_ij(t*_ij − θ̄_j), so the "
+        "covariance is (d/nm)²·n·C_jk(m(m−1)/(d(d−1)) − m²/d²), with C the covariance of the data over the users. It "
+        "is of the order of the variance, hence does not vanish as n grows; it vanishes for m = d, or where the data "
+        "are uncorrelated.",
         (
             (
                 "correlation of two errors, equal uniform dimensions, Piecewise, d = 2, m = 1, ε = 8",
@@ -208,11 +200,10 @@ def _theorem2_scaling() -> Erratum:
         "IV-D, Theorem 2",
         "0.33554(ρ + 0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³) with E Var(t*) = (r_jσ_j)²",
         "0.33554(ρ + 0.415 s³)/(s³√r_j) with s² = E Var(t*) = r_jσ_j²",
-        "Lemmas 2 and 3 define σ_j² = E Var(t*)/r_j, so E Var(t*) = r_jσ_j², not (r_jσ_j)². The printed "
-        "bound is right "
-        "only if σ_j is read as s/r_j. Besides, the constants 0.33554 and 0.415 are those for identically "
-        "distributed "
-        "terms: reports of a bounded mechanism are such once a user's value is drawn at random with her report.",
+        "Lemmas 2 and 3 define σ_j² = E Var(t*)/r_j, so E Var(t*) = r_jσ_j², not (r_jσ_j)². The printed bound is "
+        "right only if σ_j is read as s/r_j. Besides, the constants 0.33554 and 0.415 are those for identically "
+        "distributed terms: reports of a bounded mechanism are such once a user's value is drawn at random with her "
+        "report.",
     )
 
 

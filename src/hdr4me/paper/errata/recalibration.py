@@ -28,9 +28,8 @@ def _supremum() -> Erratum:
         "λ*_j = sup|θ̂_j − θ̄_j| (L1); λ*_j = sup (θ̂_j − θ̄_j)/(2θ̄_j) with the normal law's mean for θ̄_j (L2)",
         "a quantile has to be chosen for the supremum, and a reference for θ̄_j",
         "The supremum of a normal variable is infinite (the paper says so itself in IV-B). The mean of the "
-        "deviation's "
-        "normal law is the bias, which is 0 for Laplace and Piecewise: λ* is then infinite and θ* = 0 whatever was "
-        "reported. Every claim is therefore judged under all readings, and the figures name theirs.",
+        "deviation's normal law is the bias, which is 0 for Laplace and Piecewise: λ* is then infinite and θ* = 0 "
+        "whatever was reported. Every claim is therefore judged under all readings, and the figures name theirs.",
     )
 
 
@@ -46,15 +45,11 @@ def _some_for_all() -> Erratum:
         "V-B, proofs of Theorems 3 and 4",
         "|θ̂_j − θ̄_j| > 1 holds for all j with probability at least 1 − ∫…∫_{[−1,1]^d} f",
         "1 − ∫…∫ f is P(some |θ̂_j − θ̄_j| > 1); all j need Π_j P(|θ̂_j − θ̄_j| > 1)",
-        "The complement of “every coordinate lies in [−1, 1]” is “at least one lies outside”. With θ̄_j = "
-        "0.9 and σ_j = "
-        "0.45 in each of 100 dimensions, z = 3, the theorem promises an improvement nearly always; there is "
-        "none. For L2 "
-        f"take θ̄_j = {second.true_mean:g}, σ_j = {second.sd:g} and {second.n_dims:,} dimensions: the mean "
-        f"of a dimension's "
-        "gain is negative, so Cantelli's inequality bounds the chance that their sum is positive. The same "
-        "is found under every "
-        "reading of λ*.",
+        "The complement of “every coordinate lies in [−1, 1]” is “at least one lies outside”. With θ̄_j = 0.9 and "
+        "σ_j = 0.45 in each of 100 dimensions, z = 3, the theorem promises an improvement nearly always; there is "
+        f"none. For L2 take θ̄_j = {second.true_mean:g}, σ_j = {second.sd:g} and {second.n_dims:,} dimensions: the "
+        "mean of a dimension's gain is negative, so Cantelli's inequality bounds the chance that their sum is "
+        "positive. The same is found under every reading of λ*.",
         (
             ("probability as printed (some)", probability_some_exceed(0.0, np.full(d, sd), 1.0)),
             ("probability that the proof needs (all)", probability_all_exceed(0.0, np.full(d, sd), 1.0)),
@@ -90,10 +85,8 @@ def _when_harmful() -> Erratum:
         "|θ̂_j − θ̄_j| > 1 (L1) and > 2 (L2) as the thresholds of enhancement",
         "L1 harms once |θ̄|/σ exceeds a number near one; L2 with θ* = 0 once |θ̄| > σ",
         "The lemmas give sufficient conditions on the unknown deviation. In terms of what is known, soft "
-        "thresholding "
-        "at zσ has risk above σ² as soon as |θ̄|/σ > h(z), found by quadrature below; answering zero has "
-        "risk θ̄² and so "
-        "harms iff |θ̄| > σ; L2 with reference 1 and λ* = zσ/2 harms iff θ̄² > 2σ/z + σ².",
+        "thresholding at zσ has risk above σ² as soon as |θ̄|/σ > h(z), found by quadrature below; answering zero "
+        "has risk θ̄² and so harms iff |θ̄| > σ; L2 with reference 1 and λ* = zσ/2 harms iff θ̄² > 2σ/z + σ².",
         tuple((f"h({z:g})", harm_ratio(z)) for z in (1.0, 2.0, 3.0)),
         commentary=True,
     )
@@ -105,11 +98,9 @@ def _norm_squared() -> Erratum:
         "V-B, the definition of θ* and the proof of Lemma 5",
         "R(λ* ∘ θ) = ‖λ* ∘ θ‖₂ in the definition, ‖λ* ∘ θ‖₂² = Σ_j λ*_j²θ_j² in the proof",
         "Σ_j λ*_jθ_j², the squared norm weighted by λ*_j and not by its square",
-        "The solution used throughout, θ*_j = θ̂_j/(2λ*_j + 1), sets the derivative of ½(θ_j − θ̂_j)² + "
-        "λ*_jθ_j² to zero. The "
-        "penalty of the proof would give θ̂_j/(2λ*_j² + 1), and the norm of the definition is not separable "
-        "and has no such "
-        "solution.",
+        "The solution used throughout, θ*_j = θ̂_j/(2λ*_j + 1), sets the derivative of ½(θ_j − θ̂_j)² + λ*_jθ_j² to "
+        "zero. The penalty of the proof would give θ̂_j/(2λ*_j² + 1), and the norm of the definition is not "
+        "separable and has no such solution.",
         (
             ("argmin of ½(θ − 1)² + λθ² at λ = 3, by search", _argmin(lambda t: 3 * t * t)),
             ("1/(2λ + 1), the paper's solution", 1 / 7),
@@ -135,10 +126,9 @@ def _square_wave_bias() -> Erratum:
         "VI, Fig. 4",
         "Square wave's deviation is already small enough in high-dimensional space",
         "its raw mean is a·θ̄ with a = 1 − (1 − e^{−ε})/ε; divided by a it is no better than Piecewise",
-        "At ε/d near zero a ≈ ε/2d ≈ 0: the raw mean of every dimension is the middle of the domain, and "
-        "its MSE that "
-        "of answering zero. Calibrated, (2u* − 1)/a is unbiased with variance 4Var/a²; the figures show it beside "
-        "the raw one.",
+        "At ε/d near zero a ≈ ε/2d ≈ 0: the raw mean of every dimension is the middle of the domain, and its MSE "
+        "that of answering zero. Calibrated, (2u* − 1)/a is unbiased with variance 4Var/a²; the figures show it "
+        "beside the raw one.",
         (("calibrated Square wave over Piecewise, variance on uniform data, ε = 1", calibrated / other),),
         commentary=True,
     )

@@ -18,19 +18,7 @@ __all__ = ["draw_curves", "draw_legend"]
 
 
 def draw_curves(axes: Axes, cells: Sequence[CellResult], labels: Sequence[float], reading: Reading) -> None:
-    """MSE (logarithmic) at equally spaced places, as in the paper; bars are two standard errors.
-
-    Parameters
-    ----------
-    axes
-        The panel.
-    cells
-        The cells of the curve, from left to right.
-    labels
-        What stands under each of them.
-    reading
-        Of λ*, for L1 and L2.
-    """
+    """MSE (logarithmic) at equally spaced places, as in the paper; bars are two standard errors."""
     places = np.arange(len(cells))
     for method, look in BASELINES.items():
         present = [o for o in cells[0].outcomes if o.method == method]
@@ -67,17 +55,7 @@ def draw_curves(axes: Axes, cells: Sequence[CellResult], labels: Sequence[float]
 
 
 def draw_legend(figure: Figure, *, square_wave: bool, height: float) -> None:
-    """Two rows under the panels: the paper's curves above, what is ours below.
-
-    Parameters
-    ----------
-    figure
-        The whole figure.
-    square_wave
-        Whether a panel shows the calibrated Square wave.
-    height
-        Of the upper row, as a share of the figure.
-    """
+    """Two rows under the panels: the paper's curves above, what is ours below."""
     paper = [
         Line2D(
             [], [], color=look["color"], marker=look["marker"], markeredgecolor="white", label=look["label"]

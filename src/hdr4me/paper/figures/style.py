@@ -60,17 +60,7 @@ def styled() -> Iterator[None]:
 
 
 def panel_title(axes: Axes, letter: str, text: str) -> None:
-    """“(a) Laplace on Gaussian (d = 100)”, to the left above the panel.
-
-    Parameters
-    ----------
-    axes
-        The panel.
-    letter
-        Its letter.
-    text
-        What stands after it.
-    """
+    """“(a) Laplace on Gaussian (d = 100)”, to the left above the panel."""
     axes.set_title(f"({letter}) {text}", loc="left")
 
 

@@ -32,19 +32,6 @@ _USERS, _DIMS = 2_000, 8
 def covariance_of_errors(covariance: float, n_users: int, n_dims: int, n_sampled: int) -> float:
     """Cov(θ̂_j, θ̂_k) of two dimensions whose values have this covariance over the users.
 
-    Parameters
-    ----------
-    covariance
-        C_jk, of E[t*|t] in the two dimensions.
-    n_users, n_dims, n_sampled
-        n, d and m.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> covariance_of_errors(0.5, 1000, 2, 2), covariance_of_errors(0.5, 1000, 2, 1)
     (0.0, -0.0005)
     """
