@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hdr4me.paper.cells import outcome
 from hdr4me.paper.claims import CLAIMS, Claim, Finding, judge
 from hdr4me.paper.claims.claim import GENERAL, Beyond
 from hdr4me.paper.claims.measure import enhances, fall, harms, ratio, spread_of
-from hdr4me.paper.counter import counter_example
 from hdr4me.paper.readings import DEFAULT, READINGS, reading_named
-from hdr4me.paper.results import Results, outcome
+from hdr4me.paper.results import Results
+from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.l1 import soft_threshold
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -8,8 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.paper import datasets
-from hdr4me.paper.datasets.moments import Moments, moments
-from hdr4me.paper.datasets.normalise import normalise
+from hdr4me.paper.datasets import Moments, moments, normalise
 
 MAKERS = {
     "gaussian": datasets.gaussian,
@@ -97,9 +96,9 @@ def test_what_is_stored_is_read_back(tmp_path):
     datasets.store(data, path)
     assert datasets.is_stored(path)
     back = datasets.open_stored(path)
-    assert (back.data.title, back.data.n_users, back.data.n_dims) == ("Poisson", 300, 4)
+    assert (back.title, back.n_users, back.n_dims) == ("Poisson", 300, 4)
     for j in range(4):
-        assert np.array_equal(back.data.column(j), data.column(j))
+        assert np.array_equal(back.column(j), data.column(j))
     assert np.allclose(back.moments.mean, [data.column(j).mean(dtype=float) for j in range(4)], rtol=1e-14)
 
 

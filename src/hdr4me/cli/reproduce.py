@@ -77,13 +77,13 @@ def reproduce(
     Example: hdr4me reproduce --data mine.csv --epsilon 1 --epsilon 4 --mechanism hybrid
     """
     from hdr4me.pages.machine import machine
+    from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalisation
-    from hdr4me.paper.figures.table2 import COLUMNS, table2
     from hdr4me.paper.publish import as_first_run, publish
     from hdr4me.paper.readings import DEFAULT, reading_named
     from hdr4me.paper.report import About, lead_of
-    from hdr4me.paper.report_own import own_lead, own_table
+    from hdr4me.paper.report_figures import own_lead, own_table
     from hdr4me.paper.results import gather
     from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, own_cells, scale_named
@@ -160,28 +160,25 @@ def reproduce(
         )
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, the paper beside ours", COLUMNS[:4], [row[:4] for row in table2()])
+        print_table("Section IV-C, the paper beside ours", TABLE_COLUMNS[:4], [row[:4] for row in table2()])
     if mine:
         columns, own_rows = own_table(results, chosen)
         print_table(own_lead(results), columns, own_rows)
     if verdicts:
-        rows = [
-            [v.name, v.verdict, f"{v.distinct_for} of {v.distinct_all}" if v.distinct_all else "–"]
-            for v in verdicts
-        ]
+        rows = [[v.name, v.verdict, v.support] for v in verdicts]
         print_table(lead_of(verdicts), ["claim", "verdict", "readings"], rows)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
 def _shown(results: Results, reading: Reading) -> dict[str, object]:
     """For JSON: the cells of a study of one's own, or the case study's numbers."""
-    from hdr4me.paper.figures.table2 import COLUMNS, table2
-    from hdr4me.paper.report_own import own_table
+    from hdr4me.paper.case_study import TABLE_COLUMNS, table2
+    from hdr4me.paper.report_figures import own_table
 
     if results.has("own"):
         columns, rows = own_table(results, reading)
         return {"cells": [dict(zip(columns, row, strict=True)) for row in rows]}
-    return {"case_study": [dict(zip(COLUMNS, row, strict=True)) for row in table2()]}
+    return {"case_study": [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in table2()]}
 
 
 def _command(

@@ -147,12 +147,12 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
     """
     for number in own.dims:
         if not 1 <= number <= 65536:
-            raise InvalidInput.of("dims", number, "whole numbers from 1 to 65536")
+            raise InvalidInput.of("dims", number, "integers from 1 to 65536")
     for epsilon in own.budgets:
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
     if own.n_users < 2:
-        raise InvalidInput.of("users", own.n_users, "a whole number from 2")
+        raise InvalidInput.of("users", own.n_users, "an integer of at least 2")
     for name in own.mechanisms:
         law_for(name, 1.0)
     return [

@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from hdr4me.paper.cells import MECHANISMS
+from hdr4me.paper.cells import MECHANISMS, CellResult, outcome
 from hdr4me.paper.claims.claim import Claim, Finding
 from hdr4me.paper.claims.measure import (
     HARDLY,
+    METHODS,
+    NOISY,
     SAME,
     enhances,
     fall,
     harms,
+    improvements,
     of_all,
+    panel_name,
     ratio,
     ratios,
     span,
     spread_of,
 )
-from hdr4me.paper.outcomes import CellResult
 from hdr4me.paper.readings import Reading
-from hdr4me.paper.results import Results, outcome
+from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
 
 __all__ = ["BUDGET_CLAIMS"]
-
-_NOISY = ("laplace", "piecewise")
-_METHODS = ("l1", "l2")
 
 
 def _panels(results: Results, data: tuple[str, ...], mechanisms: tuple[str, ...]) -> list[list[CellResult]]:
     return [results.curve("fig4", dataset, name) for dataset in data for name in mechanisms]
 
 
-def _name(cells: list[CellResult]) -> str:
-    return f"{MECHANISMS[cells[0].cell.mechanism]} on {cells[0].title}"
-
-
 def _overall_gaussian(results: Results, reading: Reading) -> Finding:
     gains = {
-        (method, _name(cells)): math.exp(
+        (method, panel_name(cells[0])): math.exp(
             sum(math.log(value) for value in ratios(cells, method, reading)) / len(cells)
         )
         for cells in _panels(results, ("gaussian",), tuple(MECHANISMS))
-        for method in _METHODS
+        for method in METHODS
     }
     bad = [f"{method.upper()}, {panel}" for (method, panel), gain in gains.items() if gain >= 1]
     evidence = "; ".join(f"{m.upper()} on {p.split()[0]} {g:.3g}" for (m, p), g in gains.items())
@@ -65,7 +62,7 @@ def _slower(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(second < first for first, second in falls),
         "; ".join(
-            f"{_name(cells)}: from ε = {cells[0].cell.epsilon:g} to {cells[-1].cell.epsilon:g} L1 falls "
+            f"{panel_name(cells[0])}: from ε = {cells[0].cell.epsilon:g} to {cells[-1].cell.epsilon:g} L1 falls "
             f"{one:.3g}-fold, L2 {two:.3g}-fold"
             for cells, (one, two) in zip(panels, falls, strict=True)
         ),
@@ -81,7 +78,7 @@ def _heavy_weights(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(flat),
         "; ".join(
-            f"{_name(cells)}: median λ* {span(lambdas)}, largest MSE over smallest {value:.3g}"
+            f"{panel_name(cells[0])}: median λ* {span(lambdas)}, largest MSE over smallest {value:.3g}"
             for cells, lambdas, value in zip(panels, weights, spreads, strict=True)
         ),
         "λ* grows with the noise, so it is no larger for 100 dimensions than the budget of one value makes it. Where "
@@ -119,8 +116,8 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
 
 
 def _may_harm(results: Results, reading: Reading) -> Finding:
-    cells = [cell for cell in results.cells if cell.cell.figure == "fig4"]
-    counts = {method: sum(harms(cell, method, reading) for cell in cells) for method in _METHODS}
+    cells = results.of("fig4")
+    counts = {method: sum(harms(cell, method, reading) for cell in cells) for method in METHODS}
     return Finding(
         all(counts.values()),
         f"of {len(cells)} cells L1 is worse than naive in {counts['l1']}, L2 in {counts['l2']}",
@@ -128,45 +125,32 @@ def _may_harm(results: Results, reading: Reading) -> Finding:
     )
 
 
-def _enhances_all(results: Results, reading: Reading, data: tuple[str, ...]) -> Finding:
-    cells = [cell for panel in _panels(results, data, _NOISY) for cell in panel]
-    flags = {m: [enhances(cell, m, reading) for cell in cells] for m in _METHODS}
-    missed = [
-        f"{m.upper()} {_name([cell])} ε = {cell.cell.epsilon:g} (ratio {ratio(cell, m, reading):.3g})"
-        for m in _METHODS
-        for cell, flag in zip(cells, flags[m], strict=True)
-        if not flag
-    ]
+def _enhances_all(results: Results, reading: Reading, *, data: tuple[str, ...]) -> Finding:
+    cells = [cell for panel in _panels(results, data, NOISY) for cell in panel]
+    evidence, missed = improvements(
+        cells, reading, lambda cell: f"{panel_name(cell)} ε = {cell.cell.epsilon:g}", " cells"
+    )
     return Finding(
         not missed,
-        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])} cells; L2/naive "
-        f"{span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])} cells",
+        evidence,
         f"Not in: {'; '.join(missed[:4])}{' …' if len(missed) > 4 else ''}."
         if missed
         else "With ε/d for each value the noise exceeds the means, and nearly any shrinking gains.",
     )
 
 
-def _enhances_gaussian(results: Results, reading: Reading) -> Finding:
-    return _enhances_all(results, reading, ("gaussian",))
-
-
-def _enhances_others(results: Results, reading: Reading) -> Finding:
-    return _enhances_all(results, reading, ("poisson", "uniform", "cov19"))
-
-
 def _unsuitable(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, ("poisson", "uniform", "cov19"), ("square_wave",))
     helped = [
         (m, cell)
-        for m in _METHODS
+        for m in METHODS
         for cells in panels
         for cell in cells
         if enhances(cell, m, reading) and ratio(cell, m, reading) < 1 - SAME
     ]
-    names = sorted({_name([cell]) for _, cell in helped})
+    names = sorted({panel_name(cell) for _, cell in helped})
     parts = [
-        f"{_name(c)}: L1 {span(ratios(c, 'l1', reading))}, L2 {span(ratios(c, 'l2', reading))}"
+        f"{panel_name(c[0])}: L1 {span(ratios(c, 'l1', reading))}, L2 {span(ratios(c, 'l2', reading))}"
         for c in panels
     ]
     return Finding(
@@ -180,13 +164,13 @@ def _unsuitable(results: Results, reading: Reading) -> Finding:
 
 
 def _flat(results: Results, reading: Reading) -> Finding:
-    panels = _panels(results, ("uniform", "cov19"), _NOISY)
+    panels = _panels(results, ("uniform", "cov19"), NOISY)
     spreads = [spread_of(cells, "l2", reading) for cells in panels]
     holds = all(value <= HARDLY for value in spreads)
     return Finding(
         holds,
         "L2's largest MSE over its smallest: "
-        + "; ".join(f"{_name(c)} {v:.3g}" for c, v in zip(panels, spreads, strict=True)),
+        + "; ".join(f"{panel_name(c[0])} {v:.3g}" for c, v in zip(panels, spreads, strict=True)),
         "Its means are zero (or nearly), so the MSE is the mean of θ̄², which ε does not move."
         if holds
         else "Under this reading L2 still lets noise through, and noise falls with ε.",
@@ -194,7 +178,7 @@ def _flat(results: Results, reading: Reading) -> Finding:
 
 
 def _near_zero(results: Results, reading: Reading) -> Finding:
-    cells = [cell for panel in _panels(results, ("uniform", "cov19"), _NOISY) for cell in panel]
+    cells = [cell for panel in _panels(results, ("uniform", "cov19"), NOISY) for cell in panel]
     against = [outcome(cell, "l2", reading).mse / outcome(cell, "zeros").mse for cell in cells]
     holds = all(abs(value - 1) <= SAME for value in against)
     return Finding(
@@ -207,7 +191,7 @@ def _near_zero(results: Results, reading: Reading) -> Finding:
 
 
 def _threshold(results: Results, reading: Reading) -> Finding:
-    noisy = [cell for panel in _panels(results, tuple(DATASETS), _NOISY) for cell in panel]
+    noisy = [cell for panel in _panels(results, tuple(DATASETS), NOISY) for cell in panel]
     square = [cell for panel in _panels(results, tuple(DATASETS), ("square_wave",)) for cell in panel]
     large = [cell.share_above[0] for cell in noisy]
     small = [cell.share_above[0] for cell in square]
@@ -276,7 +260,7 @@ BUDGET_CLAIMS = (
         "Our protocol successfully enhances utilities of Laplace and Piecewise (Gaussian).",
         "both L1 and L2 are better than naive by more than two standard errors in all 12 cells",
         "fig4",
-        _enhances_gaussian,
+        partial(_enhances_all, data=("gaussian",)),
     ),
     Claim(
         "perturbation-reaches-threshold",
@@ -301,7 +285,7 @@ BUDGET_CLAIMS = (
         "Other figures indicate that both L1 and L2 enhance utilities of Laplace and Piecewise.",
         "both are better than naive by more than two standard errors in all 36 cells",
         "fig4",
-        _enhances_others,
+        partial(_enhances_all, data=("poisson", "uniform", "cov19")),
     ),
     Claim(
         "l2-flat-at-500-and-750",

@@ -27,8 +27,14 @@ READING = "depends on the reading"
 DOMAIN = "depends on the domain"
 GENERAL = "holds in these cells, false in general"
 FAILS = "not reproduced"
-VERDICTS = (HOLDS, READING, DOMAIN, GENERAL, FAILS)
-"""Every verdict there is."""
+VERDICTS = {
+    HOLDS: ("is reproduced", "are reproduced"),
+    READING: ("depends on how λ* is read", "depend on how λ* is read"),
+    DOMAIN: ("depends on the domain", "depend on the domain"),
+    GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
+    FAILS: ("is not reproduced", "are not reproduced"),
+}
+"""Every verdict there is, as a sentence has it of one claim and of several."""
 
 Check = Callable[[Results, Reading], "Finding"]
 
@@ -58,7 +64,7 @@ class Beyond:
 class Claim:
     """One sentence of the paper. `test` says in words what the check asks; `needs` is the figure it is made on.
 
-    `reads` tells whether λ* enters: such a claim is judged under every reading.
+    `reads` says whether λ* enters: such a claim is judged under every reading.
     """
 
     name: str
@@ -92,6 +98,11 @@ class Verdict:
     why: str
     beyond: str = ""
 
+    @property
+    def support(self) -> str:
+        """How many of the readings that differ are in favour."""
+        return f"{self.distinct_for} of {self.distinct_all}" if self.distinct_all else "–"
+
 
 @dataclass(frozen=True, eq=False)
 class _Watched(Reading):
@@ -104,22 +115,17 @@ class _Watched(Reading):
 
 
 def _watched(claim: Claim, results: Results, reading: Reading) -> tuple[Finding, tuple[object, ...]]:
-    """The finding under this reading, and everything that it rests on."""
+    """The finding under this reading, and every number that it rests on."""
     watched = _Watched(*astuple(reading))
     return claim.check(results, watched), tuple(watched.found)
 
 
 def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
-    """The verdict on each claim whose figure was run.
+    """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*.
 
-    Parameters
-    ----------
-    claims
-        What is judged.
-    results
-        The numbers of a run.
-    reading
-        The run's own reading of λ*: evidence and reasons are given for it.
+    `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
+    reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and `holds in
+    these cells, false in general` where it holds under every reading and fails the check beyond.
     """
     return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
 

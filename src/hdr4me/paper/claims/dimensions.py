@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
-from hdr4me.paper.cells import MECHANISMS
+from hdr4me.paper.cells import CellResult, outcome
 from hdr4me.paper.claims.claim import GENERAL, Beyond, Claim, Finding
-from hdr4me.paper.claims.measure import HARDLY, enhances, of_all, ratio, ratios, span, spread_of
-from hdr4me.paper.counter import counter_example
-from hdr4me.paper.outcomes import CellResult
+from hdr4me.paper.claims.measure import (
+    HARDLY,
+    NOISY,
+    improvements,
+    mechanism_of,
+    of_all,
+    panel_name,
+    span,
+    spread_of,
+)
 from hdr4me.paper.readings import Reading
-from hdr4me.paper.results import Results, outcome
+from hdr4me.paper.results import Results
+from hdr4me.paper.theory import counter_example
 
 __all__ = ["DIMENSION_CLAIMS"]
 
-_NAMES = ("laplace", "piecewise")
-
 
 def _panels(results: Results) -> list[list[CellResult]]:
-    return [results.curve("fig5", "cov19", name) for name in _NAMES]
-
-
-def _name(cells: list[CellResult]) -> str:
-    return MECHANISMS[cells[0].cell.mechanism]
+    return [results.curve("fig5", "cov19", name) for name in NOISY]
 
 
 def _mse(cells: list[CellResult], method: str, reading: Reading) -> list[float]:
@@ -35,20 +38,16 @@ def _steps(values: list[float]) -> str:
 
 def _regardless(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results) for cell in panel]
-    flags = {m: [enhances(cell, m, reading) for cell in cells] for m in ("l1", "l2")}
-    missed = [
-        f"{m.upper()} {_name([cell])} d = {cell.cell.n_dims} (ratio {ratio(cell, m, reading):.3g})"
-        for m in flags
-        for cell, flag in zip(cells, flags[m], strict=True)
-        if not flag
-    ]
+    evidence, missed = improvements(
+        cells, reading, lambda cell: f"{mechanism_of(cell)} d = {cell.cell.n_dims}"
+    )
     return Finding(
         not missed,
-        f"L1/naive {span(ratios(cells, 'l1', reading))}, better in {of_all(flags['l1'])}; L2/naive "
-        f"{span(ratios(cells, 'l2', reading))}, better in {of_all(flags['l2'])}",
-        f"Not in: {'; '.join(missed)}: there the noise is still smaller than the means." if missed else
-        "At ε = 0.8 shared by all dimensions the noise exceeds the means from the smallest d on.",
-    )  # fmt: skip
+        evidence,
+        f"Not in: {'; '.join(missed)}: there the noise is still smaller than the means."
+        if missed
+        else "At ε = 0.8 shared by all dimensions the noise exceeds the means from the smallest d on.",
+    )
 
 
 def _opposed(results: Results, reading: Reading) -> Finding:
@@ -57,7 +56,7 @@ def _opposed(results: Results, reading: Reading) -> Finding:
         naive, one, two = (_mse(cells, method, reading) for method in ("naive", "l1", "l2"))
         holds &= naive[-1] > naive[0] and one[-1] > one[0] and two[-1] < two[0]
         parts.append(
-            f"{_name(cells)}: naive ×{naive[-1] / naive[0]:.3g}, L1 ×{one[-1] / one[0]:.3g}, L2 "
+            f"{mechanism_of(cells[0])}: naive ×{naive[-1] / naive[0]:.3g}, L1 ×{one[-1] / one[0]:.3g}, L2 "
             f"×{two[-1] / two[0]:.3g}"
         )
     return Finding(
@@ -77,7 +76,7 @@ def _decreases(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(falling) and min(drops) > 0.02,
         f"L2 at d = {d}: "
-        + "; ".join(f"{_name(c)} {_steps(v)}" for c, v in zip(panels, values, strict=True)),
+        + "; ".join(f"{mechanism_of(c[0])} {_steps(v)}" for c, v in zip(panels, values, strict=True)),
         "With a fixed reference the noise that is left and the bias both grow with σ, hence with d; with zero as the "
         "answer, the MSE is the mean of θ̄², whatever d is.",
     )
@@ -91,7 +90,7 @@ def _settles(results: Results, reading: Reading) -> Finding:
     return Finding(
         holds,
         f"L2's largest MSE over its smallest at d = {d}: "
-        + "; ".join(f"{_name(c)} {v:.3g}" for c, v in zip(panels, spreads, strict=True)),
+        + "; ".join(f"{mechanism_of(c[0])} {v:.3g}" for c, v in zip(panels, spreads, strict=True)),
         "The answer is zero (or nearly) in every dimension." if holds else
         "Under this reading L2's MSE still grows with the noise.",
     )  # fmt: skip
@@ -112,7 +111,7 @@ def _weights(results: Results, reading: Reading) -> Finding:
     )  # fmt: skip
 
 
-def _theorem(results: Results, reading: Reading, method: str, place: int) -> Finding:
+def _theorem(results: Results, reading: Reading, *, method: str, place: int) -> Finding:
     short = []
     for cell in results.cells:
         promised, found = cell.some_above[place], outcome(cell, method, reading).better
@@ -130,14 +129,14 @@ def _theorem(results: Results, reading: Reading, method: str, place: int) -> Fin
     return Finding(
         False,
         f"fewer improvements than promised in {len(short)} of {len(results.cells)} cells; worst: "
-        f"{MECHANISMS[cell.cell.mechanism]} on {cell.title}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: "
+        f"{panel_name(cell)}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: "
         f"promised ≥ {promised:.3g}, found {found:.3g}",
         "The printed 1 − ∫f is the probability that SOME dimension deviates beyond the threshold; the proof needs "
         f"ALL to, which in these cells has probability at most {every:.2g}.",
     )
 
 
-def _general(results: Results, reading: Reading, method: str) -> Finding:
+def _general(results: Results, reading: Reading, *, method: str) -> Finding:
     found = counter_example(method, reading)
     return Finding(
         found.at_most >= found.promised,
@@ -146,22 +145,6 @@ def _general(results: Results, reading: Reading, method: str) -> Finding:
         f"{found.n_dims:,} dimensions: some of them surely pass the threshold, most do not, and in most the "
         "shrinking costs more than it saves. A counter-example of this kind exists under every reading.",
     )
-
-
-def _general3(results: Results, reading: Reading) -> Finding:
-    return _general(results, reading, "l1")
-
-
-def _general4(results: Results, reading: Reading) -> Finding:
-    return _general(results, reading, "l2")
-
-
-def _theorem3(results: Results, reading: Reading) -> Finding:
-    return _theorem(results, reading, "l1", 0)
-
-
-def _theorem4(results: Results, reading: Reading) -> Finding:
-    return _theorem(results, reading, "l2", 1)
 
 
 DIMENSION_CLAIMS = (
@@ -212,8 +195,10 @@ DIMENSION_CLAIMS = (
         "‖θ* − θ̄‖ < ‖θ̂ − θ̄‖ holds with at least 1 − ∫f probability (L1).",
         "the share of repeats in which L1 improves is nowhere below that, by more than 3 standard errors",
         "fig4",
-        _theorem3,
-        beyond=Beyond(GENERAL, "For a population made for it, without simulation", _general3),
+        partial(_theorem, method="l1", place=0),
+        beyond=Beyond(
+            GENERAL, "For a population made for it, without simulation", partial(_general, method="l1")
+        ),
     ),
     Claim(
         "theorem-4-probability",
@@ -221,7 +206,9 @@ DIMENSION_CLAIMS = (
         "‖θ* − θ̄‖ < ‖θ̂ − θ̄‖ holds with at least 1 − ∫f probability (L2).",
         "the share of repeats in which L2 improves is nowhere below that, by more than 3 standard errors",
         "fig4",
-        _theorem4,
-        beyond=Beyond(GENERAL, "For a population made for it, without simulation", _general4),
+        partial(_theorem, method="l2", place=1),
+        beyond=Beyond(
+            GENERAL, "For a population made for it, without simulation", partial(_general, method="l2")
+        ),
     ),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 from scipy.stats import t as student
@@ -10,106 +12,95 @@ from scipy.stats import t as student
 import hdr4me as hd
 from hdr4me.framework.supremum import log_probability_within
 from hdr4me.paper import case_study
-from hdr4me.paper.cells import MECHANISMS
+from hdr4me.paper.cells import MECHANISMS, outcome
 from hdr4me.paper.claims.claim import DOMAIN, Beyond, Claim, Finding
-from hdr4me.paper.clt import CltResult
+from hdr4me.paper.claims.measure import NOISY
 from hdr4me.paper.readings import Reading
-from hdr4me.paper.results import Results, outcome
+from hdr4me.paper.results import Results
 
 __all__ = ["FRAMEWORK_CLAIMS"]
 
+_PAIR = ("piecewise", "square_wave")
+_SMALL, _LARGE = (0.001, 0.01), (0.05, 0.1)
 _LEVEL = 0.01
 """Of the Kolmogorov–Smirnov tests: a true law is refused once in a hundred panels."""
 _FAMILY = 0.01
 """Of the predictions of MSE: right ones are refused once in a hundred runs, however many cells there are."""
 
 
-def _normal(results: list[CltResult]) -> Finding:
-    passed = all(result.ks_p_value > _LEVEL for result in results)
+def _normal(results: Results, reading: Reading, *, figure: str, names: Sequence[str]) -> Finding:
+    found = [results.deviations(figure, name) for name in names]
+    passed = all(result.ks_p_value > _LEVEL for result in found)
     evidence = "; ".join(
         f"{MECHANISMS[r.cell.mechanism]}: KS distance {r.ks_distance:.4f}, p = {r.ks_p_value:.3f}"
-        for r in results
+        for r in found
     )
-    worst = max(result.berry_esseen for result in results)
+    worst = max(result.berry_esseen for result in found)
     why = f"Berry–Esseen bounds the gap by {100 * worst:.1f} % here, and the simulation finds no more than chance."
     return Finding(passed, evidence, why if passed else "The simulated deviations do not follow that law.")
 
 
-def _figure2(results: Results, reading: Reading) -> Finding:
-    return _normal([results.deviations("fig2", name) for name in MECHANISMS])
-
-
-def _figure3(results: Results, reading: Reading) -> Finding:
-    return _normal([results.deviations("fig3", name) for name in ("piecewise", "square_wave")])
-
-
 def _within(results: Results, tolerance: float) -> tuple[float, float]:
-    """Table II's two probabilities, from the laws that Figure 3 tests."""
-    pair = (results.deviations("fig3", name) for name in ("piecewise", "square_wave"))
+    """Table II's two probabilities (Piecewise, Square wave), from the laws that Figure 3 tests."""
+    pair = (results.deviations("fig3", name) for name in _PAIR)
     first, second = (math.exp(float(log_probability_within(r.bias, r.paper_sd, tolerance))) for r in pair)
     return first, second
 
 
-def _common(tolerances: tuple[float, ...]) -> dict[float, tuple[float, float]]:
-    """The two probabilities where both mechanisms work on [−1, 1], the domain that the paper assumes throughout."""
-    laws = [case_study.deviation_on(name, (-1.0, 1.0)) for name in ("piecewise", "square_wave")]
-    return {
-        xi: (float(laws[0].probability_within(xi)), float(laws[1].probability_within(xi)))
-        for xi in tolerances
-    }
-
-
-def _why_common() -> str:
-    wave = case_study.deviation_on("square_wave", (-1.0, 1.0))
-    return (
-        "Table II has Square wave on [0, 1] and Piecewise on [−1, 1]. On [−1, 1] Square wave's mean is drawn to 0, "
-        f"not to ½: its bias is {float(wave.bias):.3f}, its standard deviation {float(wave.sd):.3f}."
-    )
-
-
-def _small_common(results: Results, reading: Reading) -> Finding:
-    pairs = _common((0.001, 0.01))
-    return Finding(
-        all(piecewise > square for piecewise, square in pairs.values()),
-        "; ".join(f"ξ = {xi:g}: {p:.3g} against {s:.3g}" for xi, (p, s) in pairs.items()),
-        _why_common(),
-    )
-
-
-def _large_common(results: Results, reading: Reading) -> Finding:
-    pairs = _common((0.05, 0.1))
-    return Finding(
-        all(square > 10 * piecewise for piecewise, square in pairs.values()),
-        "; ".join(f"ξ = {xi:g}: {s:.3g} against {p:.3g}" for xi, (p, s) in pairs.items()),
-        _why_common() + " Piecewise is then better at every tolerance of the table.",
-    )
-
-
 def _small_tolerance(results: Results, reading: Reading) -> Finding:
-    pairs = {xi: _within(results, xi) for xi in (0.001, 0.01)}
-    return Finding(
-        all(piecewise > square for piecewise, square in pairs.values()),
-        "; ".join(f"ξ = {xi:g}: {p:.3g} against {s:.3g}" for xi, (p, s) in pairs.items()),
+    return _piecewise_better(
+        {xi: _within(results, xi) for xi in _SMALL},
         "Square wave's bias of −0.05 keeps it away from small deviations; Piecewise has none.",
     )
 
 
-def _large_tolerance(results: Results, reading: Reading) -> Finding:
-    pairs = {xi: _within(results, xi) for xi in (0.05, 0.1)}
+def _small_common(results: Results, reading: Reading) -> Finding:
+    return _piecewise_better(*_common(_SMALL))
+
+
+def _piecewise_better(pairs: Mapping[float, tuple[float, float]], why: str) -> Finding:
+    return Finding(
+        all(piecewise > square for piecewise, square in pairs.values()),
+        "; ".join(f"ξ = {xi:g}: {p:.3g} against {s:.3g}" for xi, (p, s) in pairs.items()),
+        why,
+    )
+
+
+def _large_common(results: Results, reading: Reading) -> Finding:
+    pairs, why = _common(_LARGE)
+    return _square_far_better(pairs, f"{why} Piecewise is then better at every tolerance of the table.")
+
+
+def _square_far_better(pairs: Mapping[float, tuple[float, float]], why: str) -> Finding:
     return Finding(
         all(square > 10 * piecewise for piecewise, square in pairs.values()),
         "; ".join(f"ξ = {xi:g}: {s:.3g} against {p:.3g}" for xi, (p, s) in pairs.items()),
-        "Square wave's standard deviation is 0.006, Piecewise's is 23: once ξ covers the bias, nearly all lies "
-        "within.",
+        why,
+    )
+
+
+def _common(tolerances: tuple[float, ...]) -> tuple[dict[float, tuple[float, float]], str]:
+    """The two probabilities where both mechanisms work on [−1, 1], the domain that the paper assumes throughout."""
+    piecewise, wave = (case_study.deviation_on(name, (-1.0, 1.0)) for name in _PAIR)
+    pairs = {
+        xi: (float(piecewise.probability_within(xi)), float(wave.probability_within(xi))) for xi in tolerances
+    }
+    why = (
+        "Table II has Square wave on [0, 1] and Piecewise on [−1, 1]. On [−1, 1] Square wave's mean is drawn to 0, "
+        f"not to ½: its bias is {float(wave.bias):.3f}, its standard deviation {float(wave.sd):.3f}."
+    )
+    return pairs, why
+
+
+def _large_tolerance(results: Results, reading: Reading) -> Finding:
+    return _square_far_better(
+        {xi: _within(results, xi) for xi in _LARGE},
+        "Square wave's standard deviation is 0.006, Piecewise's is 23: once ξ covers the bias, nearly all lies within.",
     )
 
 
 def _predicts(results: Results, reading: Reading) -> Finding:
-    distances = {}
-    for result in results.cells:
-        if result.cell.figure == "fig4":
-            naive = outcome(result, "naive")
-            distances[result.cell.key] = (naive.mse - result.predicted_mse) / naive.standard_error
+    distances = {result.cell.key: result.distance for result in results.of("fig4")}
     count, freedom = len(distances), min(r.cell.repeats for r in results.cells) - 1
     worst = max(distances, key=lambda key: abs(distances[key]))
     beyond = sum(abs(value) > 3 for value in distances.values())
@@ -148,7 +139,7 @@ def _square_width(results: Results, reading: Reading) -> Finding:
 
 
 def _grows_with_d(results: Results, reading: Reading) -> Finding:
-    panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
+    panels = [results.curve("fig5", "cov19", name) for name in NOISY]
     rising = [
         all(a < b for a, b in pairwise(values))
         for values in ([outcome(cell, "naive").mse for cell in cells] for cells in panels)
@@ -170,7 +161,7 @@ FRAMEWORK_CLAIMS = (
         "In all three mechanisms, our framework effectively approximates experimental results.",
         f"each of three Kolmogorov–Smirnov tests has p > {_LEVEL}",
         "fig2",
-        _figure2,
+        partial(_normal, figure="fig2", names=tuple(MECHANISMS)),
         reads=False,
     ),
     Claim(
@@ -179,7 +170,7 @@ FRAMEWORK_CLAIMS = (
         "In both mechanisms, the pdf functions computed in our case study perfectly model the experimental results.",
         f"both Kolmogorov–Smirnov tests have p > {_LEVEL}",
         "fig3",
-        _figure3,
+        partial(_normal, figure="fig3", names=_PAIR),
         reads=False,
     ),
     Claim(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from hdr4me.paper.outcomes import CellResult, Outcome
+from hdr4me.paper.cells import MECHANISMS, CellResult, outcome
 from hdr4me.paper.readings import Reading
-from hdr4me.paper.results import outcome
 
 __all__ = [
     "HARDLY",
+    "METHODS",
+    "NOISY",
     "SAME",
     "enhances",
     "fall",
     "harms",
+    "improvements",
+    "mechanism_of",
     "of_all",
+    "panel_name",
     "ratio",
     "ratios",
     "span",
@@ -26,33 +30,58 @@ HARDLY = 1.10
 """“Hardly changes”: the largest MSE of a curve is at most 10 % above its smallest."""
 SAME = 0.10
 """“The same results”: within 10 % of the current aggregation."""
+NOISY = ("laplace", "piecewise")
+METHODS = ("l1", "l2")
 
 
-def _pair(cell: CellResult, method: str, reading: Reading) -> tuple[Outcome, Outcome]:
-    return outcome(cell, method, reading), outcome(cell, "naive")
+def mechanism_of(cell: CellResult) -> str:
+    """The mechanism's name in the paper's figures."""
+    return MECHANISMS[cell.cell.mechanism]
+
+
+def panel_name(cell: CellResult) -> str:
+    """The panel of Figure 4 that a cell belongs to."""
+    return f"{mechanism_of(cell)} on {cell.title}"
 
 
 def ratio(cell: CellResult, method: str, reading: Reading) -> float:
     """The method's MSE over that of the current aggregation."""
-    found, naive = _pair(cell, method, reading)
-    return found.mse / naive.mse
-
-
-def enhances(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is smaller, by more than two standard errors of the difference (taken as independent)."""
-    found, naive = _pair(cell, method, reading)
-    return naive.mse - found.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
-
-
-def harms(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is larger, by more than two standard errors of the difference (taken as independent)."""
-    found, naive = _pair(cell, method, reading)
-    return found.mse - naive.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
+    return outcome(cell, method, reading).mse / outcome(cell, "naive").mse
 
 
 def ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
     """`ratio` in each cell."""
     return [ratio(cell, method, reading) for cell in cells]
+
+
+def enhances(cell: CellResult, method: str, reading: Reading) -> bool:
+    """The MSE is smaller, by more than two standard errors of the difference (taken as independent)."""
+    found, naive = outcome(cell, method, reading), outcome(cell, "naive")
+    return naive.mse - found.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
+
+
+def harms(cell: CellResult, method: str, reading: Reading) -> bool:
+    """The MSE is larger, by more than two standard errors of the difference (taken as independent)."""
+    found, naive = outcome(cell, method, reading), outcome(cell, "naive")
+    return found.mse - naive.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
+
+
+def improvements(
+    cells: Sequence[CellResult], reading: Reading, label: Callable[[CellResult], str], noun: str = ""
+) -> tuple[str, list[str]]:
+    """Where L1 and L2 enhance, as text, and the cells in which they do not, by `label`."""
+    flags = {method: [enhances(cell, method, reading) for cell in cells] for method in METHODS}
+    missed = [
+        f"{method.upper()} {label(cell)} (ratio {ratio(cell, method, reading):.3g})"
+        for method in METHODS
+        for cell, flag in zip(cells, flags[method], strict=True)
+        if not flag
+    ]
+    evidence = "; ".join(
+        f"{method.upper()}/naive {span(ratios(cells, method, reading))}, better in {of_all(flags[method])}{noun}"
+        for method in METHODS
+    )
+    return evidence, missed
 
 
 def fall(cells: Sequence[CellResult], method: str, reading: Reading) -> float:
@@ -75,11 +104,10 @@ def span(values: Sequence[float]) -> str:
     return f"{min(values):.3g}–{max(values):.3g}"
 
 
-def of_all(flags: Iterable[bool]) -> str:
+def of_all(flags: Sequence[bool]) -> str:
     """How many are true, of how many.
 
     >>> of_all([True, False, True])
     '2 of 3'
     """
-    known = list(flags)
-    return f"{sum(known)} of {len(known)}"
+    return f"{sum(flags)} of {len(flags)}"

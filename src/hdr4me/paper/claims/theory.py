@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm
@@ -14,9 +15,7 @@ from hdr4me.paper.claims.claim import GENERAL, Beyond, Claim, Finding
 from hdr4me.paper.claims.measure import span
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results
-from hdr4me.paper.theory.joint import SAMPLED_BUDGETS
-from hdr4me.paper.theory.normal import GENERAL as GENERAL_CASES
-from hdr4me.paper.theory.normal import PAPER_CASES, REPORTS
+from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
 __all__ = ["THEORY_CLAIMS", "depends_on_value"]
 
@@ -29,6 +28,7 @@ _FEW = 10
 _UNBOUNDED = ("laplace", "scdf", "staircase")
 _BOUNDED = ("duchi", "piecewise", "hybrid", "square_wave")
 _BUDGETS = (0.1, 0.5, 1.0, 4.0)
+_ALL_CASES = (*PAPER_CASES, *GENERAL_CASES)
 
 
 def depends_on_value(law: Mechanism) -> bool:
@@ -59,7 +59,7 @@ def _lemma1_unbounded(results: Results, reading: Reading) -> Finding:
     )
 
 
-def _lemma1(names: Sequence[str]) -> Finding:
+def _lemma1(results: Results, reading: Reading, *, names: Sequence[str]) -> Finding:
     flags = _flags(names)
     constant = [case for case, depends in flags.items() if not depends]
     return Finding(
@@ -72,14 +72,6 @@ def _lemma1(names: Sequence[str]) -> Finding:
         if constant
         else "The position of the band depends on the value, and here the variance with it.",
     )
-
-
-def _lemma1_paper(results: Results, reading: Reading) -> Finding:
-    return _lemma1([name for name in MECHANISMS if name in _BOUNDED])
-
-
-def _lemma1_general(results: Results, reading: Reading) -> Finding:
-    return _lemma1(_BOUNDED)
 
 
 def _theorem1_all(results: Results, reading: Reading) -> Finding:
@@ -122,7 +114,7 @@ def _theorem1_some(results: Results, reading: Reading) -> Finding:
     )
 
 
-def _bound(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
+def _bound(results: Results, reading: Reading, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     beyond, wrong = [], 0
     for name, epsilon in cases:
@@ -148,15 +140,7 @@ def _bound(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
     )
 
 
-def _theorem2_paper(results: Results, reading: Reading) -> Finding:
-    return _bound(results, PAPER_CASES)
-
-
-def _theorem2_general(results: Results, reading: Reading) -> Finding:
-    return _bound(results, (*PAPER_CASES, *GENERAL_CASES))
-
-
-def _tolerable(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
+def _tolerable(results: Results, reading: Reading, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
     (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
@@ -173,24 +157,9 @@ def _tolerable(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
     )
 
 
-def _insufficient_paper(results: Results, reading: Reading) -> Finding:
-    return _tolerable(results, PAPER_CASES)
-
-
-def _insufficient_general(results: Results, reading: Reading) -> Finding:
-    return _tolerable(results, (*PAPER_CASES, *GENERAL_CASES))
-
-
-def _lemma4(results: Results, reading: Reading) -> Finding:
-    return _lemma(results, reading, f"l1/z{reading.width}", "l1")
-
-
-def _lemma5(results: Results, reading: Reading) -> Finding:
-    return _lemma(results, reading, f"l2/z{reading.width}/{reading.reference}", "l2")
-
-
-def _lemma(results: Results, reading: Reading, name: str, method: str) -> Finding:
+def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
     study = results.study("lemmas")
+    name = f"{method}/z{reading.width}" + (f"/{reading.reference}" if method == "l2" else "")
     share, below = study[name], study[f"{name}/below"]
     reading.note(share, below)
     return Finding(
@@ -246,9 +215,11 @@ THEORY_CLAIMS = (
         "Var(t*) and δ are correlated to t if Bound(M) = 1.",
         "variance or bias depend on the value, for Piecewise and Square wave at four budgets",
         "theory",
-        _lemma1_paper,
+        partial(_lemma1, names=("piecewise", "square_wave")),
         reads=False,
-        beyond=Beyond(GENERAL, "For every bounded mechanism at the same budgets", _lemma1_general),
+        beyond=Beyond(
+            GENERAL, "For every bounded mechanism at the same budgets", partial(_lemma1, names=_BOUNDED)
+        ),
     ),
     Claim(
         "theorem-1-jointly",
@@ -269,10 +240,12 @@ THEORY_CLAIMS = (
         "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
         "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
         "theory",
-        _theorem2_paper,
+        partial(_bound, cases=PAPER_CASES),
         reads=False,
         beyond=Beyond(
-            GENERAL, "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added", _theorem2_general
+            GENERAL,
+            "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+            partial(_bound, cases=_ALL_CASES),
         ),
     ),
     Claim(
@@ -281,10 +254,12 @@ THEORY_CLAIMS = (
         "The approximation error is still tolerable even if the number of reports is insufficient.",
         f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
         "theory",
-        _insufficient_paper,
+        partial(_tolerable, cases=PAPER_CASES),
         reads=False,
         beyond=Beyond(
-            GENERAL, "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added", _insufficient_general
+            GENERAL,
+            "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+            partial(_tolerable, cases=_ALL_CASES),
         ),
     ),
     Claim(
@@ -293,7 +268,7 @@ THEORY_CLAIMS = (
         "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
         "it is strictly closer in every simulated dimension beyond the threshold",
         "theory",
-        _lemma4,
+        partial(_lemma, method="l1"),
     ),
     Claim(
         "lemma-5-per-dimension",
@@ -301,6 +276,6 @@ THEORY_CLAIMS = (
         "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
         "it is strictly closer in every simulated dimension beyond the threshold",
         "theory",
-        _lemma5,
+        partial(_lemma, method="l2"),
     ),
 )

@@ -1,23 +1,47 @@
-"""What a data set is here: named columns of values in [−1, 1], each made or read when it is asked for."""
+"""A data set: columns of values in [−1, 1], how they come into that domain, their moments, their file on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Dataset"]
+from hdr4me.atomic import replacing, write_text
+from hdr4me.errors import InvalidInput
+from hdr4me.simulation.seeds import generator
 
+__all__ = [
+    "NORMALISATIONS",
+    "Column",
+    "Dataset",
+    "Moments",
+    "check_normalisation",
+    "chosen_dimensions",
+    "is_stored",
+    "moments",
+    "normalise",
+    "open_stored",
+    "store",
+]
+
+Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
+NORMALISATIONS = ("auto", "fixed", "min-max")
+"""The paper normalises each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
+values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
+own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19)."""
 
 
 @dataclass(frozen=True)
 class Dataset:
     """`n_users` users by `n_dims` dimensions, already in [−1, 1]; `column(j)` is the j-th dimension.
 
-    `title` is what tables and figures call it; a stand-in says so there. `normalisation` is how the values
+    `title` is the name in tables and figures; a stand-in says so there. `normalisation` is how the values
     came into [−1, 1].
     """
 
@@ -28,3 +52,133 @@ class Dataset:
     normalisation: str
     column: Callable[[int], Column]
     stand_in: bool = False
+    known: Moments | None = None
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Mean and mean square of each dimension, from `known` if they were stored with the data."""
+        return self.known or moments(self.column(j) for j in range(self.n_dims))
+
+
+def check_normalisation(way: str) -> str:
+    """`way`, or an error that names the choices.
+
+    >>> check_normalisation("fixed")
+    'fixed'
+    """
+    if way not in NORMALISATIONS:
+        raise InvalidInput.of("normalise", way, f"use one of {', '.join(NORMALISATIONS)}")
+    return way
+
+
+def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
+    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max).
+
+    >>> normalise(np.array([0.0, 5.0, 20.0]), "fixed", 0, 10).tolist()
+    [-1.0, 0.0, 1.0]
+    >>> normalise(np.array([0.0, 5.0, 20.0]), "min-max", 0, 10).tolist()
+    [-1.0, -0.5, 1.0]
+    """
+    if way == "min-max":
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            return np.zeros(values.shape, dtype=np.float32)
+    scaled = 2.0 * ((values - low) / (high - low)) - 1.0
+    return np.asarray(np.clip(scaled, -1.0, 1.0), dtype=np.float32)
+
+
+def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int64]:
+    """Which columns make up a data set of `wanted` dimensions out of one of `available` (section VI, Fig. 5).
+
+    Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
+    all of them and then columns drawn again at random, as the paper does.
+
+    >>> chosen_dimensions(3, 5, seed=1).size, sorted(set(chosen_dimensions(3, 3, seed=1).tolist()))
+    (5, [0, 1, 2])
+    """
+    order = generator(seed, "order of dimensions", available).permutation(available)
+    if wanted <= available:
+        return order[:wanted]
+    again = generator(seed, "dimensions drawn again", available).integers(0, available, wanted - available)
+    return np.concatenate([order, again])
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Each dimension's mean and mean square over its users."""
+
+    mean: Floats
+    square: Floats
+
+    def take(self, dimensions: NDArray[np.int64]) -> Moments:
+        """The moments of these dimensions."""
+        return Moments(self.mean[dimensions], self.square[dimensions])
+
+    def two_points(self) -> tuple[Floats, Floats]:
+        """For each dimension, two values in [−1, 1] and their shares with the same mean and mean square.
+
+        E[t*|t] is affine and Var(t*|t) quadratic in t, so the framework predicts the same bias and variance
+        from these two values as from all n. The upper one is mean + sd, or 1 where that leaves the domain;
+        (upper − mean)(mean − lower) = variance gives the lower.
+
+        >>> values, shares = Moments(np.array([0.8]), np.array([0.8])).two_points()  # zeros and ones
+        >>> values.round(9).tolist(), shares.round(9).tolist()
+        ([[1.0, 0.0]], [[0.8, 0.2]])
+        """
+        flip = np.where(self.mean < 0, -1.0, 1.0)
+        mean = np.abs(self.mean)
+        variance = np.maximum(self.square - mean**2, 0.0)
+        above = np.maximum(np.minimum(np.sqrt(variance), 1 - mean), 1e-12)
+        below = np.minimum(variance / above, 1 + mean)
+        share = below / (above + below)
+        values = flip[:, None] * np.stack([np.minimum(mean + above, 1.0), mean - below], axis=1)
+        return values, np.stack([share, 1 - share], axis=1)
+
+
+def moments(columns: Iterable[Column]) -> Moments:
+    """Sums in double precision over single-precision columns.
+
+    >>> moments([np.array([1.0, 0.0], dtype=np.float32)]).mean
+    array([0.5])
+    """
+    wide = (np.asarray(column, dtype=np.float64) for column in columns)
+    mean, square = np.array([(c.mean(), np.dot(c, c) / c.size) for c in wide]).T
+    return Moments(mean, square)
+
+
+_DESCRIBED = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
+
+
+def store(dataset: Dataset, path: Path) -> None:
+    """Write every column once (float32, one after the other) and, last, the description beside it.
+
+    Workers map only the columns they use, and the machine keeps one copy.
+    """
+    with replacing(path) as temporary, temporary.open("wb") as out:
+        rows = []
+        for j in range(dataset.n_dims):
+            column = dataset.column(j)
+            found = moments([column])
+            rows.append((float(found.mean[0]), float(found.square[0])))
+            out.write(column.tobytes())
+    about = {name: getattr(dataset, name) for name in _DESCRIBED}
+    write_text(path.with_suffix(".json"), json.dumps({**about, "moments": rows}))
+
+
+def is_stored(path: Path) -> bool:
+    """Whether `store` finished there, and both files are complete."""
+    try:
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        size = 4 * about["n_dims"] * about["n_users"]
+        return bool(path.stat().st_size == size and len(about["moments"]) == about["n_dims"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def open_stored(path: Path) -> Dataset:
+    """What `store` wrote."""
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    mean, square = np.array(about.pop("moments")).T
+    shape = (about["n_dims"], about["n_users"])
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=shape)
+    return Dataset(**about, column=lambda j: np.asarray(whole[j]), known=Moments(mean, square))
