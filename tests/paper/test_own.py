@@ -138,8 +138,8 @@ def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
     ("options", "message"),
     [
         (["--data", "none.csv"], "--data 'none.csv' is not allowed: there is no such file"),
-        (["--users", "1"], "--users 1 is not allowed: a whole number from 2"),
-        (["--dims", "0"], "--dims 0 is not allowed: whole numbers from 1 to 65536"),
+        (["--users", "1"], "--users 1 is not allowed: an integer of at least 2"),
+        (["--dims", "0"], "--dims 0 is not allowed: integers from 1 to 65536"),
         (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
         (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
         (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: with --data"),
