@@ -10,7 +10,8 @@ import pytest
 from hdr4me.cli import main
 from hdr4me.errors import FormatError
 from hdr4me.paper.cells import Cell, law_for, predicted
-from hdr4me.paper.datasets import describe, load_own, moments
+from hdr4me.paper.datasets import moments
+from hdr4me.paper.files import describe, load_own
 from hdr4me.paper.runner import Settings, run_cells
 
 

@@ -223,7 +223,7 @@ def _own(
 ) -> tuple[Own, Path | None, str]:
     """The study that the options describe, the file it reads, and a note on columns that are left out."""
     from hdr4me.paper.cells import MECHANISMS
-    from hdr4me.paper.datasets import describe
+    from hdr4me.paper.files import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
     budgets, names = tuple(epsilon or BUDGETS["laplace"]), tuple(mechanism or MECHANISMS)

@@ -20,18 +20,6 @@ from hdr4me.framework import Deviation, deviation
 from hdr4me.framework.berry_esseen import berry_esseen_bound
 from hdr4me.mechanisms import mechanism
 
-__all__ = [
-    "TABLE_COLUMNS",
-    "TOLERANCES",
-    "Line",
-    "case_study",
-    "deviation_of",
-    "deviation_on",
-    "printed_variance",
-    "table2",
-    "verdict",
-]
-
 N_USERS, N_DIMS, N_SAMPLED, EPSILON = 10_000, 100, 100, 0.1
 VALUES = tuple(k / 10 for k in range(1, 11))
 TOLERANCES = (0.001, 0.01, 0.05, 0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -25,18 +26,6 @@ from hdr4me.paper.methods import NAIVE, Variant, enhanced
 from hdr4me.paper.naive import naive_means
 from hdr4me.paper.readings import Reading
 from hdr4me.simulation.aggregate import way_of
-
-__all__ = [
-    "MECHANISMS",
-    "Cell",
-    "CellResult",
-    "Outcome",
-    "law_for",
-    "outcome",
-    "predicted",
-    "run_cell",
-    "title_of",
-]
 
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
 """The three mechanisms of section VI, with the names its figures use."""
@@ -125,29 +114,52 @@ class CellResult:
         pairs = {name: tuple(document[name]) for name in ("some_above", "all_above", "share_above")}
         return cls(**{**document, **pairs, "cell": Cell(**document["cell"]), "outcomes": outcomes})
 
+    def outcome(self, method: str, reading: Reading | None = None) -> Outcome:
+        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers.
+
+        Where a mechanism has no bias both spreads are the same and only the first is kept.
+        """
+        for item in self.outcomes:
+            if item.method != method:
+                continue
+            if reading is None or not item.width:
+                return item
+            if item.width == reading.width and item.reference in ("", reading.reference):
+                spreads = {o.spread for o in self.outcomes if o.method == method}
+                if item.spread == (reading.spread if reading.spread in spreads else "noise"):
+                    reading.note(
+                        self.cell.key, method, item.mse, item.standard_error, item.better, item.weight
+                    )
+                    return item
+        raise InvalidInput(f"method = {method!r} has no outcome in {self.cell.key}")
+
+    def ratio(self, method: str, reading: Reading) -> float:
+        """The method's MSE over that of the current aggregation."""
+        return self.outcome(method, reading).mse / self.outcome("naive").mse
+
+    def enhances(self, method: str, reading: Reading) -> bool:
+        """The MSE is smaller than the naive one, by more than two standard errors of their difference."""
+        return self._better(self.outcome(method, reading), self.outcome("naive"))
+
+    def harms(self, method: str, reading: Reading) -> bool:
+        """The MSE is larger than the naive one, by more than two standard errors of their difference."""
+        return self._better(self.outcome("naive"), self.outcome(method, reading))
+
+    @staticmethod
+    def _better(one: Outcome, other: Outcome) -> bool:
+        """The two are taken as independent."""
+        return other.mse - one.mse > 2 * math.hypot(one.standard_error, other.standard_error)
+
     @property
     def distance(self) -> float:
         """From the naive MSE to its prediction, in standard errors."""
-        naive = outcome(self, "naive")
+        naive = self.outcome("naive")
         return (naive.mse - self.predicted_mse) / naive.standard_error
 
-
-def outcome(result: CellResult, method: str, reading: Reading | None = None) -> Outcome:
-    """One method's outcome in a cell, under a reading of λ* where the method has one; the reading notes its numbers.
-
-    Where a mechanism has no bias both spreads are the same and only the first is kept.
-    """
-    for item in result.outcomes:
-        if item.method != method:
-            continue
-        if reading is None or not item.width:
-            return item
-        if item.width == reading.width and item.reference in ("", reading.reference):
-            spreads = {o.spread for o in result.outcomes if o.method == method}
-            if item.spread == (reading.spread if reading.spread in spreads else "noise"):
-                reading.note(result.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
-                return item
-    raise InvalidInput(f"method = {method!r} has no outcome in {result.cell.key}")
+    @property
+    def panel(self) -> str:
+        """The mechanism and the data set, as figures name them."""
+        return f"{title_of(self.cell.mechanism)} on {self.title}"
 
 
 def predicted(

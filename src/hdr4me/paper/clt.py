@@ -15,10 +15,8 @@ import hdr4me as hd
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import law_for
-from hdr4me.paper.datasets import uniform
+from hdr4me.paper.datasets import synthetic
 from hdr4me.simulation.seeds import generator
-
-__all__ = ["CltCell", "CltResult", "run_clt"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def _population(cell: CltCell, seed: int) -> tuple[Mechanism, NDArray[np.float64
     budget = cell.epsilon / cell.n_sampled
     if cell.figure == "fig3":
         return hd.mechanism(cell.mechanism, epsilon=budget), np.resize(case_study.VALUES, cell.n_users)
-    column = uniform(cell.n_users, cell.n_dims, seed).column(0)
+    column = synthetic("uniform", cell.n_users, cell.n_dims, seed).column(0)
     return law_for(cell.mechanism, budget), column.astype(np.float64)
 
 

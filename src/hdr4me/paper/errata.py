@@ -25,8 +25,6 @@ from hdr4me.paper.theory import counter_example, covariance_of_errors
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.simulation.seeds import generator
 
-__all__ = ["Erratum", "errata", "harm_ratio"]
-
 _KINDS: tuple[Variance, Variance] = ("exact", "paper")
 
 

@@ -16,13 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import norm
 
-from hdr4me.paper.cells import MECHANISMS, CellResult, outcome, title_of
+from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.clt import CltResult
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
-
-__all__ = ["draw"]
 
 _PAPER_CURVES: dict[str, dict[str, Any]] = {
     "naive": {"label": "current aggregation", "color": "#1f4e79", "marker": "s"},
@@ -216,10 +214,10 @@ def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, reading: Re
     for method, look in _BASELINES.items():
         if any(item.method == method for item in cells[0].outcomes):
             drawn = {key: value for key, value in look.items() if key != "label"}
-            mse = [outcome(cell, method).mse for cell in cells]
+            mse = [cell.outcome(method).mse for cell in cells]
             axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **drawn})
     for method, look in _PAPER_CURVES.items():
-        found = [outcome(cell, method, reading) for cell in cells]
+        found = [cell.outcome(method, reading) for cell in cells]
         axes.errorbar(
             places,
             [item.mse for item in found],

@@ -16,8 +16,6 @@ from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.recalibration.trivial import clip, zeros
 
-__all__ = ["NAIVE", "Variant", "enhanced", "oracle_means"]
-
 Floats = NDArray[np.float64]
 _DOMAIN = (-1.0, 1.0)
 _JOINT = 0.95

@@ -20,8 +20,6 @@ from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
 from hdr4me.simulation.seeds import generator
 
-__all__ = ["naive_means"]
-
 Floats = NDArray[np.float64]
 
 _BLOCK = 32

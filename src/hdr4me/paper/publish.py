@@ -23,8 +23,6 @@ from hdr4me.paper.results import COLUMNS, Results, rows_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["as_first_run", "publish"]
-
 _CLT = ("figure", "mechanism", "epsilon", "n_users", "n_dims", "n_sampled", "repeats")
 _CLT_FOUND = (
     "seed",

@@ -17,17 +17,6 @@ from hdr4me.paper.readings import READINGS, Reading
 from hdr4me.paper.report_figures import density_blocks, figure4_blocks, figure5_blocks, own_blocks
 from hdr4me.paper.results import Results
 
-__all__ = [
-    "ERRATA_LEAD",
-    "ERRATA_TITLE",
-    "TITLE",
-    "About",
-    "blocks_of",
-    "errata_blocks",
-    "lead_of",
-    "support_of",
-]
-
 
 @dataclass(frozen=True)
 class About:

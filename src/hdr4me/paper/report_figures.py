@@ -6,21 +6,11 @@ from collections.abc import Sequence
 
 from hdr4me.pages.counted import counted
 from hdr4me.pages.document import Block, Heading, Picture, Table, Text
-from hdr4me.paper.cells import MECHANISMS, CellResult, outcome, title_of
-from hdr4me.paper.claims.measure import METHODS, NOISY, enhances, harms
+from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
+from hdr4me.paper.claims.measure import METHODS, NOISY
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
-
-__all__ = [
-    "OWN_TITLE",
-    "density_blocks",
-    "figure4_blocks",
-    "figure5_blocks",
-    "own_blocks",
-    "own_lead",
-    "own_table",
-]
 
 OWN_TITLE = "HDR4ME on your own terms"
 _METHODS = ("l1", "l2", "auto", "clip", "zeros", "oracle", "calibrated")
@@ -66,13 +56,13 @@ def _mse_table(cells: Sequence[CellResult], reading: Reading, axis: str) -> Tabl
     rows: list[list[object]] = []
     for result in cells:
         have = {item.method for item in result.outcomes}
-        naive = outcome(result, "naive")
+        naive = result.outcome("naive")
         row = [
             f"{title_of(result.cell.mechanism)}, {_SYMBOLS[axis]} = {getattr(result.cell, axis):g}",
             f"{result.predicted_mse:.4g}",
             f"{naive.mse:.4g} ± {naive.standard_error:.1g}",
             f"{result.distance:+.2f}",
-            *(f"{outcome(result, m, reading).mse:.3g}" if m in have else None for m in _METHODS),
+            *(f"{result.outcome(m, reading).mse:.3g}" if m in have else None for m in _METHODS),
         ]
         # No breaks inside a number or a label: eleven columns have to share the page's width.
         rows.append([item and item.translate(_UNBROKEN) for item in row])
@@ -138,7 +128,7 @@ def own_table(results: Results, reading: Reading) -> tuple[list[str], list[list[
             result.cell.n_dims,
             result.cell.epsilon,
             result.predicted_mse,
-            *(outcome(result, method, reading).mse for method in methods),
+            *(result.outcome(method, reading).mse for method in methods),
         ]
         for panel in results.own_panels()[1]
         for result in panel
@@ -154,8 +144,8 @@ def own_blocks(results: Results, reading: Reading) -> list[Block]:
     farthest = max(abs(cell.distance) for cell in cells)
     rows: list[list[object]] = []
     for method in METHODS:
-        better = sum(enhances(cell, method, reading) for cell in cells)
-        worse = sum(harms(cell, method, reading) for cell in cells)
+        better = sum(cell.enhances(method, reading) for cell in cells)
+        worse = sum(cell.harms(method, reading) for cell in cells)
         rows.append([method.upper(), better, worse, len(cells) - better - worse])
     parts: list[Block] = [
         Text(

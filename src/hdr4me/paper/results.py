@@ -11,8 +11,6 @@ from hdr4me.paper.cells import CellResult
 from hdr4me.paper.clt import CltResult
 from hdr4me.paper.theory import TheoryResult
 
-__all__ = ["COLUMNS", "Results", "gather", "rows_of"]
-
 _CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
 _OUTCOME = "method width spread reference mse standard_error better weight"
 _ABOVE = ("some_above", "all_above", "share_above")

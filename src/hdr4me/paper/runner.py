@@ -28,11 +28,10 @@ from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, CellResult, run_cell
 from hdr4me.paper.clt import CltCell, CltResult, run_clt
+from hdr4me.paper.files import load_cov19, load_own
 from hdr4me.paper.studies import AnyCell
 from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
 from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
-
-__all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
 
 STREAMS = 2
 """Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
@@ -215,11 +214,11 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
         n, d, way = cell.n_users, _columns(cell), settings.normalise
         file = settings.file_of(cell.dataset)
         if file is None:
-            data = datasets.SYNTHETIC[cell.dataset](n, d, settings.seed, way)
+            data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)
         elif cell.dataset == "cov19":
-            data = datasets.load_cov19(Path(file), n, d, rows, way)
+            data = load_cov19(Path(file), n, d, rows, way)
         else:
-            data = datasets.load_own(Path(file), n, way)
+            data = load_own(Path(file), n, way)
         datasets.store(data, path)
         rows.unlink(missing_ok=True)
     return key

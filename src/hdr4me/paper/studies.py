@@ -10,20 +10,6 @@ from hdr4me.paper.cells import MECHANISMS, Cell, law_for
 from hdr4me.paper.clt import CltCell
 from hdr4me.paper.theory import STUDIES, TheoryCell
 
-__all__ = [
-    "BUDGETS",
-    "DATASETS",
-    "DIMENSIONS",
-    "SCALES",
-    "TARGETS",
-    "AnyCell",
-    "Own",
-    "Scale",
-    "cells_for",
-    "own_cells",
-    "scale_named",
-]
-
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
 AnyCell = Cell | CltCell | TheoryCell
 DATASETS = {

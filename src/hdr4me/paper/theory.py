@@ -25,27 +25,13 @@ from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.datasets import cov19_stand_in
+from hdr4me.paper.datasets import synthetic
 from hdr4me.paper.readings import REFERENCES, WIDTHS, Reading
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.simulation.seeds import generator
 from hdr4me.simulation.simulate import simulate
-
-__all__ = [
-    "GENERAL_CASES",
-    "PAPER_CASES",
-    "REPORTS",
-    "SAMPLED_BUDGETS",
-    "STUDIES",
-    "CounterExample",
-    "TheoryCell",
-    "TheoryResult",
-    "counter_example",
-    "covariance_of_errors",
-    "run_theory",
-]
 
 Floats = NDArray[np.float64]
 SAMPLED_BUDGETS = (1.0, 8.0)
@@ -90,7 +76,7 @@ def _joint_law(repeats: int, seed: int) -> dict[str, float]:
 def _all_reported(repeats: int, seed: int) -> dict[str, float]:
     """Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated."""
     d = _CORRELATED
-    columns = cov19_stand_in(_USERS, d, seed)
+    columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
     found = {"data correlation": float(_pairs(values).mean())}
     for name in MECHANISMS:

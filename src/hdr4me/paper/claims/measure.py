@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 
-from hdr4me.paper.cells import MECHANISMS, CellResult, outcome
+from hdr4me.paper.cells import CellResult
 from hdr4me.paper.readings import Reading
-
-__all__ = [
-    "HARDLY",
-    "METHODS",
-    "NOISY",
-    "SAME",
-    "enhances",
-    "fall",
-    "harms",
-    "improvements",
-    "mechanism_of",
-    "of_all",
-    "panel_name",
-    "ratio",
-    "ratios",
-    "span",
-    "spread_of",
-]
 
 HARDLY = 1.10
 """“Hardly changes”: the largest MSE of a curve is at most 10 % above its smallest."""
@@ -34,45 +15,18 @@ NOISY = ("laplace", "piecewise")
 METHODS = ("l1", "l2")
 
 
-def mechanism_of(cell: CellResult) -> str:
-    """The mechanism's name in the paper's figures."""
-    return MECHANISMS[cell.cell.mechanism]
-
-
-def panel_name(cell: CellResult) -> str:
-    """The panel of Figure 4 that a cell belongs to."""
-    return f"{mechanism_of(cell)} on {cell.title}"
-
-
-def ratio(cell: CellResult, method: str, reading: Reading) -> float:
-    """The method's MSE over that of the current aggregation."""
-    return outcome(cell, method, reading).mse / outcome(cell, "naive").mse
-
-
 def ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
     """`ratio` in each cell."""
-    return [ratio(cell, method, reading) for cell in cells]
-
-
-def enhances(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is smaller, by more than two standard errors of the difference (taken as independent)."""
-    found, naive = outcome(cell, method, reading), outcome(cell, "naive")
-    return naive.mse - found.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
-
-
-def harms(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is larger, by more than two standard errors of the difference (taken as independent)."""
-    found, naive = outcome(cell, method, reading), outcome(cell, "naive")
-    return found.mse - naive.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
+    return [cell.ratio(method, reading) for cell in cells]
 
 
 def improvements(
     cells: Sequence[CellResult], reading: Reading, label: Callable[[CellResult], str], noun: str = ""
 ) -> tuple[str, list[str]]:
     """Where L1 and L2 enhance, as text, and the cells in which they do not, by `label`."""
-    flags = {method: [enhances(cell, method, reading) for cell in cells] for method in METHODS}
+    flags = {method: [cell.enhances(method, reading) for cell in cells] for method in METHODS}
     missed = [
-        f"{method.upper()} {label(cell)} (ratio {ratio(cell, method, reading):.3g})"
+        f"{method.upper()} {label(cell)} (ratio {cell.ratio(method, reading):.3g})"
         for method in METHODS
         for cell, flag in zip(cells, flags[method], strict=True)
         if not flag
@@ -86,12 +40,12 @@ def improvements(
 
 def fall(cells: Sequence[CellResult], method: str, reading: Reading) -> float:
     """By what factor the MSE falls from the first cell of a curve to the last."""
-    return outcome(cells[0], method, reading).mse / outcome(cells[-1], method, reading).mse
+    return cells[0].outcome(method, reading).mse / cells[-1].outcome(method, reading).mse
 
 
 def spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> float:
     """The curve's largest MSE over its smallest."""
-    values = [outcome(cell, method, reading).mse for cell in cells]
+    values = [cell.outcome(method, reading).mse for cell in cells]
     return max(values) / min(values)
 
 

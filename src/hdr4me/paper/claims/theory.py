@@ -11,13 +11,13 @@ from scipy.stats import norm
 from hdr4me.framework.berry_esseen import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.claims.claim import GENERAL, Beyond, Claim, Finding
+from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section
 from hdr4me.paper.claims.measure import span
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
-__all__ = ["THEORY_CLAIMS", "depends_on_value"]
+THEORY = Section("theory")
 
 _FAMILY = 0.01
 """Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs."""
@@ -50,16 +50,7 @@ def _flags(names: Sequence[str]) -> dict[str, bool]:
     }
 
 
-def _lemma1_unbounded(results: Results, reading: Reading) -> Finding:
-    flags = _flags(_UNBOUNDED)
-    return Finding(
-        not any(flags.values()),
-        f"variance and bias are the same at 401 values in {sum(not f for f in flags.values())} of {len(flags)} cases",
-        "The noise is drawn without looking at the value.",
-    )
-
-
-def _lemma1(results: Results, reading: Reading, *, names: Sequence[str]) -> Finding:
+def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
     flags = _flags(names)
     constant = [case for case, depends in flags.items() if not depends]
     return Finding(
@@ -74,26 +65,7 @@ def _lemma1(results: Results, reading: Reading, *, names: Sequence[str]) -> Find
     )
 
 
-def _theorem1_all(results: Results, reading: Reading) -> Finding:
-    study = results.study("joint")
-    p_values = {name: study[f"all/{name}/ks p-value"] for name in MECHANISMS}
-    largest = {name: study[f"all/{name}/largest correlation in s.e."] for name in MECHANISMS}
-    tests = len(MECHANISMS) * (1 + study["all/pairs"])
-    limit = float(norm.isf(_FAMILY / tests / 2))
-    return Finding(
-        min(p_values.values()) > _FAMILY / tests and max(largest.values()) < limit,
-        "; ".join(
-            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of two "
-            f"dimensions {largest[name]:.2f} standard errors"
-            for name in MECHANISMS
-        )
-        + f" (limit {limit:.2f})",
-        "With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
-        f"correlation ({study['data correlation']:.2f} on average) does not enter.",
-    )
-
-
-def _theorem1_some(results: Results, reading: Reading) -> Finding:
+def _theorem1_some(results: Results) -> Finding:
     study = results.study("joint")
     parts, holds = [], True
     for epsilon in SAMPLED_BUDGETS:
@@ -114,7 +86,7 @@ def _theorem1_some(results: Results, reading: Reading) -> Finding:
     )
 
 
-def _bound(results: Results, reading: Reading, *, cases: Sequence[tuple[str, float]]) -> Finding:
+def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     beyond, wrong = [], 0
     for name, epsilon in cases:
@@ -140,7 +112,7 @@ def _bound(results: Results, reading: Reading, *, cases: Sequence[tuple[str, flo
     )
 
 
-def _tolerable(results: Results, reading: Reading, *, cases: Sequence[tuple[str, float]]) -> Finding:
+def _tolerable(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
     (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
@@ -172,7 +144,13 @@ def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
     )
 
 
-def _square_superior(results: Results, reading: Reading) -> Finding:
+@THEORY(
+    "square-wave-superior",
+    "II-A",
+    "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
+    "once its bias is calibrated away its variance is smaller than Piecewise's, on uniform data at six budgets",
+)
+def _square_superior(results: Results) -> Finding:
     grid = np.linspace(-1, 1, 2001)
     ratios, bias = {}, {}
     for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
@@ -190,92 +168,98 @@ def _square_superior(results: Results, reading: Reading) -> Finding:
     )
 
 
-THEORY_CLAIMS = (
-    Claim(
-        "square-wave-superior",
-        "II-A",
-        "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
-        "once its bias is calibrated away its variance is smaller than Piecewise's, on uniform data at six budgets",
-        "theory",
-        _square_superior,
-        reads=False,
-    ),
-    Claim(
-        "lemma-1-unbounded",
-        "IV-B, Lemma 1",
-        "Var(t*) and δ are deterministic if Bound(M) = 0.",
-        "neither depends on the value, for Laplace, SCDF and Staircase at four budgets",
-        "theory",
-        _lemma1_unbounded,
-        reads=False,
-    ),
-    Claim(
-        "lemma-1-bounded",
-        "IV-B, Lemma 1",
-        "Var(t*) and δ are correlated to t if Bound(M) = 1.",
-        "variance or bias depend on the value, for Piecewise and Square wave at four budgets",
-        "theory",
-        partial(_lemma1, names=("piecewise", "square_wave")),
-        reads=False,
-        beyond=Beyond(
-            GENERAL, "For every bounded mechanism at the same budgets", partial(_lemma1, names=_BOUNDED)
-        ),
-    ),
-    Claim(
-        "theorem-1-jointly",
-        "IV-B, Theorem 1",
-        "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
-        "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond chance (1 % "
-        "in all)",
-        "theory",
-        _theorem1_all,
-        reads=False,
-        beyond=Beyond(GENERAL, "With m < d (one of two equal dimensions, Piecewise)", _theorem1_some),
-    ),
-    Claim(
-        "theorem-2-bound",
-        "IV-D, Theorem 2",
-        "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
-        "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
-        "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
-        "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
-        "theory",
-        partial(_bound, cases=PAPER_CASES),
-        reads=False,
-        beyond=Beyond(
-            GENERAL,
-            "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-            partial(_bound, cases=_ALL_CASES),
-        ),
-    ),
-    Claim(
-        "theorem-2-few-reports",
-        "IV-D, after Theorem 2",
-        "The approximation error is still tolerable even if the number of reports is insufficient.",
-        f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
-        "theory",
-        partial(_tolerable, cases=PAPER_CASES),
-        reads=False,
-        beyond=Beyond(
-            GENERAL,
-            "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-            partial(_tolerable, cases=_ALL_CASES),
-        ),
-    ),
-    Claim(
-        "lemma-4-per-dimension",
-        "V-B, Lemma 4",
-        "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
-        "it is strictly closer in every simulated dimension beyond the threshold",
-        "theory",
-        partial(_lemma, method="l1"),
-    ),
-    Claim(
-        "lemma-5-per-dimension",
-        "V-B, Lemma 5",
-        "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
-        "it is strictly closer in every simulated dimension beyond the threshold",
-        "theory",
-        partial(_lemma, method="l2"),
-    ),
+@THEORY(
+    "lemma-1-unbounded",
+    "IV-B, Lemma 1",
+    "Var(t*) and δ are deterministic if Bound(M) = 0.",
+    "neither depends on the value, for Laplace, SCDF and Staircase at four budgets",
 )
+def _lemma1_unbounded(results: Results) -> Finding:
+    flags = _flags(_UNBOUNDED)
+    return Finding(
+        not any(flags.values()),
+        f"variance and bias are the same at 401 values in {sum(not f for f in flags.values())} of {len(flags)} cases",
+        "The noise is drawn without looking at the value.",
+    )
+
+
+THEORY(
+    "lemma-1-bounded",
+    "IV-B, Lemma 1",
+    "Var(t*) and δ are correlated to t if Bound(M) = 1.",
+    "variance or bias depend on the value, for Piecewise and Square wave at four budgets",
+    beyond=Beyond(
+        GENERAL, "For every bounded mechanism at the same budgets", partial(_lemma1, names=_BOUNDED)
+    ),
+)(partial(_lemma1, names=("piecewise", "square_wave")))
+
+
+@THEORY(
+    "theorem-1-jointly",
+    "IV-B, Theorem 1",
+    "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
+    "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond chance (1 % "
+    "in all)",
+    beyond=Beyond(GENERAL, "With m < d (one of two equal dimensions, Piecewise)", _theorem1_some),
+)
+def _theorem1_all(results: Results) -> Finding:
+    study = results.study("joint")
+    p_values = {name: study[f"all/{name}/ks p-value"] for name in MECHANISMS}
+    largest = {name: study[f"all/{name}/largest correlation in s.e."] for name in MECHANISMS}
+    tests = len(MECHANISMS) * (1 + study["all/pairs"])
+    limit = float(norm.isf(_FAMILY / tests / 2))
+    return Finding(
+        min(p_values.values()) > _FAMILY / tests and max(largest.values()) < limit,
+        "; ".join(
+            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of two "
+            f"dimensions {largest[name]:.2f} standard errors"
+            for name in MECHANISMS
+        )
+        + f" (limit {limit:.2f})",
+        "With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
+        f"correlation ({study['data correlation']:.2f} on average) does not enter.",
+    )
+
+
+THEORY(
+    "theorem-2-bound",
+    "IV-D, Theorem 2",
+    "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
+    "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
+    "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
+    "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
+    beyond=Beyond(
+        GENERAL,
+        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+        partial(_bound, cases=_ALL_CASES),
+    ),
+)(partial(_bound, cases=PAPER_CASES))
+
+
+THEORY(
+    "theorem-2-few-reports",
+    "IV-D, after Theorem 2",
+    "The approximation error is still tolerable even if the number of reports is insufficient.",
+    f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
+    beyond=Beyond(
+        GENERAL,
+        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+        partial(_tolerable, cases=_ALL_CASES),
+    ),
+)(partial(_tolerable, cases=PAPER_CASES))
+
+
+THEORY(
+    "lemma-4-per-dimension",
+    "V-B, Lemma 4",
+    "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
+    "it is strictly closer in every simulated dimension beyond the threshold",
+)(partial(_lemma, method="l1"))
+
+
+THEORY(
+    "lemma-5-per-dimension",
+    "V-B, Lemma 5",
+    "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
+    "it is strictly closer in every simulated dimension beyond the threshold",
+)(partial(_lemma, method="l2"))

@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.paper.datasets.dataset import Column, Dataset, normalise
-from hdr4me.paper.datasets.synthetic import FIXED_RANGE
+from hdr4me.paper.datasets import FIXED_RANGE, Column, Dataset, normalise
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["OwnFile", "describe", "load_cov19", "load_own", "rows_of"]
 
 
 def rows_of(path: Path) -> Iterator[NDArray[np.float32]]:
