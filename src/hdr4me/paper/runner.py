@@ -48,9 +48,17 @@ class Settings:
     cov19: str | None = None
     data: str | None = None
 
-    def file_of(self, dataset: str) -> str | None:
+    def file_of(self, dataset: str) -> Path | None:
         """The file that this data set is read from, if it is."""
-        return {"cov19": self.cov19, "data": self.data}.get(dataset)
+        name = {"cov19": self.cov19, "data": self.data}.get(dataset)
+        return None if name is None else Path(name)
+
+    def source_of(self, cell: AnyCell) -> list[Any]:
+        """All of it that the cell depends on, as JSON."""
+        file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
+        status = None if file is None else file.stat()
+        mark = None if file is None or status is None else [file.name, status.st_size, int(status.st_mtime)]
+        return [self.seed, self.normalise, mark]
 
 
 def run_cells(
@@ -64,20 +72,8 @@ def run_cells(
     """The results of `cells`, in their order.
 
     Finished cells are kept in `work` and taken from there the next time. Where the file of a cell cannot be read, or
-    belongs to another cell, the cell is run again.
-
-    Parameters
-    ----------
-    cells
-        What is run.
-    settings
-        Seed, normalisation and files: all that the numbers depend on besides the cells.
-    work
-        The folder of finished cells; it is made where it is missing.
-    workers
-        How many processes; their number does not change a digit.
-    advance
-        Called with the cost of each cell as it finishes.
+    belongs to another cell, the cell is run again. The number of workers does not change a digit; `advance` is called
+    with the cost of each cell as it finishes.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
@@ -179,9 +175,8 @@ def _digest(*parts: Any) -> str:
 
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
-    dims = _columns(cell)
-    source = [settings.seed, settings.normalise, _file_mark(settings.file_of(cell.dataset))]
-    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, dims, source)}"
+    digest = _digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))
+    return f"{cell.dataset}-{digest}"
 
 
 def _columns(cell: Cell) -> int:
@@ -193,17 +188,8 @@ def _columns(cell: Cell) -> int:
     return round(750 * math.sqrt(cell.n_users / 150_000))
 
 
-def _file_mark(path: str | None) -> list[Any] | None:
-    if path is None:
-        return None
-    status = Path(path).stat()
-    return [Path(path).name, status.st_size, int(status.st_mtime)]
-
-
 def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
-    file = settings.file_of(cell.dataset) if isinstance(cell, Cell) else None
-    source = [settings.seed, settings.normalise, _file_mark(file)]
-    return work / f"{cell.key}-{_digest(asdict(cell), source)}.json"
+    return work / f"{cell.key}-{_digest(asdict(cell), settings.source_of(cell))}.json"
 
 
 def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
@@ -216,9 +202,9 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
         if file is None:
             data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)
         elif cell.dataset == "cov19":
-            data = load_cov19(Path(file), n, d, rows, way)
+            data = load_cov19(file, n, d, rows, way)
         else:
-            data = load_own(Path(file), n, way)
+            data = load_own(file, n, way)
         datasets.store(data, path)
         rows.unlink(missing_ok=True)
     return key
