@@ -9,8 +9,6 @@ from html import escape
 
 from hdr4me.pages import html
 
-__all__ = ["Block", "Heading", "Picture", "Table", "Text", "to_html", "to_markdown"]
-
 
 @dataclass(frozen=True)
 class Heading:
@@ -94,10 +92,6 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Picture):
         return f"![{block.caption}]({block.name}.png)\n\n{block.caption}"
     lines = [block.columns, ["---"] * len(block.columns), *block.rows]
-    return "\n".join("| " + " | ".join(_cell(item) for item in line) + " |" for line in lines)
-
-
-def _cell(item: object) -> str:
-    if item is None:
-        return "–"
-    return f"{item:.4g}" if isinstance(item, float) else str(item).replace("|", "\\|")
+    return "\n".join(
+        "| " + " | ".join(html.shown(item).replace("|", "\\|") for item in line) + " |" for line in lines
+    )

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FIELDS", "in_words", "on_page", "stamp"]
-
 FIELDS = ("survey", "epsilon", "level", "version", "date")
 
 

@@ -7,8 +7,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["as_csv", "as_parquet"]
-
 Row = Mapping[str, Any]
 
 
