@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
-import typer
+from typer import Option
 
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
@@ -28,30 +28,24 @@ _MOST = 10**15
 
 
 def analyze(
-    mechanism: Annotated[str, typer.Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")],
-    users: Annotated[int, typer.Option(help="Number of users (n).")],
-    dims: Annotated[int, typer.Option(help="Number of dimensions (d).")] = 1,
-    sampled: Annotated[int, typer.Option(help="Dimensions each user reports (m).")] = 1,
-    values: Annotated[str | None, typer.Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
+    mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
+    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")],
+    users: Annotated[int, Option(help="Number of users (n).")],
+    dims: Annotated[int, Option(help="Number of dimensions (d).")] = 1,
+    sampled: Annotated[int, Option(help="Dimensions each user reports (m).")] = 1,
+    values: Annotated[str | None, Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
     probabilities: Annotated[
-        str | None, typer.Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
+        str | None, Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
     ] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="uniform; without --prior or --values: the worst case.")
-    ] = None,
-    variance: Annotated[str, typer.Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
-    calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Undo the bias of a biased mechanism.")
-    ] = False,
-    table: Annotated[
-        bool, typer.Option("--table", help="The exact table that a survey would deploy.")
-    ] = False,
+    prior: Annotated[str | None, Option(help="uniform; without --prior or --values: the worst case.")] = None,
+    variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    calibrated: Annotated[bool, Option("--calibrated", help="Undo the bias of a biased mechanism.")] = False,
+    table: Annotated[bool, Option("--table", help="The exact table that a survey would deploy.")] = False,
     domain: Annotated[
-        str, typer.Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
+        str, Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
     ] = "scaled",
-    tolerance: Annotated[str | None, typer.Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    tolerance: Annotated[str | None, Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
+    json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Foretell how far a mechanism's estimates will be from the truth.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import typer
+from typer import Option
 
 app = typer.Typer(
     name="hdr4me",
@@ -19,7 +20,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
+    version: bool = Option(False, "--version", help="Show the version and stop."),
 ) -> None:
     if version:
         from hdr4me import __version__

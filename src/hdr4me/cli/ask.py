@@ -34,29 +34,7 @@ def more_answers(
     reports: Sequence[Path],
     watch: Watch,
 ) -> list[Answer]:
-    """The answers to what was asked beyond the default.
-
-    Parameters
-    ----------
-    tally
-        The counts.
-    quantiles
-        Shares, separated by commas.
-    histogram
-        Edges, separated by commas, or a number of equal bins; of one dimension after its name and '='.
-    variance
-        Whether variances and standard deviations are asked.
-    correlation
-        Pairs of names, each separated by a comma.
-    by
-        The category that groups.
-    pairs
-        A file of pair counts.
-    reports
-        Files of reports to take pair counts from, where there is none.
-    watch
-        Shows what takes long; it is told of intervals, too, whenever an answer makes them.
-    """
+    """The answers to what was asked beyond the default."""
     found = []
     if quantiles is not None:
         p = _numbers("--quantiles", quantiles)
@@ -125,8 +103,8 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "a tally does not tell of two dimensions together: give --pairs (hdr4me tally --pair a,b makes the file), "
-            "or the reports with --survey"
+            "a tally does not tell of two dimensions together: give --pairs (hdr4me tally --pair a,b makes the "
+            "file), or the reports with --survey"
         )
     counts = PairCounts(survey, apart)
     for path in reports:
@@ -161,21 +139,7 @@ def write_pictures(
     made: Mapping[str, Any],
     notes: Sequence[str] = (),
 ) -> None:
-    """The page and the picture that were asked for.
-
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    title
-        The line under the page's heading.
-    html, png
-        Where the page and the picture go; None for neither.
-    made
-        What both carry, as `stamp` makes it.
-    notes
-        What the page says of rows that are left out.
-    """
+    """The page and the picture that were asked for."""
     if html is None and png is None:
         return
     from matplotlib.figure import Figure

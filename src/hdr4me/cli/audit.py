@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.output import print_json, print_note, print_table, progress
@@ -18,23 +19,21 @@ from hdr4me.pages.stamp import on_page, stamp
 
 
 def audit(
-    survey: Annotated[Path, typer.Argument(help="A survey's document.")],
+    survey: Annotated[Path, Argument(help="A survey's document.")],
     draws: Annotated[
-        int, typer.Option(help="Reports that the attack draws for each of its two values.")
+        int, Option(help="Reports that the attack draws for each of its two values.")
     ] = 1_000_000,
     tally: Annotated[
-        Path | None, typer.Option(help="Look at this tally instead: can an honest population give it?")
+        Path | None, Option(help="Look at this tally instead: can an honest population give it?")
     ] = None,
     reports: Annotated[
-        list[Path] | None, typer.Option(help="… and at these files of its reports, for copies (repeat).")
+        list[Path] | None, Option(help="… and at these files of its reports, for copies (repeat).")
     ] = None,
-    level: Annotated[
-        float, typer.Option(help="… probability of any false alarm over all looks, at most.")
-    ] = 0.001,
-    look: Annotated[int, typer.Option(help="… the number of this look at the collection.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the picture.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    level: Annotated[float, Option(help="… probability of any false alarm over all looks, at most.")] = 0.001,
+    look: Annotated[int, Option(help="… the number of this look at the collection.")] = 1,
+    html: Annotated[Path | None, Option(help="Write a page with the picture.")] = None,
+    png: Annotated[Path | None, Option(help="Write the picture (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Prove every table private in integers, and attack the sampler that would use it.
 
@@ -110,8 +109,8 @@ def audit(
         for note in found.notes:
             print_note(f"note: {note}")
         typer.echo(
-            f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {_short(found.loss)}, "
-            f"epsilon {found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
+            f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {_short(found.loss)}, epsilon "
+            f"{found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
             + ("passes" if found.passed else "FAILS")
         )
     if not found.passed:

@@ -31,19 +31,7 @@ def audit_tally(
     html: Path | None = None,
     png: Path | None = None,
 ) -> bool:
-    """Print what a look at a tally finds; True if there was no alarm.
-
-    Parameters
-    ----------
-    survey, path, reports
-        The survey, its tally's file, and files of its reports to look for copies in.
-    level, look
-        The probability of any false alarm over all looks, and the number of this look.
-    json
-        Whether to print JSON.
-    html, png
-        Where a page and a picture go; None for neither.
-    """
+    """Print what a look at a tally finds; True if there was no alarm."""
     from hdr4me.accounting.harm import harm
     from hdr4me.auditing import watch
     from hdr4me.auditing.copies import most_copies
@@ -68,8 +56,8 @@ def audit_tally(
         typer.echo(str(found))
         harm_table(limits)
         typer.echo(
-            "Not to be found this way: false reports that imitate an honest population with other values, and "
-            "all that a two-cell table receives. The limits above hold for them too."
+            "Not to be found this way: false reports that imitate an honest population with other values, and all "
+            "that a two-cell table receives. The limits above hold for them too."
         )
     return not found.alarms
 

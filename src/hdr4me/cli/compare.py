@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli.option_names import named_options
@@ -30,37 +30,33 @@ _OPTIONS = {
 
 
 def compare(
-    data: Annotated[Path, typer.Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
-    epsilon: Annotated[str, typer.Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
+    data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
+    epsilon: Annotated[str, Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help="Only these (repeat): for numbers optimal, duchi … and pair, agreement (asked together), for "
             "categories grr, subset …, and optional (optional numbers), codebook (vectors), privset (selections).",
         ),
     ] = None,
     statistic: Annotated[
-        str, typer.Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
+        str, Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
     ] = "mean",
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="<str>", help="Only these columns (repeat).")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="A schema: ranges and categories that are known.")
-    ] = None,
-    sampled: Annotated[int, typer.Option(help="How many questions each user answers (m).")] = 1,
+    column: Annotated[list[str] | None, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
+    schema: Annotated[Path | None, Option(help="A schema: ranges and categories that are known.")] = None,
+    sampled: Annotated[int, Option(help="How many questions each user answers (m).")] = 1,
     users: Annotated[
-        int | None, typer.Option(help="How many users to draw from the rows; the rows unless given.")
+        int | None, Option(help="How many users to draw from the rows; the rows unless given.")
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Simulated collections for each line.")] = 20,
+    repeats: Annotated[int, Option(help="Simulated collections for each line.")] = 20,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Without re-calibration, which takes most of the time.")
+        bool, Option("--raw", help="Without re-calibration, which takes most of the time.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    html: Annotated[Path | None, typer.Option(help="Write a page with picture and tables.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
+    html: Annotated[Path | None, Option(help="Write a page with picture and tables.")] = None,
+    png: Annotated[Path | None, Option(help="Write the picture (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Foretold and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
 

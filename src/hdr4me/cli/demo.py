@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from hdr4me.cli.extra import needs_collector
 from hdr4me.cli.option_names import named_options
@@ -17,22 +17,18 @@ if TYPE_CHECKING:
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the files that are made.")
-    ] = Path("demo"),
-    users: Annotated[int, typer.Option(help="How many simulated users.")] = 100_000,
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 2.0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the files that are made.")] = Path(
+        "demo"
+    ),
+    users: Annotated[int, Option(help="How many simulated users.")] = 100_000,
+    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")] = 2.0,
+    seed: Annotated[int, Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
     serve: Annotated[
         bool,
-        typer.Option(
-            "--serve", help="Start a collector of the demonstration's survey, with a page to answer on."
-        ),
+        Option("--serve", help="Start a collector of the demonstration's survey, with a page to answer on."),
     ] = False,
-    port: Annotated[
-        int, typer.Option(help="With --serve: the port to listen on; 0 takes any free one.")
-    ] = 8000,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    port: Annotated[int, Option(help="With --serve: the port to listen on; 0 takes any free one.")] = 8000,
+    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """A whole collection: 100,000 users, 64 dimensions, survey → perturb → tally → estimate → a page to look at.
 

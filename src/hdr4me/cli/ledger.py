@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table
@@ -20,12 +21,12 @@ _DAY_ONE = date(1970, 1, 1)
 
 @ledger.command()
 def show(
-    path: Annotated[Path, typer.Argument(help="The ledger's file.")],
-    limit: Annotated[float, typer.Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
+    path: Annotated[Path, Argument(help="The ledger's file.")],
+    limit: Annotated[float, Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
     every: Annotated[
-        str | None, typer.Option(help="The period after which the budget renews: week, 30d, 1y.")
+        str | None, Option(help="The period after which the budget renews: week, 30d, 1y.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show what was spent on each series of surveys, when, and what is left.
 

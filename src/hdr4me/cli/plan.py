@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from hdr4me.cli.audit_tally import harm_table
 from hdr4me.cli.option_names import named_options
@@ -39,31 +40,25 @@ _PRIORS = ("uniform", "worst")
 
 
 def plan(
-    users: Annotated[int | None, typer.Option(help="Number of users; left out: the fewest that do.")] = None,
+    users: Annotated[int | None, Option(help="Number of users; left out: the fewest that do.")] = None,
     dims: Annotated[
-        int | None, typer.Option(help="Number of dimensions; left out: the most that can be asked.")
+        int | None, Option(help="Number of dimensions; left out: the most that can be asked.")
     ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Total budget; left out: the smallest that does.")
-    ] = None,
+    epsilon: Annotated[float | None, Option(help="Total budget; left out: the smallest that does.")] = None,
     tolerance: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<float or name=float>",
             help="±ξ to keep within, numbers scaled to [-1, 1], vectors to norm 1; or name=ξ in a dimension's own "
             "units (repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
-    probability: Annotated[
-        float | None, typer.Option(help="… with this probability (0.95 unless given).")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="A schema (.json, .toml) instead of --dims.")] = None,
-    categories: Annotated[
-        int | None, typer.Option(help="With --dims: each has this many categories.")
-    ] = None,
+    probability: Annotated[float | None, Option(help="… with this probability (0.95 unless given).")] = None,
+    schema: Annotated[Path | None, Option(help="A schema (.json, .toml) instead of --dims.")] = None,
+    categories: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help=f"Only these mechanisms (repeat): {', '.join(built_in())}, pair (neighbours asked together), "
             "agreement (blocks). Left out: all of them, pairs and blocks from epsilon 1.5 on.",
@@ -71,55 +66,53 @@ def plan(
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help="Only these for categories: auto, grr, subset, projective, oue … (repeat).",
         ),
     ] = None,
     prior: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Whose values: uniform, worst (whatever they are), a tally of an earlier collection, or a CSV or "
             "Parquet file of values to expect (columns by dimension, with --schema)."
         ),
     ] = "uniform",
     each: Annotated[
-        bool, typer.Option("--each", help="The tolerance is for each dimension alone, not for all.")
+        bool, Option("--each", help="The tolerance is for each dimension alone, not for all.")
     ] = False,
     rank_by: Annotated[
-        str, typer.Option(help="error, or probability (of keeping within the tolerance).")
+        str, Option(help="error, or probability (of keeping within the tolerance).")
     ] = "error",
     statistic: Annotated[
         str,
-        typer.Option(
+        Option(
             help="What it is for, and ranked by: mean, distribution, quantile, variance, sd, covariance, mean_by."
         ),
     ] = "mean",
     quantiles: Annotated[
-        str | None, typer.Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
+        str | None, Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
+        int, Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
     ] = 1,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
+        Path | None, Option("--output", "-o", help="Write the best option's survey (--schema).")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the pictures.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
+    html: Annotated[Path | None, Option(help="Write a page with the pictures.")] = None,
+    png: Annotated[Path | None, Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
     shuffled: Annotated[
-        bool, typer.Option("--shuffled", help="What the reports are worth together if they are shuffled.")
+        bool, Option("--shuffled", help="What the reports are worth together if they are shuffled.")
     ] = False,
-    delta: Annotated[
-        float | None, typer.Option(help="… the δ of that guarantee (1e-6 unless given).")
-    ] = None,
+    delta: Annotated[float | None, Option(help="… the δ of that guarantee (1e-6 unless given).")] = None,
     every: Annotated[
-        str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
+        str | None, Option(help="The same users are asked every day, week, 30d … (with --for).")
     ] = None,
-    during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
+    during: Annotated[str | None, Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
     fakes: Annotated[
-        float | None, typer.Option(help="Tell what this share of false reports could do, such as 0.01.")
+        float | None, Option(help="Tell what this share of false reports could do, such as 0.01.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
 
@@ -246,8 +239,8 @@ def _values(source: str, schema: Any) -> Any:
     """The columns of a file that the schema names, as values to expect."""
     if schema is None or not Path(source).is_file():
         raise InvalidInput(
-            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema a "
-            "CSV or Parquet file of values"
+            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema "
+            "a CSV or Parquet file of values"
         )
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet

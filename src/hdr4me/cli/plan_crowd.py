@@ -30,17 +30,7 @@ def check_crowd(shuffled: bool, delta: float | None, every: str | None, during: 
 def crowd_and_time(
     option: Any, shuffled: bool, delta: float | None, every: str | None, during: str | None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Sentences for people, and the same for JSON; both empty if nothing was asked.
-
-    Parameters
-    ----------
-    option : Option
-        The plan's best option.
-    shuffled, delta
-        Whether reports are shuffled, and the δ of the central guarantee (1e-6 unless given).
-    every, during
-        How often the same users are asked, and for how long.
-    """
+    """Sentences for people, and the same for JSON; both empty if nothing was asked."""
     lines: list[str] = []
     document: dict[str, Any] = {}
     if shuffled:
@@ -51,8 +41,9 @@ def crowd_and_time(
         told = "" if found.closed_form is None else f" (closed form, from ε alone: {found.closed_form:.3g})"
         lines += [
             f"Shuffled: {found.n_reports:,} reports together are ({found.epsilon:.3g}, {found.delta:g})-private{told}.",
-            f"Turned round: every survey with a local ε up to {turned:.3g} keeps a central ε of {option.epsilon:g} if "
-            "it is shuffled. That needs a shuffler that is trusted to remove order, origin and time of every report.",
+            f"Turned round: every survey with a local ε up to {turned:.3g} keeps a central ε of {option.epsilon:g} "
+            "if it is shuffled. That needs a shuffler that is trusted to remove order, origin and time of every "
+            "report.",
         ]
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": turned}
     if every is not None:

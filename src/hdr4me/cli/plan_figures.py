@@ -175,8 +175,8 @@ def write_html(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
         html.section(
             "Re-calibration",
             html.paragraph(
-                f"If the true means are spread evenly, the best linear shrinkage removes {best.gain:.1%} of the error, "
-                f"while L1 at one standard error harms {best.l1_harms:.0%} of the dimensions: {best.verdict}."
+                f"If the true means are spread evenly, the best linear shrinkage removes {best.gain:.1%} of the "
+                f"error, while L1 at one standard error harms {best.l1_harms:.0%} of the dimensions: {best.verdict}."
             ),
         ),
     )

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.option_names import named_options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
@@ -21,49 +21,45 @@ if TYPE_CHECKING:
 
 def reproduce(
     target: Annotated[
-        str, typer.Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
+        str, Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
     ] = "all",
     scale: Annotated[
-        str, typer.Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
+        str, Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
     ] = "quick",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the report.")] = Path(
+    output: Annotated[Path, Option("--output", "-o", help="The folder of the report.")] = Path(
         "reproduction"
     ),
-    workers: Annotated[int, typer.Option(help="Processes; 0 is one for each core.")] = 0,
-    seed: Annotated[
-        int, typer.Option(help="The same seed gives the same numbers, on any machine's workers.")
-    ] = 1,
+    workers: Annotated[int, Option(help="Processes; 0 is one for each core.")] = 0,
+    seed: Annotated[int, Option(help="The same seed gives the same numbers, on any machine's workers.")] = 1,
     cov19: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="An embeddings file (CSV or CSV.gz, an id and numbers) for COV-19's place; else a stand-in."
         ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Own study: a CSV, TSV or Parquet file, or gaussian, poisson, uniform, cov19 (stand-in)."
         ),
     ] = None,
-    users: Annotated[
-        int | None, typer.Option(help="Own study: how many users; without it, all rows.")
-    ] = None,
+    users: Annotated[int | None, Option(help="Own study: how many users; without it, all rows.")] = None,
     dims: Annotated[
-        list[int] | None, typer.Option(help="Own study: how many dimensions; may be given more than once.")
+        list[int] | None, Option(help="Own study: how many dimensions; may be given more than once.")
     ] = None,
     epsilon: Annotated[
-        list[float] | None, typer.Option(help="Own study: a budget; may be given more than once.")
+        list[float] | None, Option(help="Own study: a budget; may be given more than once.")
     ] = None,
     mechanism: Annotated[
-        list[str] | None, typer.Option(help="Own study: a mechanism; may be given more than once.")
+        list[str] | None, Option(help="Own study: a mechanism; may be given more than once.")
     ] = None,
     normalise: Annotated[
-        str, typer.Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
+        str, Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
     ] = "auto",
     reading: Annotated[
-        str | None, typer.Option(help="How λ* is read in the figures, such as z2-noise-bias.")
+        str | None, Option(help="How λ* is read in the figures, such as z2-noise-bias.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print claims and numbers as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print claims and numbers as JSON.")] = False,
 ) -> None:
     """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.cli.paths import check_outputs, check_twice
@@ -19,16 +19,16 @@ Name = tuple[str, str | None, str]
 
 
 def rounds(
-    tallies: Annotated[list[Path], typer.Argument(help="One tally for each round, in order of time.")],
+    tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
     answers: Annotated[
         str,
-        typer.Option(
+        Option(
             help="permanent: the same users, whose answers are remembered. fresh: new noise, or other users, each time."
         ),
     ] = "permanent",
-    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
-    picture: Annotated[Path | None, typer.Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
+    picture: Annotated[Path | None, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Compare and combine the rounds of a series: average, last change and trend, with honest errors.
 

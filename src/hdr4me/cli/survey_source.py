@@ -87,8 +87,8 @@ def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
         if any(given):
             raise
         raise InvalidInput(
-            f"{refusal} (--range column=low:high, --categories column=a,b,c: "
-            "columns that are not named are left alone)"
+            f"{refusal} (--range column=low:high, --categories column=a,b,c: columns that are not named are left "
+            "alone)"
         ) from None
 
 
@@ -104,8 +104,8 @@ def say_missing(schema: Schema, declared: set[str]) -> None:
     for dimension in silent[:_SHOWN]:
         value = f"{dimension.default:g}" if isinstance(dimension.default, float) else repr(dimension.default)
         print_note(
-            f"note: a missing value of {dimension.name!r} will count as {value}: "
-            "declare a default, or optional (--default, --optional, or in the schema)"
+            f"note: a missing value of {dimension.name!r} will count as {value}: declare a default, or optional "
+            "(--default, --optional, or in the schema)"
         )
     if len(silent) > _SHOWN:
         print_note(f"note: likewise for {counted(len(silent) - _SHOWN, 'more dimension')}")

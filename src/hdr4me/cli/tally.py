@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
 from hdr4me.cli.output import print_json, print_note
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def tally(
-    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
-    reports: Annotated[list[Path], typer.Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the tally.")],
+    survey: Annotated[Path, Argument(help="The survey's document.")],
+    reports: Annotated[list[Path], Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
+    output: Annotated[Path, Option("--output", "-o", help="Where to write the tally.")],
     quarantine: Annotated[
-        Path | None, typer.Option(help="Where bad reports go, with their reasons (JSON lines).")
+        Path | None, Option(help="Where bad reports go, with their reasons (JSON lines).")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad report.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first bad report.")] = False,
     pair: Annotated[
         list[str] | None,
-        typer.Option(metavar="<a,b>", help="Also count these two together, into OUTPUT.pairs (repeat)."),
+        Option(metavar="<a,b>", help="Also count these two together, into OUTPUT.pairs (repeat)."),
     ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
 
