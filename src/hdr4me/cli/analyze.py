@@ -6,20 +6,23 @@ from typing import Annotated, Any, Literal, cast
 
 from typer import Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 
-_OPTIONS = {
-    "n_users": "--users",
-    "n_dims": "--dims",
-    "n_sampled": "--sampled",
-    "t": "--values",
-    **{
-        name: f"--{name}" for name in ("mechanism", "epsilon", "values", "probabilities", "prior", "variance")
-    },
-}
+_OPTIONS = options(
+    "mechanism",
+    "epsilon",
+    "values",
+    "probabilities",
+    "prior",
+    "variance",
+    n_users="--users",
+    n_dims="--dims",
+    n_sampled="--sampled",
+    t="--values",
+)
 
 _SMALLEST, _LARGEST = 1e-9, 5000.0
 """Budgets of one value at which every law's formulas hold in floating point."""
@@ -63,9 +66,9 @@ def analyze(
         raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         if not 1 <= count <= _MOST:
-            raise InvalidInput(f"{option} {count} is not allowed: a whole number from 1 to {_MOST:,}")
+            raise InvalidInput(f"{option} {count} is not allowed: an integer from 1 to {_MOST:,}")
     tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
-    at = dict(zip(tolerances, [] if tolerance is None else _numbers("--tolerance", tolerance), strict=True))
+    at = dict(zip(tolerances, [] if tolerance is None else numbers("--tolerance", tolerance), strict=True))
     for text, ξ in at.items():
         if not ξ >= 0:
             raise InvalidInput(f"--tolerance {text} is not allowed: numbers >= 0")
@@ -81,8 +84,8 @@ def analyze(
             n_users=users,
             n_dims=dims,
             n_sampled=m,
-            values=None if values is None else _numbers("--values", values),
-            probabilities=None if probabilities is None else _numbers("--probabilities", probabilities),
+            values=None if values is None else numbers("--values", values),
+            probabilities=None if probabilities is None else numbers("--probabilities", probabilities),
             prior=prior,
             variance=cast("Literal['exact', 'paper']", variance),
             calibrated=calibrated,
@@ -140,10 +143,3 @@ def analyze(
         print_note(
             f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"
         )
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{option} {text!r} is not allowed: numbers with commas between them") from None

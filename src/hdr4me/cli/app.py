@@ -31,26 +31,9 @@ def _root(
 
 
 COMMANDS = (
-    "demo",
-    "plan",
-    "compare",
-    "analyze",
-    "survey",
-    "perturb",
-    "tally",
-    "merge",
-    "estimate",
-    "refine",
-    "rounds",
-    "audit",
-    "explain",
-    "serve",
-    "send",
-    "backup",
-    "restore",
-    "reproduce",
-    "bench",
-)
+    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
+    "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
+)  # fmt: skip
 """Each is a function of its own name in the module of its own name."""
 
 for _name in COMMANDS:

@@ -7,26 +7,23 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.paths import check_outputs, check_picture, write_results
 from hdr4me.cli.perturb import show_account
-from hdr4me.cli.pictures import check_picture, save_picture
-from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.pages.stamp import on_page, stamp
+from hdr4me.pages.stamp import stamp
 
-_OPTIONS = {
-    "epsilon": "--epsilon",
-    "mechanisms": "--mechanism",
-    "statistic": "--statistic",
-    "columns": "--column",
-    "n_sampled": "--sampled",
-    "n_users": "--users",
-    "repeats": "--repeats",
-    "data": "DATA",
-}
+_OPTIONS = options(
+    "epsilon",
+    "statistic",
+    "repeats",
+    mechanisms="--mechanism",
+    columns="--column",
+    n_sampled="--sampled",
+    n_users="--users",
+    data="DATA",
+)
 
 
 def compare(
@@ -79,7 +76,7 @@ def compare(
     with named_options(_OPTIONS), progress("simulated collections", None) as done:
         found = run(
             data,
-            epsilon=_numbers(epsilon),
+            epsilon=numbers("--epsilon", epsilon),
             mechanisms=mechanism,
             statistic=statistic,
             schema=known,
@@ -95,12 +92,7 @@ def compare(
     for note in found.notes:
         print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
     made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
-    if html is not None:
-        write_text(html, on_page(found.html(), made))
-        print_note(f"wrote {html}")
-    if png is not None:
-        save_picture(found.plot(), png, made)
-        print_note(f"wrote {png}")
+    write_results(html, png, made, found.html, found.plot)
     if json:
         shown = {key: value for key, value in vars(found).items() if key not in ("rows", "account")}
         account = found.account.rows()
@@ -113,10 +105,3 @@ def compare(
     for title, rows in titled(found).items():
         line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
         print_table(line, list(COLUMNS), [cells(row) for row in rows])
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--epsilon {text} is not allowed: numbers separated by commas") from None

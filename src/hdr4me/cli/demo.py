@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from hdr4me.cli.extra import needs_collector
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -37,13 +37,13 @@ def demo(
     if users < 1000:
         raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
     if seed < 0:
-        raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
+        raise InvalidInput(f"--seed {seed} is not allowed: an integer of at least 0")
     if serve:
         _serve(output, epsilon, port)
         return
     from hdr4me.demo.demo import run_demo
 
-    with named_options({"epsilon": "--epsilon"}):
+    with named_options(options("epsilon")):
         made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
@@ -70,7 +70,7 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     path, reports = output / "survey.json", output / "reports.parquet"
     if not path.exists():
-        with named_options({"epsilon": "--epsilon"}):
+        with named_options(options("epsilon")):
             Survey(panel_schema(), epsilon=epsilon, name="fitness panel").save(path)
     survey = Survey.load(path)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_note, progress
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
     """The engine called `engine`, closed afterwards."""
     from hdr4me.engines import ENGINES
 
-    with named_options({"engine": "--engine", "master": "--master"}):
+    with named_options(options("engine", "master")):
         opened = ENGINES[engine](master)
         worker = opened.__enter__()
     try:

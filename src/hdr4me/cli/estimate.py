@@ -13,10 +13,9 @@ from typer import Argument, Option
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import Watch, print_json, print_note, print_table
-from hdr4me.cli.paths import check_outputs, check_twice
-from hdr4me.cli.pictures import check_picture
+from hdr4me.cli.paths import check_outputs, check_picture, check_twice
 from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.stamp import stamp
@@ -137,8 +136,7 @@ def estimate(
         found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
     told_of = found
-    named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
-    with named_options(named | {"order": "--order", "groups": "--groups"}):
+    with named_options(options("level", "order", "groups", method="--recalibrate", kind="--interval")):
         if recalibrate is not None:
             given = {"order": order, "groups": groups}
             lists = {

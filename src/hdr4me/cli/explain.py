@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs
 from hdr4me.errors import InvalidInput
@@ -41,7 +41,7 @@ def explain(
     if output is not None and output.suffix.lower() not in (".md", ".html"):
         raise InvalidInput(f"--output {output} is not allowed: a .md or .html file")
     document = Survey.load(survey)
-    with named_options({"audience": "--audience"}):
+    with named_options(options("audience")):
         page = write(document, audience)
     if output is not None:
         write_text(output, page.html() if output.suffix.lower() == ".html" else page.markdown())

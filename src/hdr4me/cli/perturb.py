@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.errors import InvalidInput
@@ -61,7 +61,7 @@ def perturb(
 
     if check == (output is not None):
         raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}):
+    with named_options(options("encoding", "delimiter")):
         files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
     paths = [Path(path) for path in records if path != "-"]
     check_outputs([output], [survey, *paths])

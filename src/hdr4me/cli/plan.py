@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from hdr4me.cli.audit_tally import harm_table
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.audit import harm_table
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table, working
-from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.pictures import check_picture
-from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
-from hdr4me.cli.plan_rounds import second_round, show_second
+from hdr4me.cli.paths import check_outputs, check_picture, write_results
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm, second_round, show_second
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
@@ -23,20 +21,28 @@ from hdr4me.pages.stamp import stamp
 if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
-_OPTIONS = {
-    "n_users": "--users",
-    "n_dims": "--dims",
-    "n_categories": "--categories",
-    "rank_by": "--rank-by",
-    "p": "--quantiles",
-    "statistic": "--statistic",
-    "mechanisms": "--mechanism",
-    **{
-        name: f"--{name}"
-        for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior", "values")
-    },
-}
+_OPTIONS = options(
+    "schema",
+    "epsilon",
+    "tolerance",
+    "probability",
+    "categorical",
+    "prior",
+    "values",
+    "statistic",
+    n_users="--users",
+    n_dims="--dims",
+    n_categories="--categories",
+    rank_by="--rank-by",
+    p="--quantiles",
+    mechanisms="--mechanism",
+)
 _PRIORS = ("uniform", "worst")
+_SHOWN = (
+    "n_sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
+    "worst_tolerance_joint",
+)  # fmt: skip
+"""What the table shows of each option."""
 
 
 def plan(
@@ -155,7 +161,7 @@ def plan(
                 jointly=not each,
                 rank_by=rank_by,
                 statistic=statistic,
-                p=None if quantiles is None else _shares(quantiles),
+                p=None if quantiles is None else numbers("--quantiles", quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()
@@ -166,8 +172,11 @@ def plan(
     made = _made(found, loaded, refusal is None, output, wanted=json or html is not None or png is not None)
     if output is not None and refusal is not None:
         print_note(f"{output} not written: the tolerance asked for is not reached")
-    with working("drawing"):
-        _draw(found, html, png, made)
+    if html is not None or png is not None:
+        from hdr4me.cli.plan_figures import draw, plan_page
+
+        with working("drawing"):
+            write_results(html, png, made, lambda: plan_page(found), lambda: draw(found))
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
     limits = [] if fakes is None else limits_of_harm(found.best, fakes)
     more |= {"fakes": limits} if limits else {}
@@ -205,13 +214,6 @@ def _tolerances(given: list[str] | None) -> Any:
         _number(text.split()[0] if text.split() else text, item)
         found[name.strip()] = text.strip()
     return found
-
-
-def _shares(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--quantiles {text!r} is not allowed: numbers separated by commas") from None
 
 
 def _number(text: str, item: str) -> float:
@@ -268,45 +270,20 @@ def _made(found: Plan, schema: Any, reachable: bool, output: Path | None, *, wan
     return stamp(survey, found.best.epsilon, found.best.probability)
 
 
-def _draw(found: Plan, html: Path | None, png: Path | None, made: dict[str, Any]) -> None:
-    if html is None and png is None:
-        return
-    from hdr4me.cli.plan_figures import write_html, write_png
-
-    for path, write in ((html, write_html), (png, write_png)):
-        if path is not None:
-            write(found, path, made)
-            print_note(f"wrote {path}")
-
-
 def _show(found: Plan) -> None:
-    best = found.best
+    best, mean = found.best, found.statistic == "mean"
     typer.echo(found.summary)
+    each = f"within ±{best.tolerance:.3g}: each"
+    columns = ["m", "MSE", each, "all", "95 % each ±", "all ±", "worst case ±"]
     print_table(
         f"Options for {counted(best.n_users, 'user')}, {counted(best.n_dims, 'dimension')}, ε = {best.epsilon:g}",
-        [
-            "mechanism",
-            "m",
-            "MSE",
-            f"within ±{best.tolerance:.3g}: each",
-            "all",
-            "95 % each ±",
-            "all ±",
-            "worst case ±",
-            *([] if found.statistic == "mean" else [f"error of the {found.statistic}"]),
-        ],
+        ["mechanism", *columns, *([] if mean else [f"error of the {found.statistic}"])],
         [
             [
                 option.mechanism
                 + (f" + {option.categorical}" if option.workload.numeric and option.categorical else ""),
-                option.n_sampled,
-                option.mse,
-                option.probability_within,
-                option.joint_probability_within,
-                option.tolerance_each,
-                option.tolerance_joint,
-                option.worst_tolerance_joint,
-                *([] if found.statistic == "mean" else [found.error_of(option)]),
+                *(getattr(option, name) for name in _SHOWN),
+                *([] if mean else [found.error_of(option)]),
             ]
             for option in found.mechanisms
         ],
@@ -326,7 +303,7 @@ def _show(found: Plan) -> None:
                 for name, kept in found.own_units.items()
             ],
         )
-    if found.statistic != "mean":
+    if not mean:
         return
     if best.errors:
         title = "Standard errors of selections, vectors and optional numbers, by the first option"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import load_sum
@@ -38,7 +38,7 @@ def refine(
     check_twice(pilot)
     tally = load_sum(pilot)
     with (
-        named_options({"users": "--users", "mechanism": "--mechanism", "name": "--name"}),
+        named_options(options("users", "mechanism", "name")),
         working("designing"),
     ):
         survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)

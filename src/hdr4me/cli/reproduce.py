@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hdr4me.paper.readings import Reading
     from hdr4me.paper.results import Results
     from hdr4me.paper.studies import Own, Scale
+
+
+_OPTIONS = options("scale", "reading", "normalise", "data", "users", "dims", "epsilon", "mechanism")
 
 
 def reproduce(
@@ -84,12 +87,9 @@ def reproduce(
     from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, own_cells, scale_named
 
-    options = {
-        name: f"--{name}" for name in ("scale", "reading", "normalise", "data", "users", "dims", "epsilon")
-    }
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
     path = None
-    with named_options({**options, "mechanism": "--mechanism"}):
+    with named_options(_OPTIONS):
         if mine and target not in ("all", "own"):
             raise InvalidInput.of(
                 "target", target, "with --data, --users, --dims, --epsilon or --mechanism leave it out"
@@ -105,9 +105,9 @@ def reproduce(
         chosen = DEFAULT if reading is None else reading_named(reading)
         normalisation = check_normalisation(normalise)
     if workers < 0:
-        raise InvalidInput(f"--workers {workers} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--workers {workers} is not allowed: an integer >= 0")
     if seed < 0:
-        raise InvalidInput(f"--seed {seed} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--seed {seed} is not allowed: an integer >= 0")
     if cov19 is not None and not cov19.is_file():
         raise InvalidInput(f"--cov19 {cov19} is not allowed: there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
@@ -125,11 +125,18 @@ def reproduce(
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
     about = About(
-        command=" ".join(
-            [
-                *_command(target, scale, seed, cov19, normalise, reading),
-                *_own_options(path.name if path is not None else data, users, dims, epsilon, mechanism),
-            ]
+        command=_command(
+            target,
+            scale=scale,
+            seed=seed,
+            cov19=cov19 and cov19.name,
+            normalise=None if normalise == "auto" else normalise,
+            reading=reading,
+            data=path.name if path is not None else data,
+            users=users,
+            dims=dims,
+            epsilon=epsilon,
+            mechanism=mechanism,
         ),
         scale=scale,
         seed=seed,
@@ -177,36 +184,13 @@ def _shown(results: Results, reading: Reading) -> dict[str, object]:
     return {"case_study": [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in table2()]}
 
 
-def _command(
-    target: str, scale: str, seed: int, cov19: Path | None, normalise: str, reading: str | None
-) -> list[str]:
+def _command(target: str, **given: Any) -> str:
     """The command that makes the same numbers, without this machine's paths."""
-    parts = ["hdr4me", "reproduce", target, "--scale", scale, "--seed", str(seed)]
-    if cov19 is not None:
-        parts += ["--cov19", cov19.name]
-    if normalise != "auto":
-        parts += ["--normalise", normalise]
-    if reading is not None:
-        parts += ["--reading", reading]
-    return parts
-
-
-def _own_options(
-    data: str | None,
-    users: int | None,
-    dims: list[int] | None,
-    epsilon: list[float] | None,
-    mechanism: list[str] | None,
-) -> list[str]:
-    """The options of a study of one's own, as they would be typed."""
-    parts = [] if data is None else ["--data", data]
-    parts += [] if users is None else ["--users", str(users)]
-    given: list[tuple[str, list[object]]] = [
-        ("--dims", list(dims or [])),
-        ("--epsilon", [f"{value:g}" for value in epsilon or []]),
-        ("--mechanism", list(mechanism or [])),
-    ]
-    return parts + [str(part) for option, values in given for value in values for part in (option, value)]
+    parts = ["hdr4me", "reproduce", target]
+    for name, value in given.items():
+        for item in value if isinstance(value, list) else [] if value is None else [value]:
+            parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
+    return " ".join(parts)
 
 
 def _own(
@@ -232,10 +216,7 @@ def _own(
     found = describe(path)
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
-    note = (
-        f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}"
-        if found.left_out
-        else ""
-    )
+    others = ", ".join(found.left_out)
+    note = f"{path.name}: left out, because not of numbers: {others}" if others else ""
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, budgets, names), path, note

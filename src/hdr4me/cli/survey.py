@@ -13,8 +13,7 @@ import typer
 from typer import Argument, Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.ask import pair_of
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options, pair_of
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 _PLENTY = 10.0
-"""A budget above this for one report is told what it means."""
-_OPTIONS = {
-    "n_sampled": "--sampled",
-    "epsilon": "--epsilon",
-    "mechanism": "--mechanism",
-    "purpose": "--purpose",
-    "categorical": "--categorical",
-    "lasting": "--lasting",
-    "pairs": "--pair",
-    "blocks": "--block",
-}
+"""Above this budget of one report a note says what it means."""
+_OPTIONS = options(
+    "epsilon",
+    "mechanism",
+    "purpose",
+    "categorical",
+    "lasting",
+    n_sampled="--sampled",
+    pairs="--pair",
+    blocks="--block",
+)
 
 
 def survey(
@@ -218,7 +217,7 @@ def _is_survey(path: Path) -> bool:
 
 
 def _why(channel: Channel) -> str | None:
-    """Why a survey that is not told takes this channel for categories; None for any other channel."""
+    """Why `auto` chooses this channel for categories; None for any other channel."""
     from hdr4me.mechanisms.categorical import categorical_choice, categorical_reason
 
     takes = channel.takes

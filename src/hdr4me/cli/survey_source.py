@@ -10,7 +10,7 @@ from json import loads as from_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_note
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["declared_names", "from_records", "is_records", "say_missing"]
 
 _SHOWN = 5
-"""Dimensions of which it is told what a missing value becomes; of the others only how many they are."""
+"""For so many dimensions a note says what a missing value becomes; the others are only counted."""
 
 
 def is_records(source: Path) -> bool:
@@ -63,7 +63,7 @@ def from_records(
     }
     defaults = _pairs("--default", given, "column=value")
     optional = given["--optional"] or []
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}), _told_how(ranges, lists):
+    with named_options(options("encoding", "delimiter")), _told_how(ranges, lists):
         schema = infer_schema(
             source,
             ranges=ranges,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
+from hdr4me.cli.option_names import pair_of
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs, check_twice
 
@@ -44,7 +45,7 @@ def tally(
     check_outputs([output, quarantine, beside], [survey, *reports])
     check_twice(reports)
     document = Survey.load(survey)
-    names = _pairs(pair or [])
+    names = [pair_of("--pair", text) for text in pair or []]
     if names:
         PairCounts(document, names)  # refused before any report is read if they cannot be counted
     with open_engine(engine, master) as worker:
@@ -58,13 +59,6 @@ def tally(
     if together is not None and beside is not None:
         together.save(beside)
         print_note(f"wrote {beside}")
-
-
-def _pairs(given: Sequence[str]) -> list[tuple[str, str]]:
-    """The names of each `--pair a,b`."""
-    from hdr4me.cli.ask import pair_of
-
-    return [pair_of("--pair", text) for text in given]
 
 
 def load_sum(paths: Sequence[Path]) -> Tally:
