@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from hdr4me.client.lock import locked
-from hdr4me.paper import enhance
-from hdr4me.paper.cells import Cell
-from hdr4me.paper.outcomes import CellResult, Outcome
+from hdr4me.paper import methods
+from hdr4me.paper.cells import Cell, CellResult, Outcome
 from hdr4me.paper.readings import DEFAULT
 from hdr4me.paper.report import About
 from hdr4me.paper.results import Results, gather
@@ -39,7 +38,7 @@ def _clipped(means, errors, method, slope, domain):
 @pytest.fixture
 def one_rule(monkeypatch):
     """For tests that do not look at the means of `auto`: clipping in its place."""
-    monkeypatch.setattr(enhance, "recalibrate", _clipped)
+    monkeypatch.setattr(methods, "recalibrate", _clipped)
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +48,7 @@ def results(tmp_path_factory):
     work = (temporary.parent if "PYTEST_XDIST_WORKER" in os.environ else temporary) / "paper"
     work.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch, locked(work.with_name("paper.lock"), 600.0):
-        patch.setattr(enhance, "recalibrate", _clipped)
+        patch.setattr(methods, "recalibrate", _clipped)
         return gather(run_cells(cells_for("all", TINY), Settings(seed=1), work))
 
 

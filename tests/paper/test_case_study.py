@@ -59,9 +59,3 @@ def test_the_printed_formula_gives_something_else() -> None:
 )
 def test_verdicts_come_from_digits(printed: str, value: float, says: str) -> None:
     assert verdict(printed, value) == says
-
-
-def test_lines_are_plain_values() -> None:
-    first = case_study()[0].to_dict()
-    assert first["paper"] == 533.21
-    assert first["verdict"] == "right"

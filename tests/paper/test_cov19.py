@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.paper.datasets.cov19 import load_cov19, rows_of
+from hdr4me.paper.files import load_cov19, rows_of
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 from hdr4me.cli import main
 from hdr4me.errors import FormatError
 from hdr4me.paper.cells import Cell, law_for, predicted
-from hdr4me.paper.datasets import describe, load_own, moments
+from hdr4me.paper.datasets import moments
+from hdr4me.paper.files import describe, load_own
 from hdr4me.paper.runner import Settings, run_cells
 
 
@@ -138,8 +139,8 @@ def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
     ("options", "message"),
     [
         (["--data", "none.csv"], "--data 'none.csv' is not allowed: there is no such file"),
-        (["--users", "1"], "--users 1 is not allowed: a whole number from 2"),
-        (["--dims", "0"], "--dims 0 is not allowed: whole numbers from 1 to 65536"),
+        (["--users", "1"], "--users 1 is not allowed: an integer of at least 2"),
+        (["--dims", "0"], "--dims 0 is not allowed: integers from 1 to 65536"),
         (["--epsilon", "-1"], "--epsilon -1.0 is not allowed: finite numbers > 0"),
         (["--mechanism", "magic"], "--mechanism 'magic' is not allowed"),
         (["fig3", "--epsilon", "1"], "target = 'fig3' is not allowed: with --data"),

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
-import typer
+from typer import Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 
-_OPTIONS = {
-    "n_users": "--users",
-    "n_dims": "--dims",
-    "n_sampled": "--sampled",
-    "t": "--values",
-    **{
-        name: f"--{name}" for name in ("mechanism", "epsilon", "values", "probabilities", "prior", "variance")
-    },
-}
+_OPTIONS = options(
+    "mechanism",
+    "epsilon",
+    "values",
+    "probabilities",
+    "prior",
+    "variance",
+    n_users="--users",
+    n_dims="--dims",
+    n_sampled="--sampled",
+    t="--values",
+)
 
 _SMALLEST, _LARGEST = 1e-9, 5000.0
 """Budgets of one value at which every law's formulas hold in floating point."""
@@ -28,30 +31,24 @@ _MOST = 10**15
 
 
 def analyze(
-    mechanism: Annotated[str, typer.Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")],
-    users: Annotated[int, typer.Option(help="Number of users (n).")],
-    dims: Annotated[int, typer.Option(help="Number of dimensions (d).")] = 1,
-    sampled: Annotated[int, typer.Option(help="Dimensions each user reports (m).")] = 1,
-    values: Annotated[str | None, typer.Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
+    mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
+    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")],
+    users: Annotated[int, Option(help="Number of users (n).")],
+    dims: Annotated[int, Option(help="Number of dimensions (d).")] = 1,
+    sampled: Annotated[int, Option(help="Dimensions each user reports (m).")] = 1,
+    values: Annotated[str | None, Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
     probabilities: Annotated[
-        str | None, typer.Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
+        str | None, Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
     ] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="uniform; without --prior or --values: the worst case.")
-    ] = None,
-    variance: Annotated[str, typer.Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
-    calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Undo the bias of a biased mechanism.")
-    ] = False,
-    table: Annotated[
-        bool, typer.Option("--table", help="The exact table that a survey would deploy.")
-    ] = False,
+    prior: Annotated[str | None, Option(help="uniform; without --prior or --values: the worst case.")] = None,
+    variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    calibrated: Annotated[bool, Option("--calibrated", help="Undo the bias of a biased mechanism.")] = False,
+    table: Annotated[bool, Option("--table", help="The exact table that a survey would deploy.")] = False,
     domain: Annotated[
-        str, typer.Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
+        str, Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
     ] = "scaled",
-    tolerance: Annotated[str | None, typer.Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    tolerance: Annotated[str | None, Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
+    json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Foretell how far a mechanism's estimates will be from the truth.
 
@@ -69,9 +66,9 @@ def analyze(
         raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
         if not 1 <= count <= _MOST:
-            raise InvalidInput(f"{option} {count} is not allowed: a whole number from 1 to {_MOST:,}")
+            raise InvalidInput(f"{option} {count} is not allowed: an integer from 1 to {_MOST:,}")
     tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
-    at = dict(zip(tolerances, [] if tolerance is None else _numbers("--tolerance", tolerance), strict=True))
+    at = dict(zip(tolerances, [] if tolerance is None else numbers("--tolerance", tolerance), strict=True))
     for text, ξ in at.items():
         if not ξ >= 0:
             raise InvalidInput(f"--tolerance {text} is not allowed: numbers >= 0")
@@ -87,8 +84,8 @@ def analyze(
             n_users=users,
             n_dims=dims,
             n_sampled=m,
-            values=None if values is None else _numbers("--values", values),
-            probabilities=None if probabilities is None else _numbers("--probabilities", probabilities),
+            values=None if values is None else numbers("--values", values),
+            probabilities=None if probabilities is None else numbers("--probabilities", probabilities),
             prior=prior,
             variance=cast("Literal['exact', 'paper']", variance),
             calibrated=calibrated,
@@ -146,10 +143,3 @@ def analyze(
         print_note(
             f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"
         )
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{option} {text!r} is not allowed: numbers with commas between them") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import typer
+from typer import Option
 
 app = typer.Typer(
     name="hdr4me",
@@ -19,7 +20,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
+    version: bool = Option(False, "--version", help="Show the version and stop."),
 ) -> None:
     if version:
         from hdr4me import __version__
@@ -30,26 +31,9 @@ def _root(
 
 
 COMMANDS = (
-    "demo",
-    "plan",
-    "compare",
-    "analyze",
-    "survey",
-    "perturb",
-    "tally",
-    "merge",
-    "estimate",
-    "refine",
-    "rounds",
-    "audit",
-    "explain",
-    "serve",
-    "send",
-    "backup",
-    "restore",
-    "reproduce",
-    "bench",
-)
+    "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
+    "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
+)  # fmt: skip
 """Each is a function of its own name in the module of its own name."""
 
 for _name in COMMANDS:

@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, numbers, pair_of
 from hdr4me.cli.output import Watch, print_note
-from hdr4me.cli.pictures import save_picture
+from hdr4me.cli.paths import write_results
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.stamp import on_page
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
     from hdr4me.tally import PairCounts, Tally
 
-__all__ = ["more_answers", "pair_of", "write_pictures"]
+__all__ = ["more_answers", "write_pictures"]
 
 _FITTING = "fitting distributions"
 
@@ -34,37 +32,15 @@ def more_answers(
     reports: Sequence[Path],
     watch: Watch,
 ) -> list[Answer]:
-    """The answers to what was asked beyond the default.
-
-    Parameters
-    ----------
-    tally
-        The counts.
-    quantiles
-        Shares, separated by commas.
-    histogram
-        Edges, separated by commas, or a number of equal bins; of one dimension after its name and '='.
-    variance
-        Whether variances and standard deviations are asked.
-    correlation
-        Pairs of names, each separated by a comma.
-    by
-        The category that groups.
-    pairs
-        A file of pair counts.
-    reports
-        Files of reports to take pair counts from, where there is none.
-    watch
-        Shows what takes long; it is told of intervals, too, whenever an answer makes them.
-    """
+    """The answers to what was asked beyond the default."""
     found = []
     if quantiles is not None:
-        p = _numbers("--quantiles", quantiles)
+        p = numbers("--quantiles", quantiles)
         with named_options({"p": "--quantiles"}), watch(_FITTING):
             found.append(tally.ask("quantile", p=p, progress=watch.told))
     for text in histogram:
         name, _, edges = text.rpartition("=")
-        cuts = _numbers("--histogram", edges)
+        cuts = numbers("--histogram", edges)
         chosen = name.strip() or None
         with named_options({"edges": "--histogram", "bins": "--histogram"}), watch(_FITTING):
             if len(cuts) == 1 and cuts[0].is_integer():
@@ -125,32 +101,13 @@ def _pair_counts(
         return PairCounts.load(pairs)
     if not reports:
         raise InvalidInput(
-            "a tally does not tell of two dimensions together: give --pairs (hdr4me tally --pair a,b makes the file), "
-            "or the reports with --survey"
+            "a tally does not tell of two dimensions together: give --pairs (hdr4me tally --pair a,b makes the "
+            "file), or the reports with --survey"
         )
     counts = PairCounts(survey, apart)
     for path in reports:
         counts.add_file(path)
     return counts
-
-
-def pair_of(option: str, text: str) -> tuple[str, str]:
-    """Two names separated by a comma.
-
-    >>> pair_of("--correlation", "age, income")
-    ('age', 'income')
-    """
-    names = [name.strip() for name in text.split(",")]
-    if len(names) != 2 or not all(names):
-        raise InvalidInput(f"{option} {text!r} is not allowed: two names separated by a comma")
-    return names[0], names[1]
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{option} {text!r} is not allowed: numbers separated by commas") from None
 
 
 def write_pictures(
@@ -161,31 +118,15 @@ def write_pictures(
     made: Mapping[str, Any],
     notes: Sequence[str] = (),
 ) -> None:
-    """The page and the picture that were asked for.
-
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    title
-        The line under the page's heading.
-    html, png
-        Where the page and the picture go; None for neither.
-    made
-        What both carry, as `stamp` makes it.
-    notes
-        What the page says of rows that are left out.
-    """
+    """The page and the picture that were asked for; `notes` say which rows are left out."""
     if html is None and png is None:
         return
     from matplotlib.figure import Figure
 
     from hdr4me.pages.answer import as_html, draw
 
+    def page() -> str:
+        return as_html(rows, "hdr4me: what the tally says", title, notes)
+
     with Watch()("drawing"):
-        if html is not None:
-            write_text(html, on_page(as_html(rows, "hdr4me: what the tally says", title, notes), made))
-            print_note(f"wrote {html}")
-        if png is not None:
-            save_picture(draw(rows) or Figure(), png, made)
-            print_note(f"wrote {png}")
+        write_results(html, png, made, page, lambda: draw(rows) or Figure())

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from hdr4me.atomic import write_text
-from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.pictures import check_picture, save_picture
+from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli.output import print_json, print_note, print_table, progress, working
+from hdr4me.cli.paths import check_outputs, check_picture, write_results
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.pages.stamp import on_page, stamp
+from hdr4me.pages.stamp import stamp
+
+if TYPE_CHECKING:
+    from hdr4me.survey import Survey
+
+_FINDING = {
+    "mechanism": "mechanism", "kind": "kind", "dimensions": "n_dims", "loss": "loss",
+    "epsilon_proven": "epsilon_proven", "epsilon_declared": "epsilon_declared",
+    "epsilon_attacked": "epsilon_attacked", "draws": "n_draws", "draws_asked": "n_asked", "passed": "passed",
+}  # fmt: skip
+"""The keys of a finding in JSON, and its attributes."""
+_SHOWN = 20
+"""Dimensions of which a table shows what false reports could do."""
 
 
 def audit(
-    survey: Annotated[Path, typer.Argument(help="A survey's document.")],
+    survey: Annotated[Path, Argument(help="A survey's document.")],
     draws: Annotated[
-        int, typer.Option(help="Reports that the attack draws for each of its two values.")
+        int, Option(help="Reports that the attack draws for each of its two values.")
     ] = 1_000_000,
     tally: Annotated[
-        Path | None, typer.Option(help="Look at this tally instead: can an honest population give it?")
+        Path | None, Option(help="Look at this tally instead: can an honest population give it?")
     ] = None,
     reports: Annotated[
-        list[Path] | None, typer.Option(help="… and at these files of its reports, for copies (repeat).")
+        list[Path] | None, Option(help="… and at these files of its reports, for copies (repeat).")
     ] = None,
-    level: Annotated[
-        float, typer.Option(help="… probability of any false alarm over all looks, at most.")
-    ] = 0.001,
-    look: Annotated[int, typer.Option(help="… the number of this look at the collection.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the picture.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    level: Annotated[float, Option(help="… probability of any false alarm over all looks, at most.")] = 0.001,
+    look: Annotated[int, Option(help="… the number of this look at the collection.")] = 1,
+    html: Annotated[Path | None, Option(help="Write a page with the picture.")] = None,
+    png: Annotated[Path | None, Option(help="Write the picture (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Prove every table private in integers, and attack the sampler that would use it.
 
@@ -58,9 +69,7 @@ def audit(
     check_outputs([html, png], [survey, tally, *(reports or [])])
     document = Survey.load(survey)
     if tally is not None:
-        from hdr4me.cli.audit_tally import audit_tally
-
-        if not audit_tally(document, tally, reports or [], level, look, json, html=html, png=png):
+        if not _audit_tally(document, tally, reports or [], level, look, html, png, json):
             raise typer.Exit(1)
         return
     from hdr4me.auditing.attacking import ALARM
@@ -71,12 +80,7 @@ def audit(
     with progress("attacking", draws * len(document.channels)) as advance:
         found = run(document, n_draws=draws, progress=advance)
     made = stamp(document.fingerprint, found.epsilon_declared, 1 - ALARM)
-    if html is not None:
-        write_text(html, on_page(audit_page(found), made))
-        print_note(f"wrote {html}")
-    if png is not None:
-        save_picture(draw_audit(found), png, made)
-        print_note(f"wrote {png}")
+    write_results(html, png, made, lambda: audit_page(found), lambda: draw_audit(found))
     if json:
         print_json(
             {
@@ -85,19 +89,8 @@ def audit(
                 "epsilon_proven": found.epsilon_proven,
                 "loss": str(found.loss),
                 "tables": [
-                    {
-                        "mechanism": f.mechanism,
-                        "kind": f.kind,
-                        "dimensions": f.n_dims,
-                        "loss": str(f.loss),
-                        "epsilon_proven": f.epsilon_proven,
-                        "epsilon_declared": f.epsilon_declared,
-                        "epsilon_attacked": f.epsilon_attacked,
-                        "draws": f.n_draws,
-                        "draws_asked": f.n_asked,
-                        "passed": f.passed,
-                    }
-                    for f in found.findings
+                    {key: getattr(finding, name) for key, name in _FINDING.items()}
+                    for finding in found.findings
                 ],
             }
         )
@@ -110,8 +103,8 @@ def audit(
         for note in found.notes:
             print_note(f"note: {note}")
         typer.echo(
-            f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {_short(found.loss)}, "
-            f"epsilon {found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
+            f"A whole report ({counted(found.n_sampled, 'answer')}): ratio at most {_short(found.loss)}, epsilon "
+            f"{found.epsilon_proven:.9g} of {found.epsilon_declared:g} declared: "
             + ("passes" if found.passed else "FAILS")
         )
     if not found.passed:
@@ -121,3 +114,51 @@ def audit(
 def _short(loss: Fraction) -> str:
     text = str(loss)
     return text if len(text) <= 60 else f"{float(loss):.12g} (a fraction of {len(text)} digits)"
+
+
+def _audit_tally(
+    survey: Survey,
+    path: Path,
+    reports: Sequence[Path],
+    level: float,
+    look: int,
+    html: Path | None,
+    png: Path | None,
+    json: bool,
+) -> bool:
+    """Print what a look at a tally finds; True if there was no alarm."""
+    from hdr4me.accounting.harm import harm
+    from hdr4me.auditing import watch
+    from hdr4me.auditing.copies import most_copies
+    from hdr4me.cli.audit_page import draw_harm, tally_page
+    from hdr4me.tally import Tally
+
+    tally = Tally.load(path, survey)
+    with named_options(options("level", "look")), working("looking at the counts"):
+        copies = most_copies(survey, reports) if reports else None
+        found = watch(tally, level=level, look=look, copies=copies)
+    limits = [item.to_dict() for item in harm(survey)]
+    made = stamp(survey.fingerprint, survey.epsilon, level)
+    write_results(html, png, made, lambda: tally_page(found, limits), lambda: draw_harm(limits))
+    if json:
+        print_json({**made, **found.to_dict(), "harm": limits})
+    else:
+        typer.echo(str(found))
+        harm_table(limits)
+        typer.echo(
+            "Not to be found this way: false reports that imitate an honest population with other values, and all "
+            "that a two-cell table receives. The limits above hold for them too."
+        )
+    return not found.alarms
+
+
+def harm_table(limits: Sequence[dict[str, Any]]) -> None:
+    """How far false reports move each answer at most."""
+    share = limits[0]["share"] if limits else 0.01
+    print_table(
+        f"If {100 * share:g} % of the reports are false, an answer moves by at most (own units)",
+        ["dimension", "spread over all questions", "all aimed at this one"],
+        [[item["dimension"], item["shift"], item["shift_aimed"]] for item in limits[:_SHOWN]],
+    )
+    if len(limits) > _SHOWN:
+        typer.echo(f"… and {counted(len(limits) - _SHOWN, 'more dimension')}")

@@ -25,8 +25,8 @@ def audit_page(found: Audit) -> str:
     """What is declared, proven and attacked, on one page that needs no network."""
     verdict = "passes" if found.passed else "FAILS"
     lead = (
-        f"The survey {verdict}. A whole report ({counted(found.n_sampled, 'answer')}) has "
-        f"ε = {found.epsilon_proven:.9g} proven, of {found.epsilon_declared:g} declared."
+        f"The survey {verdict}. A whole report ({counted(found.n_sampled, 'answer')}) has ε = "
+        f"{found.epsilon_proven:.9g} proven, of {found.epsilon_declared:g} declared."
     )
     return html.page(
         "Audit of a survey",
@@ -42,10 +42,10 @@ def audit_page(found: Audit) -> str:
         html.section(
             "How to read this page",
             html.paragraph(
-                "The proof is a fraction of integers: the largest ratio of the probabilities that two true values give "
-                "to one report. The proof passes if the fraction is at most e^ε. The attack draws reports of the two "
-                "values that are easiest to tell apart, and gives a lower bound of ε from these reports alone. A "
-                "bound above the declared ε means that the sampler does not follow its channel."
+                "The proof is a fraction of integers: the largest ratio of the probabilities that two true values "
+                "give to one report. The proof passes if the fraction is at most e^ε. The attack draws reports of "
+                "the two values that are easiest to tell apart, and gives a lower bound of ε from these reports "
+                "alone. A bound above the declared ε means that the sampler does not follow its channel."
             ),
         ),
     )

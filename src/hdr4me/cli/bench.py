@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.cli.output import print_json, print_note, print_table
@@ -17,15 +17,15 @@ from hdr4me.errors import InvalidInput
 
 def bench(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for bench.json, bench.md and bench.svg.")
+        Path | None, Option("--output", "-o", help="Folder for bench.json, bench.md and bench.svg.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Each time is the best of this many.")] = 7,
+    rounds: Annotated[int, Option(help="Each time is the best of this many.")] = 7,
     peers: Annotated[
         Path | None,
-        typer.Option(help="Folder of the environment that the peers are installed in, made if absent."),
+        Option(help="Folder of the environment that the peers are installed in, made if absent."),
     ] = Path("~/.cache/hdr4me/peers"),
-    no_peers: Annotated[bool, typer.Option("--no-peers", help="Leave the peers out.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON.")] = False,
+    no_peers: Annotated[bool, Option("--no-peers", help="Leave the peers out.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the measurements as JSON.")] = False,
 ) -> None:
     """Measure simulation, secure reports, sampling, tally and growth in one interleaved run (some minutes).
 

@@ -5,62 +5,55 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.paths import check_outputs
+from hdr4me.cli.paths import check_outputs, check_picture, write_results
 from hdr4me.cli.perturb import show_account
-from hdr4me.cli.pictures import check_picture, save_picture
-from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.pages.stamp import on_page, stamp
+from hdr4me.pages.stamp import stamp
 
-_OPTIONS = {
-    "epsilon": "--epsilon",
-    "mechanisms": "--mechanism",
-    "statistic": "--statistic",
-    "columns": "--column",
-    "n_sampled": "--sampled",
-    "n_users": "--users",
-    "repeats": "--repeats",
-    "data": "DATA",
-}
+_OPTIONS = options(
+    "epsilon",
+    "statistic",
+    "repeats",
+    mechanisms="--mechanism",
+    columns="--column",
+    n_sampled="--sampled",
+    n_users="--users",
+    data="DATA",
+)
 
 
 def compare(
-    data: Annotated[Path, typer.Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
-    epsilon: Annotated[str, typer.Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
+    data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
+    epsilon: Annotated[str, Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help="Only these (repeat): for numbers optimal, duchi … and pair, agreement (asked together), for "
             "categories grr, subset …, and optional (optional numbers), codebook (vectors), privset (selections).",
         ),
     ] = None,
     statistic: Annotated[
-        str, typer.Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
+        str, Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
     ] = "mean",
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="<str>", help="Only these columns (repeat).")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="A schema: ranges and categories that are known.")
-    ] = None,
-    sampled: Annotated[int, typer.Option(help="How many questions each user answers (m).")] = 1,
+    column: Annotated[list[str] | None, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
+    schema: Annotated[Path | None, Option(help="A schema: ranges and categories that are known.")] = None,
+    sampled: Annotated[int, Option(help="How many questions each user answers (m).")] = 1,
     users: Annotated[
-        int | None, typer.Option(help="How many users to draw from the rows; the rows unless given.")
+        int | None, Option(help="How many users to draw from the rows; the rows unless given.")
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Simulated collections for each line.")] = 20,
+    repeats: Annotated[int, Option(help="Simulated collections for each line.")] = 20,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Without re-calibration, which takes most of the time.")
+        bool, Option("--raw", help="Without re-calibration, which takes most of the time.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    html: Annotated[Path | None, typer.Option(help="Write a page with picture and tables.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
+    html: Annotated[Path | None, Option(help="Write a page with picture and tables.")] = None,
+    png: Annotated[Path | None, Option(help="Write the picture (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Foretold and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
 
@@ -83,7 +76,7 @@ def compare(
     with named_options(_OPTIONS), progress("simulated collections", None) as done:
         found = run(
             data,
-            epsilon=_numbers(epsilon),
+            epsilon=numbers("--epsilon", epsilon),
             mechanisms=mechanism,
             statistic=statistic,
             schema=known,
@@ -99,12 +92,7 @@ def compare(
     for note in found.notes:
         print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
     made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
-    if html is not None:
-        write_text(html, on_page(found.html(), made))
-        print_note(f"wrote {html}")
-    if png is not None:
-        save_picture(found.plot(), png, made)
-        print_note(f"wrote {png}")
+    write_results(html, png, made, found.html, found.plot)
     if json:
         shown = {key: value for key, value in vars(found).items() if key not in ("rows", "account")}
         account = found.account.rows()
@@ -117,10 +105,3 @@ def compare(
     for title, rows in titled(found).items():
         line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
         print_table(line, list(COLUMNS), [cells(row) for row in rows])
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--epsilon {text} is not allowed: numbers separated by commas") from None

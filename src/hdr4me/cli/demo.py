@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from hdr4me.cli.extra import needs_collector
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -17,22 +17,18 @@ if TYPE_CHECKING:
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the files that are made.")
-    ] = Path("demo"),
-    users: Annotated[int, typer.Option(help="How many simulated users.")] = 100_000,
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one user.")] = 2.0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
+    output: Annotated[Path, Option("--output", "-o", help="Folder for the files that are made.")] = Path(
+        "demo"
+    ),
+    users: Annotated[int, Option(help="How many simulated users.")] = 100_000,
+    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")] = 2.0,
+    seed: Annotated[int, Option(help="Seed of the simulated panel (the reports have no seed).")] = 1,
     serve: Annotated[
         bool,
-        typer.Option(
-            "--serve", help="Start a collector of the demonstration's survey, with a page to answer on."
-        ),
+        Option("--serve", help="Start a collector of the demonstration's survey, with a page to answer on."),
     ] = False,
-    port: Annotated[
-        int, typer.Option(help="With --serve: the port to listen on; 0 takes any free one.")
-    ] = 8000,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    port: Annotated[int, Option(help="With --serve: the port to listen on; 0 takes any free one.")] = 8000,
+    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """A whole collection: 100,000 users, 64 dimensions, survey → perturb → tally → estimate → a page to look at.
 
@@ -41,13 +37,13 @@ def demo(
     if users < 1000:
         raise InvalidInput(f"--users {users} is not allowed: the demonstration needs at least 1000")
     if seed < 0:
-        raise InvalidInput(f"--seed {seed} is not allowed: a whole number from 0")
+        raise InvalidInput(f"--seed {seed} is not allowed: an integer of at least 0")
     if serve:
         _serve(output, epsilon, port)
         return
     from hdr4me.demo.demo import run_demo
 
-    with named_options({"epsilon": "--epsilon"}):
+    with named_options(options("epsilon")):
         made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
@@ -74,7 +70,7 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     path, reports = output / "survey.json", output / "reports.parquet"
     if not path.exists():
-        with named_options({"epsilon": "--epsilon"}):
+        with named_options(options("epsilon")):
             Survey(panel_schema(), epsilon=epsilon, name="fitness panel").save(path)
     survey = Survey.load(path)
 

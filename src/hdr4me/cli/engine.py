@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_note, progress
 
 if TYPE_CHECKING:
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINE", "MASTER", "open_engine", "tally_files"]
 
-ENGINE = Annotated[
-    str, typer.Option("--engine", help="Where the work is done: local, spark, or a registered one.")
-]
-MASTER = Annotated[
-    str | None, typer.Option("--master", help="For spark: the master's URL, such as local[2].")
-]
+ENGINE = Annotated[str, Option("--engine", help="Where the work is done: local, spark, or a registered one.")]
+MASTER = Annotated[str | None, Option("--master", help="For spark: the master's URL, such as local[2].")]
 
 
 @contextmanager
@@ -32,7 +28,7 @@ def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
     """The engine called `engine`, closed afterwards."""
     from hdr4me.engines import ENGINES
 
-    with named_options({"engine": "--engine", "master": "--master"}):
+    with named_options(options("engine", "master")):
         opened = ENGINES[engine](master)
         worker = opened.__enter__()
     try:
@@ -66,6 +62,6 @@ def _say_left_out(quarantine: Path | None, n_rejected: int) -> None:
         n_written = sum(b"beyond the quarantine's limit" not in line for line in file)
     if n_written < n_rejected:
         print_note(
-            f"note: {quarantine} reached its limit of {QUARANTINE_BYTES >> 20} MiB: "
-            f"it holds {n_written:,} bad reports, {n_rejected - n_written:,} more are only counted"
+            f"note: {quarantine} reached its limit of {QUARANTINE_BYTES >> 20} MiB: it holds {n_written:,} bad "
+            f"reports, {n_rejected - n_written:,} more are only counted"
         )

@@ -8,15 +8,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli.ask import more_answers, write_pictures
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import Watch, print_json, print_note, print_table
-from hdr4me.cli.paths import check_outputs, check_twice
-from hdr4me.cli.pictures import check_picture
+from hdr4me.cli.paths import check_outputs, check_picture, check_twice
 from hdr4me.cli.tally import load_sum, say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.stamp import stamp
@@ -30,82 +29,76 @@ COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "uppe
 
 
 def estimate(
-    source: Annotated[
-        list[Path], typer.Argument(help="One or more tallies; or with --survey, files of reports.")
-    ],
-    survey: Annotated[Path | None, typer.Option(help="The survey, when the sources are reports.")] = None,
-    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    source: Annotated[list[Path], Argument(help="One or more tallies; or with --survey, files of reports.")],
+    survey: Annotated[Path | None, Option(help="The survey, when the sources are reports.")] = None,
+    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
     simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that hold for all rows at once.")
+        bool, Option("--simultaneous", help="Intervals that hold for all rows at once.")
     ] = False,
     recalibrate: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Re-calibrate by auto (does no harm; if no method is named), l1, l2, bayes, james_stein, "
             "sure, clip, zeros or none; norm_sub and base_cut for frequencies alone."
         ),
     ] = None,
     order: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="With --recalibrate: numeric dimensions that are points of a curve, in order: names with commas "
             "between them, or a pattern like 'steps_*'. Once for each curve."
         ),
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="With --recalibrate: dimensions that belong together, like --order. Once for each group."
         ),
     ] = None,
     interval: Annotated[
         str,
-        typer.Option(
+        Option(
             help="With --recalibrate: honest (for each dimension; the one to print), average (over dimensions; "
             "shorter) or credible (under the fitted prior)."
         ),
     ] = "honest",
     quantiles: Annotated[
-        str | None, typer.Option(metavar="<p,…>", help="Also quantiles of numbers, such as 0.5,0.9.")
+        str | None, Option(metavar="<p,…>", help="Also quantiles of numbers, such as 0.5,0.9.")
     ] = None,
     histogram: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<edges>",
             help="Also shares in so many equal bins, or between edges: income=0,1000,5000 (repeat).",
         ),
     ] = None,
-    variance: Annotated[
-        bool, typer.Option("--variance", help="Also variances and standard deviations.")
-    ] = False,
+    variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
     correlation: Annotated[
-        list[str] | None, typer.Option(metavar="<a,b>", help="Also the correlation of two numbers (repeat).")
+        list[str] | None, Option(metavar="<a,b>", help="Also the correlation of two numbers (repeat).")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Also means and shares in each group of this category.")
-    ] = None,
+    by: Annotated[str | None, Option(help="Also means and shares in each group of this category.")] = None,
     pairs: Annotated[
         Path | None,
-        typer.Option(help="Pair counts for --correlation and --by, where the sources are tallies."),
+        Option(help="Pair counts for --correlation and --by, where the sources are tallies."),
     ] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Quantiles and shares: shorter intervals that assume no spikes.")
+        bool, Option("--short", help="Quantiles and shares: shorter intervals that assume no spikes.")
     ] = False,
     later: Annotated[
-        list[Path] | None, typer.Option("--round", help="A tally of a later round made by refine (repeat).")
+        list[Path] | None, Option("--round", help="A tally of a later round made by refine (repeat).")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write rows and pictures as a page.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
+    html: Annotated[Path | None, Option(help="Write rows and pictures as a page.")] = None,
+    png: Annotated[Path | None, Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
     csv: Annotated[
-        Path | None, typer.Option(help="Write the rows as CSV to this file ('-': standard output).")
+        Path | None, Option(help="Write the rows as CSV to this file ('-': standard output).")
     ] = None,
-    parquet: Annotated[Path | None, typer.Option(help="Write the rows as a Parquet file.")] = None,
+    parquet: Annotated[Path | None, Option(help="Write the rows as a Parquet file.")] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every category, not only those that are surely the largest.")
+        bool, Option("--all", help="Show every category, not only those that are surely the largest.")
     ] = False,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Calibrated means in your own units and frequencies, with standard errors and intervals.
 
@@ -123,8 +116,8 @@ def estimate(
         raise InvalidInput("--csv - and --json both write to standard output: give one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput(
-            "--simultaneous and --recalibrate do not go together: "
-            "re-calibrated intervals hold for each dimension, not for all at once"
+            "--simultaneous and --recalibrate do not go together: re-calibrated intervals hold for each dimension, "
+            "not for all at once"
         )
     if recalibrate is None and (order or groups or interval != "honest"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
@@ -143,8 +136,7 @@ def estimate(
         found = tally.estimate() if not later else _combined(tally, later)
     advice: list[str] = []
     told_of = found
-    named = {"level": "--level", "method": "--recalibrate", "kind": "--interval"}
-    with named_options(named | {"order": "--order", "groups": "--groups"}):
+    with named_options(options("level", "order", "groups", method="--recalibrate", kind="--interval")):
         if recalibrate is not None:
             given = {"order": order, "groups": groups}
             lists = {

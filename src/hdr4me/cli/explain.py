@@ -6,24 +6,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs
 from hdr4me.errors import InvalidInput
 
 
 def explain(
-    survey: Annotated[Path, typer.Argument(help="A survey's document.")],
+    survey: Annotated[Path, Argument(help="A survey's document.")],
     audience: Annotated[
         str,
-        typer.Option(help="user: the people who answer. dpo: with the annex for a data-protection officer."),
+        Option(help="user: the people who answer. dpo: with the annex for a data-protection officer."),
     ] = "user",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write it: a .md or .html file.")
+        Path | None, Option("--output", "-o", help="Where to write it: a .md or .html file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the page and its numbers as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the page and its numbers as JSON.")] = False,
 ) -> None:
     """Write in plain words what is asked, what leaves the device and what anybody could learn from it.
 
@@ -40,7 +41,7 @@ def explain(
     if output is not None and output.suffix.lower() not in (".md", ".html"):
         raise InvalidInput(f"--output {output} is not allowed: a .md or .html file")
     document = Survey.load(survey)
-    with named_options({"audience": "--audience"}):
+    with named_options(options("audience")):
         page = write(document, audience)
     if output is not None:
         write_text(output, page.html() if output.suffix.lower() == ".html" else page.markdown())

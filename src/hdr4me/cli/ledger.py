@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
@@ -20,12 +21,12 @@ _DAY_ONE = date(1970, 1, 1)
 
 @ledger.command()
 def show(
-    path: Annotated[Path, typer.Argument(help="The ledger's file.")],
-    limit: Annotated[float, typer.Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
+    path: Annotated[Path, Argument(help="The ledger's file.")],
+    limit: Annotated[float, Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
     every: Annotated[
-        str | None, typer.Option(help="The period after which the budget renews: week, 30d, 1y.")
+        str | None, Option(help="The period after which the budget renews: week, 30d, 1y.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show what was spent on each series of surveys, when, and what is left.
 
@@ -34,14 +35,14 @@ def show(
     Example: hdr4me ledger show ledger.json --every week
     """
     from hdr4me.client import Ledger
+    from hdr4me.client.ledger import _today
 
     if not path.exists() and not path.with_name(path.name + ".counter").exists():
         raise InvalidInput(f"{path} is not there: a ledger is made when the first report is")
-    with named_options({"limit": "--limit", "every": "--every"}):
+    with named_options(options("limit", "every")):
         opened = Ledger(path, limit=limit, every=every)
     book = opened.book()
-    now = _today()
-    since = None if opened.every is None else now - opened.every + 1
+    since = None if opened.every is None else _today() - opened.every + 1
     rows: list[dict[str, Any]] = [
         {
             "series": key,
@@ -74,25 +75,9 @@ def show(
         f"ε spent: {float(total):g} in total, {float(counts):g} of a limit of {limit:g} now"
         + ("" if opened.every is None else f" (any {opened.every} days)"),
         ["series", "ε spent", "counts now", "first day", "last day", "permanent rows"],
-        [
-            [
-                row["series"][:12],
-                row["spent"],
-                row["counts_now"],
-                row["first"],
-                row["last"],
-                row["permanent_rows"],
-            ]
-            for row in rows
-        ],
+        [[row["series"][:12], *list(row.values())[1:]] for row in rows],
     )
     print_note(f"{float(left):g} left; the file is whole and was written {book.counter} time(s)")
-
-
-def _today() -> int:
-    from hdr4me.client.ledger import _today as today
-
-    return today()
 
 
 def _date(day: int) -> str:

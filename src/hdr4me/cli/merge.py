@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.output import print_note
 from hdr4me.cli.paths import check_outputs, check_twice
@@ -13,9 +13,9 @@ from hdr4me.cli.tally import describe, load_sum
 
 
 def merge(
-    tallies: Annotated[list[Path], typer.Argument(help="Tallies of one survey.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write their sum.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    tallies: Annotated[list[Path], Argument(help="Tallies of one survey.")],
+    output: Annotated[Path, Option("--output", "-o", help="Where to write their sum.")],
+    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Add tallies of the same survey: exact, in any order, from any machine.
 

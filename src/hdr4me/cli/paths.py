@@ -1,14 +1,23 @@
-"""Where a command may write: checked before any work is done."""
+"""Where a command may write, checked before any work is done; pages and pictures with their provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from hdr4me.atomic import replacing, write_text
 from hdr4me.cli.output import print_note
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.stamp import in_words, on_page
 
-__all__ = ["check_outputs", "check_twice"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["check_outputs", "check_picture", "check_twice", "write_results"]
+
+_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+"""The metadata field that holds the provenance, for each format of pictures."""
 
 
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None] = ()) -> None:
@@ -35,3 +44,28 @@ def check_twice(paths: Sequence[Path]) -> None:
     resolved = [path.resolve() for path in paths]
     for path in sorted({path for path in resolved if resolved.count(path) > 1}):
         print_note(f"note: {path.name} is given more than once, and counted each time")
+
+
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture's name that does not say which kind of picture it is."""
+    if path is not None and path.suffix.lower() not in _DESCRIPTION:
+        raise InvalidInput(f"{option} {path} is not allowed: its name must end in {', '.join(_DESCRIPTION)}")
+
+
+def write_results(
+    html: Path | None,
+    png: Path | None,
+    made: Mapping[str, Any],
+    page: Callable[[], str],
+    draw: Callable[[], Figure],
+) -> None:
+    """Write the page and the picture that were asked for, each with what it was made from."""
+    if html is not None:
+        write_text(html, on_page(page(), made))
+        print_note(f"wrote {html}")
+    if png is not None:
+        kind = png.suffix.lower()
+        with replacing(png) as temporary:
+            metadata = {_DESCRIPTION[kind]: in_words(made)}
+            draw().savefig(temporary, format=kind[1:], dpi=150, metadata=metadata)
+        print_note(f"wrote {png}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.errors import InvalidInput
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 DELIMITER = Annotated[
     str | None,
-    typer.Option(help="What separates the fields of a CSV file (tab for tabs); told by the header."),
+    Option(help="What separates the fields of a CSV file (tab for tabs); told by the header."),
 ]
-ENCODING = Annotated[str | None, typer.Option(help="The encoding of text files: UTF-8 unless given.")]
+ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 unless given.")]
 
 
 def perturb(
-    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
+    survey: Annotated[Path, Argument(help="The survey's document.")],
     records: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             help="Records, a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too), folders "
             "and patterns of them, or - for standard input."
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")
+        Path | None, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")
     ] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Read the records and show the account; write nothing.")
+        bool, Option("--check", help="Read the records and show the account; write nothing.")
     ] = False,
     allow_unusable: Annotated[
-        bool, typer.Option("--allow-unusable", help="Go on where a column has no usable value.")
+        bool, Option("--allow-unusable", help="Go on where a column has no usable value.")
     ] = False,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
 
@@ -61,7 +61,7 @@ def perturb(
 
     if check == (output is not None):
         raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}):
+    with named_options(options("encoding", "delimiter")):
         files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
     paths = [Path(path) for path in records if path != "-"]
     check_outputs([output], [survey, *paths])

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from hdr4me.cli.audit_tally import harm_table
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.audit import harm_table
+from hdr4me.cli.option_names import named_options, numbers, options
 from hdr4me.cli.output import print_json, print_note, print_table, working
-from hdr4me.cli.paths import check_outputs
-from hdr4me.cli.pictures import check_picture
-from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm
-from hdr4me.cli.plan_rounds import second_round, show_second
+from hdr4me.cli.paths import check_outputs, check_picture, write_results
+from hdr4me.cli.plan_crowd import check_crowd, crowd_and_time, limits_of_harm, second_round, show_second
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
@@ -22,48 +21,50 @@ from hdr4me.pages.stamp import stamp
 if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
-_OPTIONS = {
-    "n_users": "--users",
-    "n_dims": "--dims",
-    "n_categories": "--categories",
-    "rank_by": "--rank-by",
-    "p": "--quantiles",
-    "statistic": "--statistic",
-    "mechanisms": "--mechanism",
-    **{
-        name: f"--{name}"
-        for name in ("schema", "epsilon", "tolerance", "probability", "categorical", "prior", "values")
-    },
-}
+_OPTIONS = options(
+    "schema",
+    "epsilon",
+    "tolerance",
+    "probability",
+    "categorical",
+    "prior",
+    "values",
+    "statistic",
+    n_users="--users",
+    n_dims="--dims",
+    n_categories="--categories",
+    rank_by="--rank-by",
+    p="--quantiles",
+    mechanisms="--mechanism",
+)
 _PRIORS = ("uniform", "worst")
+_SHOWN = (
+    "n_sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
+    "worst_tolerance_joint",
+)  # fmt: skip
+"""What the table shows of each option."""
 
 
 def plan(
-    users: Annotated[int | None, typer.Option(help="Number of users; left out: the fewest that do.")] = None,
+    users: Annotated[int | None, Option(help="Number of users; left out: the fewest that do.")] = None,
     dims: Annotated[
-        int | None, typer.Option(help="Number of dimensions; left out: the most that can be asked.")
+        int | None, Option(help="Number of dimensions; left out: the most that can be asked.")
     ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Total budget; left out: the smallest that does.")
-    ] = None,
+    epsilon: Annotated[float | None, Option(help="Total budget; left out: the smallest that does.")] = None,
     tolerance: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<float or name=float>",
             help="±ξ to keep within, numbers scaled to [-1, 1], vectors to norm 1; or name=ξ in a dimension's own "
             "units (repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
         ),
     ] = None,
-    probability: Annotated[
-        float | None, typer.Option(help="… with this probability (0.95 unless given).")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="A schema (.json, .toml) instead of --dims.")] = None,
-    categories: Annotated[
-        int | None, typer.Option(help="With --dims: each has this many categories.")
-    ] = None,
+    probability: Annotated[float | None, Option(help="… with this probability (0.95 unless given).")] = None,
+    schema: Annotated[Path | None, Option(help="A schema (.json, .toml) instead of --dims.")] = None,
+    categories: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help=f"Only these mechanisms (repeat): {', '.join(built_in())}, pair (neighbours asked together), "
             "agreement (blocks). Left out: all of them, pairs and blocks from epsilon 1.5 on.",
@@ -71,55 +72,53 @@ def plan(
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<str>",
             help="Only these for categories: auto, grr, subset, projective, oue … (repeat).",
         ),
     ] = None,
     prior: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Whose values: uniform, worst (whatever they are), a tally of an earlier collection, or a CSV or "
             "Parquet file of values to expect (columns by dimension, with --schema)."
         ),
     ] = "uniform",
     each: Annotated[
-        bool, typer.Option("--each", help="The tolerance is for each dimension alone, not for all.")
+        bool, Option("--each", help="The tolerance is for each dimension alone, not for all.")
     ] = False,
     rank_by: Annotated[
-        str, typer.Option(help="error, or probability (of keeping within the tolerance).")
+        str, Option(help="error, or probability (of keeping within the tolerance).")
     ] = "error",
     statistic: Annotated[
         str,
-        typer.Option(
+        Option(
             help="What it is for, and ranked by: mean, distribution, quantile, variance, sd, covariance, mean_by."
         ),
     ] = "mean",
     quantiles: Annotated[
-        str | None, typer.Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
+        str | None, Option(metavar="<p,…>", help="With --statistic quantile: which (0.25,0.5,0.75).")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
+        int, Option(help="2: what a second round with narrower ranges would bring (see hdr4me refine).")
     ] = 1,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the best option's survey (--schema).")
+        Path | None, Option("--output", "-o", help="Write the best option's survey (--schema).")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the pictures.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
+    html: Annotated[Path | None, Option(help="Write a page with the pictures.")] = None,
+    png: Annotated[Path | None, Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
     shuffled: Annotated[
-        bool, typer.Option("--shuffled", help="What the reports are worth together if they are shuffled.")
+        bool, Option("--shuffled", help="What the reports are worth together if they are shuffled.")
     ] = False,
-    delta: Annotated[
-        float | None, typer.Option(help="… the δ of that guarantee (1e-6 unless given).")
-    ] = None,
+    delta: Annotated[float | None, Option(help="… the δ of that guarantee (1e-6 unless given).")] = None,
     every: Annotated[
-        str | None, typer.Option(help="The same users are asked every day, week, 30d … (with --for).")
+        str | None, Option(help="The same users are asked every day, week, 30d … (with --for).")
     ] = None,
-    during: Annotated[str | None, typer.Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
+    during: Annotated[str | None, Option("--for", help="… for so long: 30d, 6m, 1y.")] = None,
     fakes: Annotated[
-        float | None, typer.Option(help="Tell what this share of false reports could do, such as 0.01.")
+        float | None, Option(help="Tell what this share of false reports could do, such as 0.01.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Rank the ways to collect by the error they will have, and solve for what is left out.
 
@@ -162,7 +161,7 @@ def plan(
                 jointly=not each,
                 rank_by=rank_by,
                 statistic=statistic,
-                p=None if quantiles is None else _shares(quantiles),
+                p=None if quantiles is None else numbers("--quantiles", quantiles),
             )
         if not found.reachable:
             refusal = found.refusal()
@@ -173,8 +172,11 @@ def plan(
     made = _made(found, loaded, refusal is None, output, wanted=json or html is not None or png is not None)
     if output is not None and refusal is not None:
         print_note(f"{output} not written: the tolerance asked for is not reached")
-    with working("drawing"):
-        _draw(found, html, png, made)
+    if html is not None or png is not None:
+        from hdr4me.cli.plan_figures import draw, plan_page
+
+        with working("drawing"):
+            write_results(html, png, made, lambda: plan_page(found), lambda: draw(found))
     lines, more = crowd_and_time(found.best, shuffled, delta, every, during)
     limits = [] if fakes is None else limits_of_harm(found.best, fakes)
     more |= {"fakes": limits} if limits else {}
@@ -214,13 +216,6 @@ def _tolerances(given: list[str] | None) -> Any:
     return found
 
 
-def _shares(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--quantiles {text!r} is not allowed: numbers separated by commas") from None
-
-
 def _number(text: str, item: str) -> float:
     try:
         return float(text)
@@ -246,8 +241,8 @@ def _values(source: str, schema: Any) -> Any:
     """The columns of a file that the schema names, as values to expect."""
     if schema is None or not Path(source).is_file():
         raise InvalidInput(
-            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema a "
-            "CSV or Parquet file of values"
+            f"--prior {source!r} is not allowed: uniform, worst, a tally of an earlier collection, or with --schema "
+            "a CSV or Parquet file of values"
         )
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
@@ -275,45 +270,20 @@ def _made(found: Plan, schema: Any, reachable: bool, output: Path | None, *, wan
     return stamp(survey, found.best.epsilon, found.best.probability)
 
 
-def _draw(found: Plan, html: Path | None, png: Path | None, made: dict[str, Any]) -> None:
-    if html is None and png is None:
-        return
-    from hdr4me.cli.plan_figures import write_html, write_png
-
-    for path, write in ((html, write_html), (png, write_png)):
-        if path is not None:
-            write(found, path, made)
-            print_note(f"wrote {path}")
-
-
 def _show(found: Plan) -> None:
-    best = found.best
+    best, mean = found.best, found.statistic == "mean"
     typer.echo(found.summary)
+    each = f"within ±{best.tolerance:.3g}: each"
+    columns = ["m", "MSE", each, "all", "95 % each ±", "all ±", "worst case ±"]
     print_table(
         f"Options for {counted(best.n_users, 'user')}, {counted(best.n_dims, 'dimension')}, ε = {best.epsilon:g}",
-        [
-            "mechanism",
-            "m",
-            "MSE",
-            f"within ±{best.tolerance:.3g}: each",
-            "all",
-            "95 % each ±",
-            "all ±",
-            "worst case ±",
-            *([] if found.statistic == "mean" else [f"error of the {found.statistic}"]),
-        ],
+        ["mechanism", *columns, *([] if mean else [f"error of the {found.statistic}"])],
         [
             [
                 option.mechanism
                 + (f" + {option.categorical}" if option.workload.numeric and option.categorical else ""),
-                option.n_sampled,
-                option.mse,
-                option.probability_within,
-                option.joint_probability_within,
-                option.tolerance_each,
-                option.tolerance_joint,
-                option.worst_tolerance_joint,
-                *([] if found.statistic == "mean" else [found.error_of(option)]),
+                *(getattr(option, name) for name in _SHOWN),
+                *([] if mean else [found.error_of(option)]),
             ]
             for option in found.mechanisms
         ],
@@ -333,7 +303,7 @@ def _show(found: Plan) -> None:
                 for name, kept in found.own_units.items()
             ],
         )
-    if found.statistic != "mean":
+    if not mean:
         return
     if best.errors:
         title = "Standard errors of selections, vectors and optional numbers, by the first option"

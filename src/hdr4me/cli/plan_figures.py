@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.atomic import write_text
-from hdr4me.cli.pictures import save_picture
-from hdr4me.pages.stamp import on_page
 from hdr4me.planner.costs import sampled_grid
 
 if TYPE_CHECKING:
@@ -20,7 +15,7 @@ if TYPE_CHECKING:
 
     from hdr4me.planner import Option, Plan
 
-__all__ = ["draw", "write_html", "write_png"]
+__all__ = ["draw", "plan_page"]
 
 # Colour and dash differ, so that lines that lie on one another can be told apart.
 _LOOKS: tuple[tuple[str, Any], ...] = (
@@ -118,16 +113,11 @@ def _all_zeros(plan: Plan, axes: Axes) -> None:
     )
 
 
-def write_png(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
-    """The pictures alone; the suffix may also be .svg or .pdf."""
-    save_picture(draw(plan), path, made)
-
-
 def _probability(p: float) -> str:
     return f"{p:.4g}" if p >= 0.001 else "< 0.001"
 
 
-def write_html(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
+def plan_page(plan: Plan) -> str:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
     from hdr4me.pages import html
 
@@ -150,14 +140,14 @@ def write_html(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
     winners = [
         [
             f"{w.tolerance:.3g}",
-            w.mechanism + (" (raw)" if w.raw else ""),
+            w.mechanism + " (raw)" * w.raw,
             w.n_sampled,
             _probability(w.probability_within),
         ]
         for w in plan.winners
     ]
     best = plan.best.recalibration
-    page = html.page(
+    return html.page(
         "A plan for a private collection",
         plan.summary,
         html.figure(
@@ -175,9 +165,8 @@ def write_html(plan: Plan, path: Path, made: Mapping[str, Any]) -> None:
         html.section(
             "Re-calibration",
             html.paragraph(
-                f"If the true means are spread evenly, the best linear shrinkage removes {best.gain:.1%} of the error, "
-                f"while L1 at one standard error harms {best.l1_harms:.0%} of the dimensions: {best.verdict}."
+                f"If the true means are spread evenly, the best linear shrinkage removes {best.gain:.1%} of the "
+                f"error, while L1 at one standard error harms {best.l1_harms:.0%} of the dimensions: {best.verdict}."
             ),
         ),
     )
-    write_text(path, on_page(page, made))

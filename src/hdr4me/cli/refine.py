@@ -5,26 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.cli.tally import load_sum
 
 
 def refine(
-    pilot: Annotated[list[Path], typer.Argument(help="One or more tallies of the first round.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the next survey.")],
+    pilot: Annotated[list[Path], Argument(help="One or more tallies of the first round.")],
+    output: Annotated[Path, Option("--output", "-o", help="Where to write the next survey.")],
     users: Annotated[
-        int | None, typer.Option(help="Users of the next round (four times the pilot's unless given).")
+        int | None, Option(help="Users of the next round (four times the pilot's unless given).")
     ] = None,
     mechanism: Annotated[
-        str, typer.Option(help="How numbers are randomised next; designed: for the pilot's values.")
+        str, Option(help="How numbers are randomised next; designed: for the pilot's values.")
     ] = "designed",
-    name: Annotated[str, typer.Option(help="A name for the next survey.")] = "",
-    even: Annotated[bool, typer.Option("--even", help="Draw all questions equally often.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the ranges as JSON.")] = False,
+    name: Annotated[str, Option(help="A name for the next survey.")] = "",
+    even: Annotated[bool, Option("--even", help="Draw all questions equally often.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the ranges as JSON.")] = False,
 ) -> None:
     """Narrow each number's range to where the pilot found the values: less noise for the same budget.
 
@@ -38,7 +38,7 @@ def refine(
     check_twice(pilot)
     tally = load_sum(pilot)
     with (
-        named_options({"users": "--users", "mechanism": "--mechanism", "name": "--name"}),
+        named_options(options("users", "mechanism", "name")),
         working("designing"),
     ):
         survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)

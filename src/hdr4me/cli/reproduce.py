@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -19,51 +19,50 @@ if TYPE_CHECKING:
     from hdr4me.paper.studies import Own, Scale
 
 
+_OPTIONS = options("scale", "reading", "normalise", "data", "users", "dims", "epsilon", "mechanism")
+
+
 def reproduce(
     target: Annotated[
-        str, typer.Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
+        str, Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
     ] = "all",
     scale: Annotated[
-        str, typer.Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
+        str, Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
     ] = "quick",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the report.")] = Path(
+    output: Annotated[Path, Option("--output", "-o", help="The folder of the report.")] = Path(
         "reproduction"
     ),
-    workers: Annotated[int, typer.Option(help="Processes; 0 is one for each core.")] = 0,
-    seed: Annotated[
-        int, typer.Option(help="The same seed gives the same numbers, on any machine's workers.")
-    ] = 1,
+    workers: Annotated[int, Option(help="Processes; 0 is one for each core.")] = 0,
+    seed: Annotated[int, Option(help="The same seed gives the same numbers, on any machine's workers.")] = 1,
     cov19: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="An embeddings file (CSV or CSV.gz, an id and numbers) for COV-19's place; else a stand-in."
         ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Own study: a CSV, TSV or Parquet file, or gaussian, poisson, uniform, cov19 (stand-in)."
         ),
     ] = None,
-    users: Annotated[
-        int | None, typer.Option(help="Own study: how many users; without it, all rows.")
-    ] = None,
+    users: Annotated[int | None, Option(help="Own study: how many users; without it, all rows.")] = None,
     dims: Annotated[
-        list[int] | None, typer.Option(help="Own study: how many dimensions; may be given more than once.")
+        list[int] | None, Option(help="Own study: how many dimensions; may be given more than once.")
     ] = None,
     epsilon: Annotated[
-        list[float] | None, typer.Option(help="Own study: a budget; may be given more than once.")
+        list[float] | None, Option(help="Own study: a budget; may be given more than once.")
     ] = None,
     mechanism: Annotated[
-        list[str] | None, typer.Option(help="Own study: a mechanism; may be given more than once.")
+        list[str] | None, Option(help="Own study: a mechanism; may be given more than once.")
     ] = None,
     normalise: Annotated[
-        str, typer.Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
+        str, Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
     ] = "auto",
     reading: Annotated[
-        str | None, typer.Option(help="How λ* is read in the figures, such as z2-noise-bias.")
+        str | None, Option(help="How λ* is read in the figures, such as z2-noise-bias.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print claims and numbers as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print claims and numbers as JSON.")] = False,
 ) -> None:
     """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
 
@@ -77,23 +76,20 @@ def reproduce(
     Example: hdr4me reproduce --data mine.csv --epsilon 1 --epsilon 4 --mechanism hybrid
     """
     from hdr4me.pages.machine import machine
+    from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalisation
-    from hdr4me.paper.figures.table2 import COLUMNS, table2
     from hdr4me.paper.publish import as_first_run, publish
     from hdr4me.paper.readings import DEFAULT, reading_named
     from hdr4me.paper.report import About, lead_of
-    from hdr4me.paper.report_own import own_lead, own_table
+    from hdr4me.paper.report_figures import own_lead, own_table
     from hdr4me.paper.results import gather
     from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, own_cells, scale_named
 
-    options = {
-        name: f"--{name}" for name in ("scale", "reading", "normalise", "data", "users", "dims", "epsilon")
-    }
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
     path = None
-    with named_options({**options, "mechanism": "--mechanism"}):
+    with named_options(_OPTIONS):
         if mine and target not in ("all", "own"):
             raise InvalidInput.of(
                 "target", target, "with --data, --users, --dims, --epsilon or --mechanism leave it out"
@@ -109,9 +105,9 @@ def reproduce(
         chosen = DEFAULT if reading is None else reading_named(reading)
         normalisation = check_normalisation(normalise)
     if workers < 0:
-        raise InvalidInput(f"--workers {workers} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--workers {workers} is not allowed: an integer >= 0")
     if seed < 0:
-        raise InvalidInput(f"--seed {seed} is not allowed: a whole number >= 0")
+        raise InvalidInput(f"--seed {seed} is not allowed: an integer >= 0")
     if cov19 is not None and not cov19.is_file():
         raise InvalidInput(f"--cov19 {cov19} is not allowed: there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
@@ -129,11 +125,18 @@ def reproduce(
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
     about = About(
-        command=" ".join(
-            [
-                *_command(target, scale, seed, cov19, normalise, reading),
-                *_own_options(path.name if path is not None else data, users, dims, epsilon, mechanism),
-            ]
+        command=_command(
+            target,
+            scale=scale,
+            seed=seed,
+            cov19=cov19 and cov19.name,
+            normalise=None if normalise == "auto" else normalise,
+            reading=reading,
+            data=path.name if path is not None else data,
+            users=users,
+            dims=dims,
+            epsilon=epsilon,
+            mechanism=mechanism,
         ),
         scale=scale,
         seed=seed,
@@ -160,60 +163,34 @@ def reproduce(
         )
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, the paper beside ours", COLUMNS[:4], [row[:4] for row in table2()])
+        print_table("Section IV-C, the paper beside ours", TABLE_COLUMNS[:4], [row[:4] for row in table2()])
     if mine:
         columns, own_rows = own_table(results, chosen)
         print_table(own_lead(results), columns, own_rows)
     if verdicts:
-        rows = [
-            [v.name, v.verdict, f"{v.distinct_for} of {v.distinct_all}" if v.distinct_all else "–"]
-            for v in verdicts
-        ]
+        rows = [[v.name, v.verdict, v.support] for v in verdicts]
         print_table(lead_of(verdicts), ["claim", "verdict", "readings"], rows)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
 def _shown(results: Results, reading: Reading) -> dict[str, object]:
     """For JSON: the cells of a study of one's own, or the case study's numbers."""
-    from hdr4me.paper.figures.table2 import COLUMNS, table2
-    from hdr4me.paper.report_own import own_table
+    from hdr4me.paper.case_study import TABLE_COLUMNS, table2
+    from hdr4me.paper.report_figures import own_table
 
     if results.has("own"):
         columns, rows = own_table(results, reading)
         return {"cells": [dict(zip(columns, row, strict=True)) for row in rows]}
-    return {"case_study": [dict(zip(COLUMNS, row, strict=True)) for row in table2()]}
+    return {"case_study": [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in table2()]}
 
 
-def _command(
-    target: str, scale: str, seed: int, cov19: Path | None, normalise: str, reading: str | None
-) -> list[str]:
+def _command(target: str, **given: Any) -> str:
     """The command that makes the same numbers, without this machine's paths."""
-    parts = ["hdr4me", "reproduce", target, "--scale", scale, "--seed", str(seed)]
-    if cov19 is not None:
-        parts += ["--cov19", cov19.name]
-    if normalise != "auto":
-        parts += ["--normalise", normalise]
-    if reading is not None:
-        parts += ["--reading", reading]
-    return parts
-
-
-def _own_options(
-    data: str | None,
-    users: int | None,
-    dims: list[int] | None,
-    epsilon: list[float] | None,
-    mechanism: list[str] | None,
-) -> list[str]:
-    """The options of a study of one's own, as they would be typed."""
-    parts = [] if data is None else ["--data", data]
-    parts += [] if users is None else ["--users", str(users)]
-    given: list[tuple[str, list[object]]] = [
-        ("--dims", list(dims or [])),
-        ("--epsilon", [f"{value:g}" for value in epsilon or []]),
-        ("--mechanism", list(mechanism or [])),
-    ]
-    return parts + [str(part) for option, values in given for value in values for part in (option, value)]
+    parts = ["hdr4me", "reproduce", target]
+    for name, value in given.items():
+        for item in value if isinstance(value, list) else [] if value is None else [value]:
+            parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
+    return " ".join(parts)
 
 
 def _own(
@@ -226,7 +203,7 @@ def _own(
 ) -> tuple[Own, Path | None, str]:
     """The study that the options describe, the file it reads, and a note on columns that are left out."""
     from hdr4me.paper.cells import MECHANISMS
-    from hdr4me.paper.datasets import describe
+    from hdr4me.paper.files import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
     budgets, names = tuple(epsilon or BUDGETS["laplace"]), tuple(mechanism or MECHANISMS)
@@ -239,10 +216,7 @@ def _own(
     found = describe(path)
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
-    note = (
-        f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}"
-        if found.left_out
-        else ""
-    )
+    others = ", ".join(found.left_out)
+    note = f"{path.name}: left out, because not of numbers: {others}" if others else ""
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, budgets, names), path, note

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.output import print_json, print_note, print_table
-from hdr4me.cli.paths import check_outputs, check_twice
+from hdr4me.cli.paths import check_outputs, check_picture, check_twice
 from hdr4me.errors import InvalidInput
 
-_PICTURES = (".png", ".svg", ".pdf")
 _ANSWERS = ("permanent", "fresh")
 
 Name = tuple[str, str | None, str]
@@ -19,16 +18,16 @@ Name = tuple[str, str | None, str]
 
 
 def rounds(
-    tallies: Annotated[list[Path], typer.Argument(help="One tally for each round, in order of time.")],
+    tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
     answers: Annotated[
         str,
-        typer.Option(
+        Option(
             help="permanent: the same users, whose answers are remembered. fresh: new noise, or other users, each time."
         ),
     ] = "permanent",
-    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
-    picture: Annotated[Path | None, typer.Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
+    picture: Annotated[Path | None, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
+    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Compare and combine the rounds of a series: average, last change and trend, with honest errors.
 
@@ -47,8 +46,7 @@ def rounds(
     if len(tallies) < 2:
         raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
     check_outputs([picture], tallies)
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
-        raise InvalidInput(f"--picture {picture} is not allowed: its name must end in {', '.join(_PICTURES)}")
+    check_picture("--picture", picture)
     check_twice(tallies)
     names, x, s, users = _read(tallies)
     permanent = answers == "permanent"
@@ -84,7 +82,7 @@ def rounds(
                 row["dimension"],
                 row["category"] or "",
                 row["rounds"][-1],
-                *(v for part in parts for v in _told(row[part])),
+                *(v for p in parts for v in _reach(row[p])),
             ]
             for row in rows
         ],
@@ -95,7 +93,7 @@ def rounds(
         )
 
 
-def _told(part: dict[str, float]) -> tuple[float, float]:
+def _reach(part: dict[str, float]) -> tuple[float, float]:
     return part["estimate"], part["upper"] - part["estimate"]
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.ask import pair_of
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options, pair_of
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.cli.paths import check_outputs
 from hdr4me.cli.perturb import DELIMITER, ENCODING
@@ -27,76 +27,76 @@ if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
 _PLENTY = 10.0
-"""A budget above this for one report is told what it means."""
-_OPTIONS = {
-    "n_sampled": "--sampled",
-    "epsilon": "--epsilon",
-    "mechanism": "--mechanism",
-    "purpose": "--purpose",
-    "categorical": "--categorical",
-    "lasting": "--lasting",
-    "pairs": "--pair",
-    "blocks": "--block",
-}
+"""Above this budget of one report a note says what it means."""
+_OPTIONS = options(
+    "epsilon",
+    "mechanism",
+    "purpose",
+    "categorical",
+    "lasting",
+    n_sampled="--sampled",
+    pairs="--pair",
+    blocks="--block",
+)
 
 
 def survey(
     context: typer.Context,
     source: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="A schema (.json, .toml), a file of records (Parquet, Arrow, CSV, JSON lines), or a survey to show."
         ),
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the survey.")] = None,
-    epsilon: Annotated[float, typer.Option(help="Total privacy budget of one report.")] = 1.0,
-    sampled: Annotated[int, typer.Option(help="How many dimensions each report has (m).")] = 1,
+    output: Annotated[Path | None, Option("--output", "-o", help="Where to write the survey.")] = None,
+    epsilon: Annotated[float, Option(help="Total privacy budget of one report.")] = 1.0,
+    sampled: Annotated[int, Option(help="How many dimensions each report has (m).")] = 1,
     mechanism: Annotated[
-        str, typer.Option(help=f"For numbers: one of {', '.join(built_in())}, or a registered name.")
+        str, Option(help=f"For numbers: one of {', '.join(built_in())}, or a registered name.")
     ] = "optimal",
     purpose: Annotated[
-        str | None, typer.Option(help="Instead of --mechanism: mean, distribution (quantiles too) or both.")
+        str | None, Option(help="Instead of --mechanism: mean, distribution (quantiles too) or both.")
     ] = None,
     categorical: Annotated[
-        str, typer.Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
+        str, Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
     ] = "auto",
     lasting: Annotated[
         float | None,
-        typer.Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
+        Option(help="Budget of all permanent answers to an unchanged record: answers of two stages."),
     ] = None,
     pair: Annotated[
         list[str] | None,
-        typer.Option(metavar="<a,b>", help="Two numbers asked together under the whole budget (repeat)."),
+        Option(metavar="<a,b>", help="Two numbers asked together under the whole budget (repeat)."),
     ] = None,
     block: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="<columns>",
             help="Numbers asked together as signs (repeat; a,b,c or a pattern such as x*).",
         ),
     ] = None,
-    name: Annotated[str, typer.Option(help="A name, kept in the document.")] = "",
+    name: Annotated[str, Option(help="A name, kept in the document.")] = "",
     ranges: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--range", metavar="<column=low:high>", help="For records (repeat; p*=0:1 for all columns in p)."
         ),
     ] = None,
     categories: Annotated[
         list[str] | None,
-        typer.Option("--categories", metavar="<column=a,b,c>", help="For records (repeat; patterns too)."),
+        Option("--categories", metavar="<column=a,b,c>", help="For records (repeat; patterns too)."),
     ] = None,
     defaults: Annotated[
         list[str] | None,
-        typer.Option("--default", metavar="<column=value>", help="What stands for a missing value (repeat)."),
+        Option("--default", metavar="<column=value>", help="What stands for a missing value (repeat)."),
     ] = None,
     optional: Annotated[
         list[str] | None,
-        typer.Option("--optional", metavar="<column>", help="Missing is an answer of its own (repeat)."),
+        Option("--optional", metavar="<column>", help="Missing is an answer of its own (repeat)."),
     ] = None,
     products: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--product",
             metavar="<a,b>",
             help="Also ask for the product of two numbers: their covariance (repeat).",
@@ -105,10 +105,10 @@ def survey(
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     schema_only: Annotated[
-        bool, typer.Option("--schema-only", help="Write the schema that is used, to edit it, and no survey.")
+        bool, Option("--schema-only", help="Write the schema that is used, to edit it, and no survey.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that holds another survey.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace a file that holds another survey.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Design a survey from a schema: pick the tables, prove them private, write the document.
 
@@ -159,8 +159,8 @@ def survey(
     if output is not None:
         if not force and output.is_file() and _is_survey(output) and Survey.load(output) != made:
             raise InvalidInput(
-                f"{output} holds another survey, which the reports collected under it need: "
-                "choose another name, or --force to replace it"
+                f"{output} holds another survey, which the reports collected under it need: choose another name, or "
+                "--force to replace it"
             )
         made.save(output)
         print_note(f"wrote {output}")
@@ -217,7 +217,7 @@ def _is_survey(path: Path) -> bool:
 
 
 def _why(channel: Channel) -> str | None:
-    """Why a survey that is not told takes this channel for categories; None for any other channel."""
+    """Why `auto` chooses this channel for categories; None for any other channel."""
     from hdr4me.mechanisms.categorical import categorical_choice, categorical_reason
 
     takes = channel.takes
@@ -268,7 +268,7 @@ def _show(made: Survey, json: bool) -> None:
         if channel["why"]:
             print_note(f"{channel['mechanism']} for {channel['inputs']:,} categories: {channel['why']}")
     print_note(
-        f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers cost "
-        f"{made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time "
-        "('hdr4me plan --every week --for 1y …' tells what that adds up to)"
+        f"each report costs a user up to epsilon = {made.epsilon:g}, and fresh reports add up; permanent answers "
+        f"cost {made.lasting_epsilon / made.n_sampled:g} for each value a question has for the first time ('hdr4me "
+        "plan --every week --for 1y …' tells what that adds up to)"
     )

@@ -10,7 +10,7 @@ from json import loads as from_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.option_names import named_options, options
 from hdr4me.cli.output import print_note
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["declared_names", "from_records", "is_records", "say_missing"]
 
 _SHOWN = 5
-"""Dimensions of which it is told what a missing value becomes; of the others only how many they are."""
+"""For so many dimensions a note says what a missing value becomes; the others are only counted."""
 
 
 def is_records(source: Path) -> bool:
@@ -63,7 +63,7 @@ def from_records(
     }
     defaults = _pairs("--default", given, "column=value")
     optional = given["--optional"] or []
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}), _told_how(ranges, lists):
+    with named_options(options("encoding", "delimiter")), _told_how(ranges, lists):
         schema = infer_schema(
             source,
             ranges=ranges,
@@ -87,8 +87,8 @@ def _told_how(*given: Mapping[str, Any]) -> Iterator[None]:
         if any(given):
             raise
         raise InvalidInput(
-            f"{refusal} (--range column=low:high, --categories column=a,b,c: "
-            "columns that are not named are left alone)"
+            f"{refusal} (--range column=low:high, --categories column=a,b,c: columns that are not named are left "
+            "alone)"
         ) from None
 
 
@@ -104,8 +104,8 @@ def say_missing(schema: Schema, declared: set[str]) -> None:
     for dimension in silent[:_SHOWN]:
         value = f"{dimension.default:g}" if isinstance(dimension.default, float) else repr(dimension.default)
         print_note(
-            f"note: a missing value of {dimension.name!r} will count as {value}: "
-            "declare a default, or optional (--default, --optional, or in the schema)"
+            f"note: a missing value of {dimension.name!r} will count as {value}: declare a default, or optional "
+            "(--default, --optional, or in the schema)"
         )
     if len(silent) > _SHOWN:
         print_note(f"note: likewise for {counted(len(silent) - _SHOWN, 'more dimension')}")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
+from hdr4me.cli.option_names import pair_of
 from hdr4me.cli.output import print_json, print_note
 from hdr4me.cli.paths import check_outputs, check_twice
 
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def tally(
-    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
-    reports: Annotated[list[Path], typer.Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the tally.")],
+    survey: Annotated[Path, Argument(help="The survey's document.")],
+    reports: Annotated[list[Path], Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
+    output: Annotated[Path, Option("--output", "-o", help="Where to write the tally.")],
     quarantine: Annotated[
-        Path | None, typer.Option(help="Where bad reports go, with their reasons (JSON lines).")
+        Path | None, Option(help="Where bad reports go, with their reasons (JSON lines).")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad report.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first bad report.")] = False,
     pair: Annotated[
         list[str] | None,
-        typer.Option(metavar="<a,b>", help="Also count these two together, into OUTPUT.pairs (repeat)."),
+        Option(metavar="<a,b>", help="Also count these two together, into OUTPUT.pairs (repeat)."),
     ] = None,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
 
@@ -44,7 +45,7 @@ def tally(
     check_outputs([output, quarantine, beside], [survey, *reports])
     check_twice(reports)
     document = Survey.load(survey)
-    names = _pairs(pair or [])
+    names = [pair_of("--pair", text) for text in pair or []]
     if names:
         PairCounts(document, names)  # refused before any report is read if they cannot be counted
     with open_engine(engine, master) as worker:
@@ -58,13 +59,6 @@ def tally(
     if together is not None and beside is not None:
         together.save(beside)
         print_note(f"wrote {beside}")
-
-
-def _pairs(given: Sequence[str]) -> list[tuple[str, str]]:
-    """The names of each `--pair a,b`."""
-    from hdr4me.cli.ask import pair_of
-
-    return [pair_of("--pair", text) for text in given]
 
 
 def load_sum(paths: Sequence[Path]) -> Tally:

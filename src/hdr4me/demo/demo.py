@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ from hdr4me.atomic import replacing, write_text
 from hdr4me.demo.population import panel, panel_schema
 from hdr4me.engines import Local
 from hdr4me.statistics import Answer
-from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
-
-__all__ = ["Demo", "run_demo"]
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,8 @@ class Demo:
         )
 
 
-@contextmanager
-def _unseen(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Progress that nobody watches."""
-    yield lambda count: None
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""Called with the name of a step and its number of records; yields what is called with records that are done."""
 
 
 def run_demo(
@@ -68,26 +64,11 @@ def run_demo(
     epsilon: float,
     seed: int,
     say: Callable[[str], None] = lambda _: None,
-    progress: Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]] = _unseen,
+    progress: Progress = lambda label, total: nullcontext(lambda count: None),
 ) -> Demo:
-    """Every step as a collector would take it, with its file left in `folder`.
+    """Every step as a collector would take it, with its file left in `folder`; `say` gets a sentence before each step.
 
     Only the panel is seeded; the reports are not: they use the system's randomness, so each run differs a little.
-
-    Parameters
-    ----------
-    folder
-        Where the files go.
-    n_users, epsilon, seed
-        The size of the panel, the budget of a user, the seed of the panel.
-    say
-        Called with a sentence before each step.
-    progress
-        Called with the name of a step and its number of records; yields what is called with records that are done.
-
-    Returns
-    -------
-    Demo
     """
     from hdr4me.demo.page import demo_page, draw_days
     from hdr4me.pages.html import svg
@@ -112,13 +93,10 @@ def run_demo(
     say("estimating and re-calibrating")
     estimate = tally.estimate()
     truth = true_values(records, schema)
-    rows = [
-        {
-            **row,
-            "true": truth[row["dimension"]][row["category"]] if row["category"] else truth[row["dimension"]],
-        }
-        for row in estimate.table(0.95)
-    ]
+    rows = estimate.table(0.95)
+    for row in rows:
+        known = truth[row["dimension"]]
+        row["true"] = known[row["category"]] if row["category"] else known
     demo = Demo(survey, tally, estimate, estimate.recalibrate("auto"), truth, rows)
     write_text(folder / "report.html", demo_page(demo))
     write_text(folder / "day.svg", svg(draw_days(demo)))
@@ -128,12 +106,12 @@ def run_demo(
 def true_values(records: pa.Table, schema: Schema) -> dict[str, Any]:
     """The means and frequencies of the panel after the client's own cleaning: defaults for gaps, clamped to range."""
     truth: dict[str, Any] = {}
-    for dimension in (schema[name] for name in schema.columns):
-        column: Any = records[dimension.name]
+    for name in schema.columns:
+        dimension: Any = schema[name]
+        column: Any = records[name]
+        found = column.fill_null(dimension.default).to_numpy()
         if isinstance(dimension, Categorical):
-            found = column.fill_null(dimension.default).to_numpy()
-            truth[dimension.name] = {c: float(np.mean(found == c)) for c in dimension.categories}
-        elif isinstance(dimension, Numeric):
-            found = column.fill_null(dimension.default).to_numpy()
-            truth[dimension.name] = float(np.clip(found, dimension.low, dimension.high).mean())
+            truth[name] = {c: float(np.mean(found == c)) for c in dimension.categories}
+        else:
+            truth[name] = float(np.clip(found, *dimension.bounds).mean())
     return truth

@@ -12,8 +12,6 @@ from hdr4me.survey import Categorical, Numeric, Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HOURS", "panel", "panel_schema"]
-
 HOURS = tuple(f"{hour:02d}" for hour in range(24))
 _CATEGORIES: dict[str, tuple[str, ...]] = {
     "smoker": ("never", "former", "current"),

@@ -14,30 +14,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["as_html", "draw", "panels_of"]
-
 Row = dict[str, Any]
 _BAR, _MARK, _FAINT = "#0b6e99", "#d1495b", "#9fc5d6"
 _COLOURS = ("#0b6e99", "#d1495b", "#d38a00", "#3a7d44", "#6c4f9c", "#8d6a4f")
 _MOST_PANELS, _MOST_ROWS = 60, 40
 _BINS = ("distribution", "histogram")
-_TITLES = {
-    "mean_by": "mean of {} by group",
-    "share_by": "shares of {} by group",
-    "sd": "standard deviation",
-}
+_TITLES = {"mean_by": "mean of {} by group", "share_by": "shares of {} by group", "sd": "standard deviation"}
+_POINT: dict[str, Any] = {"fmt": "o", "color": _BAR, "ecolor": _MARK, "capsize": 3}
+_LOW, _HIGH = 1.7, 3.2
+"""Inches: the largest height of a low picture, and the height of a curve."""
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
     """The rows of each picture: (statistic, title, rows); single numbers of one statistic and size share one picture.
 
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`; rows without an estimate are left out.
-
-    Examples
-    --------
     >>> row = {"statistic": "mean", "dimension": "age", "category": None, "estimate": 40.0, "lower": 39, "upper": 41}
     >>> [(statistic, title) for statistic, title, _ in panels_of([row, row | {"dimension": "height"}])]
     [('mean', 'mean')]
@@ -45,20 +35,20 @@ def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
     found: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if row["estimate"] is not None:
-            single = row["category"] is None or row["statistic"] in ("covariance", "correlation")
             statistic = row["statistic"]
+            single = row["category"] is None or statistic in ("covariance", "correlation")
             title = _TITLES.get(statistic, statistic if single else f"{statistic} of {{}}")
             title = title.replace("{}", str(row["dimension"]))
-            found.setdefault((row["statistic"], title, _size(row) if single else 0), []).append(row)
+            found.setdefault((statistic, title, _size(row) if single else 0), []).append(row)
     return [(statistic, title, part) for (statistic, title, _), part in found.items()]
 
 
 def _size(row: Row) -> int:
     """The power of 100 that a row's numbers reach: units that differ more have pictures of their own."""
+    if row["statistic"] in ("share", "correlation"):
+        return 0
     largest = max(abs(row[end]) for end in ("estimate", "lower", "upper") if row[end] is not None)
-    return (
-        0 if row["statistic"] in ("share", "correlation") else math.floor(math.log(max(largest, 1e-300), 100))
-    )
+    return math.floor(math.log(max(largest, 1e-300), 100))
 
 
 def draw(rows: Sequence[Row]) -> Figure | None:
@@ -88,9 +78,6 @@ def draw(rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-_LOW, _HIGH = 1.7, 3.2
-
-
 def _height(statistic: str, rows: Sequence[Row]) -> float:
     """Inches: pictures with a row for each number are as high as they need, the others are all as high."""
     if statistic in _BINS or statistic == "cdf" or statistic.endswith("_by"):
@@ -107,37 +94,23 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
         [b - v for v, b in zip(value, high, strict=True)],
     ]
     labels = [_plain(_label(row)) for row in rows]
+    places = [float(k) for k in range(len(rows))]
     if statistic in _BINS:
         _bars(axes, labels, value, reach)
     elif statistic == "cdf":
-        x = [float(label.removeprefix("≤ ")) for label in labels]
-        _curve(axes, x, value, low, high)
+        _curve(axes, [float(label.removeprefix("≤ ")) for label in labels], value, low, high)
         axes.set_ylim(0, 1)
     elif statistic == "share_by":
         _shares(axes, rows)
     elif statistic.endswith("_by"):
-        places = [float(k) for k in range(len(rows))]
         if _ordered(labels):
             _curve(axes, places, value, low, high)
         else:
-            axes.errorbar(
-                places, value, yerr=reach, fmt="o", color=_BAR, ecolor=_MARK, elinewidth=1.2, capsize=3
-            )
+            axes.errorbar(places, value, yerr=reach, elinewidth=1.2, **_POINT)
             axes.margins(x=0.1)
         _ticks(axes, places, labels)
     else:
-        places = [float(k) for k in range(len(rows))]
-        axes.errorbar(
-            value,
-            places,
-            xerr=reach,
-            fmt="o",
-            color=_BAR,
-            ecolor=_MARK,
-            elinewidth=1.4,
-            markersize=4,
-            capsize=3,
-        )
+        axes.errorbar(value, places, xerr=reach, elinewidth=1.4, markersize=4, **_POINT)
         axes.set_yticks(places, labels)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.margins(x=0.1)
@@ -173,10 +146,8 @@ def _shares(axes: Axes, rows: list[Row]) -> None:
             [max(abs(row["estimate"] - (row[end] or 0.0)), 0.0) for _, row in part]
             for end in ("lower", "upper")
         ]
-        colour = _COLOURS[k % len(_COLOURS)]
-        axes.errorbar(
-            x, value, yerr=reach, fmt="o", color=colour, markersize=4, elinewidth=1.2, label=_plain(category)
-        )
+        look: Any = {"fmt": "o", "color": _COLOURS[k % len(_COLOURS)], "markersize": 4, "elinewidth": 1.2}
+        axes.errorbar(x, value, yerr=reach, label=_plain(category), **look)
     axes.set_ylim(0, 1.25 * max(row["upper"] or row["estimate"] for row in rows))
     axes.legend(fontsize=7, frameon=False, ncols=min(len(own), 4), loc="upper right")
     _ticks(axes, [float(k) for k in range(len(groups))], [_plain(group) for group in groups])
@@ -212,17 +183,7 @@ def _plain(text: str) -> str:
 
 
 def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = ()) -> str:
-    """One page with the pictures and the rows; it needs no network.
-
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    title, lead
-        The heading, and the line under it.
-    notes
-        What is said of rows that are left out.
-    """
+    """One page with the pictures and the rows; it needs no network."""
     drawing = draw(rows)
     columns = [c for c in rows[0] if any(row.get(c) not in (None, "") for row in rows)] if rows else []
     parts = [] if drawing is None else [html.figure(drawing, "Estimates with their intervals.")]

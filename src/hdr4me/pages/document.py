@@ -9,8 +9,6 @@ from html import escape
 
 from hdr4me.pages import html
 
-__all__ = ["Block", "Heading", "Picture", "Table", "Text", "to_html", "to_markdown"]
-
 
 @dataclass(frozen=True)
 class Heading:
@@ -56,28 +54,14 @@ _COLOURS = {
     "wrong": "#b23a2e",
 }
 _STYLE = (
-    "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .45rem; } table { font-size: .8rem; } "
-    "h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; "
-    "padding: .05rem .45rem; font-size: .8rem; white-space: nowrap; }</style>"
+    "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .45rem; } table { font-size: .8rem; } h3 "
+    "{ font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; padding: .05rem "
+    ".45rem; font-size: .8rem; white-space: nowrap; }</style>"
 )
 
 
 def to_html(title: str, lead: str, blocks: Sequence[Block], figures: Mapping[str, str]) -> str:
-    """One page that needs nothing beside it: figures are in it, given as SVG by their names.
-
-    Parameters
-    ----------
-    title, lead
-        The heading and the sentence under it.
-    blocks
-        What stands on the page.
-    figures
-        The SVG of each picture, by its name.
-
-    Returns
-    -------
-    str
-    """
+    """One page that needs nothing beside it: figures are in it, given as SVG by their names."""
     return html.page(title, lead, _STYLE, *(_html(block, figures) for block in blocks))
 
 
@@ -96,19 +80,7 @@ def _html(block: Block, figures: Mapping[str, str]) -> str:
 
 
 def to_markdown(title: str, lead: str, blocks: Sequence[Block]) -> str:
-    """The same blocks as Markdown; pictures are links to PNG files of the figures' names.
-
-    Parameters
-    ----------
-    title, lead
-        The heading and the sentence under it.
-    blocks
-        What stands on the page.
-
-    Returns
-    -------
-    str
-    """
+    """The same blocks as Markdown; pictures are links to PNG files of the figures' names."""
     return "\n\n".join([f"# {title}", lead, *(_markdown(block) for block in blocks)]) + "\n"
 
 
@@ -120,10 +92,6 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Picture):
         return f"![{block.caption}]({block.name}.png)\n\n{block.caption}"
     lines = [block.columns, ["---"] * len(block.columns), *block.rows]
-    return "\n".join("| " + " | ".join(_cell(item) for item in line) + " |" for line in lines)
-
-
-def _cell(item: object) -> str:
-    if item is None:
-        return "–"
-    return f"{item:.4g}" if isinstance(item, float) else str(item).replace("|", "\\|")
+    return "\n".join(
+        "| " + " | ".join(html.shown(item).replace("|", "\\|") for item in line) + " |" for line in lines
+    )

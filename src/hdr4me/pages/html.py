@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure", "page", "paragraph", "section", "svg", "table"]
-
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2329; background: #fff; max-width: 62rem;
@@ -33,13 +31,12 @@ code { background: #f2f4f6; padding: .1rem .3rem; border-radius: 3px; }
 
 def page(title: str, lead: str, *parts: str) -> str:
     """The whole document; `parts` are pieces of HTML made by the functions below."""
+    name = html.escape(title)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{html.escape(title)}</h1><p class='lead'>{html.escape(lead)}</p>"
-        + "\n".join(parts)
-        + "</body></html>\n"
+        f"<title>{name}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{name}</h1><p class='lead'>{html.escape(lead)}</p>" + "\n".join(parts) + "</body></html>\n"
     )
 
 
@@ -64,14 +61,18 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def shown(item: object) -> str:
+    """A cell of a table as text: a dash for None, four digits of a number.
+
+    >>> shown(None), shown(0.123456), shown("a")
+    ('–', '0.1235', 'a')
+    """
+    return "–" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
+
+
 def _cell(item: object) -> str:
-    if item is None:
-        return "<td>–</td>"
-    if isinstance(item, float):
-        return f"<td>{item:.4g}</td>"
-    if isinstance(item, str):
-        return f"<td class='text'>{html.escape(item)}</td>"
-    return f"<td>{html.escape(str(item))}</td>"
+    kind = " class='text'" if isinstance(item, str) else ""
+    return f"<td{kind}>{html.escape(shown(item))}</td>"
 
 
 def figure(drawing: Figure, caption: str) -> str:

@@ -7,8 +7,6 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["machine"]
-
 
 def machine() -> dict[str, str]:
     """Processor, cores, memory and versions.
@@ -31,9 +29,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or "unknown"
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
-    )
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def _memory() -> str:

@@ -8,31 +8,12 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FIELDS", "in_words", "on_page", "stamp"]
-
 FIELDS = ("survey", "epsilon", "level", "version", "date")
 
 
 def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
     """The five fields that a result carries.
 
-    Parameters
-    ----------
-    survey
-        The survey's fingerprint; None if there is no survey.
-    epsilon
-        The budget of a report, or several budgets that were compared.
-    level
-        The confidence of intervals or bounds; None if there are none.
-
-    Returns
-    -------
-    dict
-        The day is that of the environment's SOURCE_DATE_EPOCH (seconds), if it is set, so that a result can be made
-        again bit by bit.
-
-    Examples
-    --------
     >>> sorted(stamp("0123", 1.0, 0.95))
     ['date', 'epsilon', 'level', 'survey', 'version']
     """

@@ -7,8 +7,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["as_csv", "as_parquet"]
-
 Row = Mapping[str, Any]
 
 
@@ -17,21 +15,6 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str], made: Mapping[str, Any])
 
     Comment lines would be shorter, but many readers take them for the header.
 
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    columns
-        Which of their fields are written.
-    made
-        What the rows carry, as `stamp` makes it.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> print(as_csv([{"a": 1, "b": 2}], ["a"], {"epsilon": 1.0}), end="")
     a,epsilon
     1,1.0
@@ -46,21 +29,6 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str], made: Mapping[str, Any])
 def as_parquet(rows: Sequence[Row], columns: Sequence[str], made: Mapping[str, Any]) -> bytes:
     """A Parquet file whose schema has the stamp in its metadata, under keys such as `hdr4me.survey`.
 
-    Parameters
-    ----------
-    rows
-        Rows of `Answer.table()`.
-    columns
-        Which of their fields are written.
-    made
-        What the file carries, as `stamp` makes it.
-
-    Returns
-    -------
-    bytes
-
-    Examples
-    --------
     >>> import io, pyarrow.parquet as pq
     >>> made = pq.read_schema(io.BytesIO(as_parquet([{"estimate": 1.5}], ["estimate"], {"epsilon": 1.0}))).metadata
     >>> made[b"hdr4me.epsilon"]

@@ -20,8 +20,6 @@ from hdr4me.framework import Deviation, deviation
 from hdr4me.framework.berry_esseen import berry_esseen_bound
 from hdr4me.mechanisms import mechanism
 
-__all__ = ["TOLERANCES", "Line", "case_study", "deviation_of", "deviation_on", "printed_variance", "verdict"]
-
 N_USERS, N_DIMS, N_SAMPLED, EPSILON = 10_000, 100, 100, 0.1
 VALUES = tuple(k / 10 for k in range(1, 11))
 TOLERANCES = (0.001, 0.01, 0.05, 0.1)
@@ -34,19 +32,12 @@ class Line:
     quantity: str
     printed: str
     value: float
-    verdict: str
     note: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "quantity": self.quantity,
-            "paper": float(self.printed),
-            "paper_as_printed": self.printed,
-            "value": self.value,
-            "verdict": self.verdict,
-            "note": self.note,
-        }
+    @property
+    def verdict(self) -> str:
+        """Whether the printed digits are right."""
+        return verdict(self.printed, self.value)
 
 
 def verdict(printed: str, value: float) -> str:
@@ -104,15 +95,20 @@ def case_study() -> list[Line]:
     """
     piecewise, wave = deviation_on("piecewise"), deviation_on("square_wave")
     σ2, δ, w2 = float(piecewise.variance), float(wave.bias), float(wave.variance)
-    told = f"the formula as printed gives {printed_variance():.0f}, not the paper's own 533.210"
-    rows: list[tuple[str, str, float, str]] = [
-        ("Piecewise: variance", "533.210", σ2, told),
-        ("Piecewise: 2 × variance in the density", "1066.420", 2 * σ2, ""),
-        ("Piecewise: divisor of the density", "57.900", math.sqrt(2 * math.pi * σ2), "57.9 with zeros added"),
-        ("Square wave: bias", "-0.049", δ, "cut off, not rounded"),
-        ("Square wave: variance", "3.365e-5", w2, ""),
-        ("Square wave: 2 × variance in the density", "6.730e-5", 2 * w2, "follows from the variance"),
-        ("Square wave: divisor of the density", "0.015", math.sqrt(2 * math.pi * w2), ""),
+    note = f"the formula as printed gives {printed_variance():.0f}, not the paper's own 533.210"
+    lines = [
+        Line("Piecewise: variance", "533.210", σ2, note),
+        Line("Piecewise: 2 × variance in the density", "1066.420", 2 * σ2),
+        Line(
+            "Piecewise: divisor of the density",
+            "57.900",
+            math.sqrt(2 * math.pi * σ2),
+            "57.9 with zeros added",
+        ),
+        Line("Square wave: bias", "-0.049", δ, "cut off, not rounded"),
+        Line("Square wave: variance", "3.365e-5", w2),
+        Line("Square wave: 2 × variance in the density", "6.730e-5", 2 * w2, "follows from the variance"),
+        Line("Square wave: divisor of the density", "0.015", math.sqrt(2 * math.pi * w2)),
     ]
     table = (
         ("Piecewise", piecewise, ("3.46e-5", "3.46e-4", "0.002", "0.004")),
@@ -120,8 +116,7 @@ def case_study() -> list[Line]:
     )
     for name, dev, printed in table:
         for ξ, digits in zip(TOLERANCES, printed, strict=True):
-            rows.append((f"{name}: probability within {ξ:g}", digits, float(dev.probability_within(ξ)), ""))
-    lines = [Line(what, printed, value, verdict(printed, value), note) for what, printed, value, note in rows]
+            lines.append(Line(f"{name}: probability within {ξ:g}", digits, float(dev.probability_within(ξ))))
     return [*lines, *_berry_esseen(), _contradiction(wave)]
 
 
@@ -130,33 +125,22 @@ def _berry_esseen() -> list[Line]:
     laplace = mechanism("laplace", epsilon=1.0)
     ρ, v = float(laplace.abs_third_moment(0.0)), float(laplace.variance(0.0))
     right, paper = (float(berry_esseen_bound(x, v, 1000)) for x in (ρ, ρ / 2))
+    moment, arithmetic = (
+        "the third absolute moment is 6λ³, not 3λ³",
+        "the paper's arithmetic, from a wrong moment",
+    )
     return [
-        Line(
-            "Laplace: Berry–Esseen bound, 1000 reports",
-            "1.57e-2",
-            right,
-            verdict("1.57e-2", right),
-            "the third absolute moment is 6λ³, not 3λ³",
-        ),
-        Line(
-            "Laplace: the same with the paper's 3λ³",
-            "1.57e-2",
-            paper,
-            verdict("1.57e-2", paper),
-            "the paper's arithmetic, from a wrong moment",
-        ),
+        Line("Laplace: Berry–Esseen bound, 1000 reports", "1.57e-2", right, moment),
+        Line("Laplace: the same with the paper's 3λ³", "1.57e-2", paper, arithmetic),
     ]
 
 
 def _contradiction(wave: Deviation) -> Line:
     """Table II's Square row against the paper's OWN bias and variance: it does not follow from them either."""
-    own = deviation_of(-0.049, 3.365e-5)
-    value = float(own.probability_within(0.05))
     return Line(
         "Square wave: probability within 0.05 from the paper's own bias and variance",
         "0.644",
-        value,
-        verdict("0.644", value),
+        float(deviation_of(-0.049, 3.365e-5).probability_within(0.05)),
         f"the right one is {float(wave.probability_within(0.05)):.6f}",
     )
 
@@ -165,3 +149,18 @@ def deviation_of(bias: float, variance: float) -> Deviation:
     """A one-dimensional deviation with given moments."""
     one = np.ones(1, dtype=np.int64)
     return Deviation(np.array([bias]), np.array([variance]), one, float(N_USERS), np.array([np.nan]), "paper")
+
+
+TABLE_COLUMNS = ("quantity", "paper", "ours", "verdict on the paper's digits", "note")
+
+
+def table2() -> list[list[object]]:
+    """Table II and the other printed numbers of section IV-C, the paper's beside ours, with `TABLE_COLUMNS`.
+
+    >>> table2()[0][:3]
+    ['Piecewise: variance', '533.210', '533.21035']
+    """
+    return [
+        [line.quantity, line.printed, f"{line.value:.8g}", line.verdict, line.note or None]
+        for line in case_study()
+    ]

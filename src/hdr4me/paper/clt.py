@@ -1,9 +1,9 @@
-"""Figures 2 and 3: is the deviation of one dimension normal, with the mean and variance that were foretold?"""
+"""Figures 2 and 3: is the deviation of one dimension normal, with the predicted mean and variance?"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,9 @@ from scipy.stats import kstest
 import hdr4me as hd
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper import case_study
-from hdr4me.paper.datasets import uniform
+from hdr4me.paper.cells import law_for
+from hdr4me.paper.datasets import synthetic
 from hdr4me.simulation.seeds import generator
-
-__all__ = ["CltCell", "CltResult", "run_clt"]
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,9 @@ class CltResult:
     seconds: float
     deviations: tuple[float, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain dictionaries and lists."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> CltResult:
-        """Back from `to_json`."""
+        """Back from the dictionary that `asdict` makes."""
         cell, deviations = CltCell(**document["cell"]), tuple(document["deviations"])
         return cls(**{**document, "cell": cell, "deviations": deviations})
 
@@ -77,11 +72,9 @@ def _population(cell: CltCell, seed: int) -> tuple[Mechanism, NDArray[np.float64
     """The mechanism under ε/m and the watched dimension's values."""
     budget = cell.epsilon / cell.n_sampled
     if cell.figure == "fig3":
-        repeated = np.tile(case_study.VALUES, -(-cell.n_users // len(case_study.VALUES)))
-        return hd.mechanism(cell.mechanism, epsilon=budget), repeated[: cell.n_users]
-    options = {"domain": (-1.0, 1.0)} if cell.mechanism == "square_wave" else {}
-    column = uniform(cell.n_users, cell.n_dims, seed).column(0)
-    return hd.mechanism(cell.mechanism, epsilon=budget, **options), column.astype(np.float64)
+        return hd.mechanism(cell.mechanism, epsilon=budget), np.resize(case_study.VALUES, cell.n_users)
+    column = synthetic("uniform", cell.n_users, cell.n_dims, seed).column(0)
+    return law_for(cell.mechanism, budget), column.astype(np.float64)
 
 
 def run_clt(cell: CltCell, seed: int) -> CltResult:
@@ -101,10 +94,10 @@ def run_clt(cell: CltCell, seed: int) -> CltResult:
             count = max(int(rng.binomial(n, share)), 1)
             chosen = values[rng.choice(n, count, replace=False, shuffle=False)]
         deviations[i] = law.sample(chosen, rng).mean() - values.mean()
-    foretold = partial(
+    predicted = partial(
         hd.deviation, law, n_users=n, n_dims=cell.n_dims, n_sampled=cell.n_sampled, values=values
     )
-    exact, paper = foretold(variance="exact"), foretold(variance="paper")
+    exact, paper = predicted(variance="exact"), predicted(variance="paper")
     test = kstest((deviations - float(exact.bias)) / float(exact.sd), "norm")
     paper_test = kstest((deviations - float(paper.bias)) / float(paper.sd), "norm")
     return CltResult(

@@ -14,13 +14,11 @@ from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
 from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
-from hdr4me.paper.datasets import Dataset, Moments
+from hdr4me.paper.datasets import Dataset
 from hdr4me.simulation.aggregate import DIRECT, GAMMA, simulate_sums, way_of
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
 from hdr4me.simulation.seeds import generator
-
-__all__ = ["naive_means"]
 
 Floats = NDArray[np.float64]
 
@@ -29,38 +27,28 @@ _BLOCK = 32
 
 
 def naive_means(
-    mechanism: Mechanism,
-    data: Dataset,
-    moments: Moments,
-    dimensions: NDArray[np.int64],
-    repeats: int,
-    seed: int,
-    name: str,
+    mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
 ) -> Floats:
-    """θ̂ when every user reports all of `dimensions`, in each of many repeats.
+    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions].
 
     Parameters
     ----------
     mechanism
         The mechanism of one value.
-    data, moments
-        The population and its moments; the sums of Laplace reports need the means alone.
+    data
+        The population; the sums of Laplace reports need its means alone.
     dimensions
         Which columns are reported; a column may stand there more than once.
     repeats
         How many collections are simulated.
     seed, name
         They name the random streams: another name gives other draws.
-
-    Returns
-    -------
-    array [repeats, dimensions]
     """
     n, d = data.n_users, dimensions.size
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):
         noise = laplace_noise_sums(mechanism.scale, n, repeats * d, generator(seed, name)) / n
-        return moments.mean[dimensions] + noise.reshape(repeats, d)
+        return data.moments.mean[dimensions] + noise.reshape(repeats, d)
     means = np.empty((repeats, d))
     sums = _drawn(mechanism)
     for start in range(0, d, _BLOCK):

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.atomic import replacing, write_text
 from hdr4me.pages import html
 from hdr4me.pages.document import to_html, to_markdown
+from hdr4me.paper.case_study import TABLE_COLUMNS, table2
 from hdr4me.paper.claims import Verdict
-from hdr4me.paper.figures import figure2, figure3, figure4, figure5, figure_own
-from hdr4me.paper.figures.table2 import COLUMNS as TABLE2_COLUMNS
-from hdr4me.paper.figures.table2 import table2
+from hdr4me.paper.figures import draw
 from hdr4me.paper.report import TITLE, About, blocks_of, lead_of, support_of
-from hdr4me.paper.report_own import OWN_TITLE, own_lead
+from hdr4me.paper.report_figures import OWN_TITLE, own_lead
 from hdr4me.paper.results import COLUMNS, Results, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["as_first_run", "draw", "publish"]
 
 _CLT = ("figure", "mechanism", "epsilon", "n_users", "n_dims", "n_sampled", "repeats")
 _CLT_FOUND = (
@@ -38,22 +35,6 @@ _CLT_FOUND = (
     "ks_distance",
     "ks_p_value",
 )
-
-
-def draw(results: Results, about: About) -> dict[str, Figure]:
-    """The figures that this run has numbers for, by the names of their files."""
-    figures: dict[str, Figure] = {}
-    if results.has("fig2"):
-        figures["figure-2"] = figure2(results)
-    if results.has("fig3"):
-        figures["figure-3"] = figure3(results)
-    if results.has("fig4"):
-        figures["figure-4"] = figure4(results, about.reading)
-    if results.has("fig5"):
-        figures["figure-5"] = figure5(results, about.reading)
-    if results.has("own"):
-        figures["figure-own"] = figure_own(results, about.reading)
-    return figures
 
 
 def as_first_run(about: About, output: Path) -> About:
@@ -75,25 +56,9 @@ def as_first_run(about: About, output: Path) -> About:
 
 
 def publish(results: Results, verdicts: Sequence[Verdict], about: About, output: Path) -> list[str]:
-    """Write everything into `output` and return the files' names.
-
-    Parameters
-    ----------
-    results
-        The numbers.
-    verdicts
-        On the claims; none for a study of one's own.
-    about
-        What the run was asked for and what it ran on.
-    output
-        The folder; it is made where it is not there.
-
-    Returns
-    -------
-    list of the files' names
-    """
+    """Write everything into `output` and return the files' names."""
     output.mkdir(parents=True, exist_ok=True)
-    figures = draw(results, about)
+    figures = draw(results, about.reading)
     drawings = {name: html.svg(figure) for name, figure in figures.items()}
     blocks = blocks_of(results, verdicts, about)
     lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
@@ -102,7 +67,7 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     files = {
         "report.html": to_html(title, lead, blocks, drawings),
         "report.md": to_markdown(title, lead, blocks),
-        **({} if own else {"table-2.csv": _csv(TABLE2_COLUMNS, table2())}),
+        **({} if own else {"table-2.csv": _csv(TABLE_COLUMNS, table2())}),
         "run.json": _json({**asdict(about), "reading": about.reading.name}),
     }
     if verdicts:

@@ -15,8 +15,6 @@ from itertools import product
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["DEFAULT", "READINGS", "REFERENCES", "SPREADS", "WIDTHS", "Reading", "reading_named"]
-
 WIDTHS = ("1", "2", "3", "joint")
 SPREADS = ("noise", "deviation")
 REFERENCES = ("bias", "domain", "plug-in")

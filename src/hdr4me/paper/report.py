@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hdr4me.pages.document import Block, Heading, Table, Text
-from hdr4me.paper.case_study import TOLERANCES, deviation_on
-from hdr4me.paper.cells import MECHANISMS
+from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
+from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.claims import Verdict
-from hdr4me.paper.claims.claim import DOMAIN, FAILS, GENERAL, HOLDS, READING
+from hdr4me.paper.claims.claim import READING, VERDICTS
+from hdr4me.paper.clt import CltResult
 from hdr4me.paper.errata import errata
-from hdr4me.paper.figures.table2 import COLUMNS as TABLE2_COLUMNS
-from hdr4me.paper.figures.table2 import table2
-from hdr4me.paper.making import About, making_blocks
 from hdr4me.paper.readings import READINGS, Reading
-from hdr4me.paper.report_figures import density_blocks, figure4_blocks, figure5_blocks
-from hdr4me.paper.report_own import own_blocks
+from hdr4me.paper.report_figures import density_blocks, figure4_blocks, figure5_blocks, own_blocks
 from hdr4me.paper.results import Results
 
-__all__ = [
-    "ERRATA_LEAD",
-    "ERRATA_TITLE",
-    "TITLE",
-    "About",
-    "blocks_of",
-    "errata_blocks",
-    "lead_of",
-    "support_of",
-]
+
+@dataclass(frozen=True)
+class About:
+    """What a run was asked for and what it ran on."""
+
+    command: str
+    scale: str
+    seed: int
+    reading: Reading
+    workers: int
+    machine: dict[str, str]
+    seconds: float
+    processor_seconds: float = 0.0
+    kept: int = 0
+
 
 TITLE = "HDR4ME: the evaluation, reproduced"
 ERRATA_TITLE = "Errata of the paper"
 ERRATA_LEAD = (
-    "What the paper prints, what is right and why. This page is made from `hdr4me.paper.errata`, which computes "
-    "its numbers."
+    "What the paper prints, what is right and why. This page is made from `hdr4me.paper.errata`, which computes its "
+    "numbers."
 )
 
 
@@ -48,37 +51,14 @@ def support_of(verdicts: Sequence[Verdict]) -> Counter[str]:
 def lead_of(verdicts: Sequence[Verdict]) -> str:
     """One sentence for the top of the page."""
     words = Counter(verdict.verdict for verdict in verdicts)
-    parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in _SAID.items() if words[word]]
+    parts = [f"{words[word]} {said[words[word] > 1]}" for word, said in VERDICTS.items() if words[word]]
     return f"Of {len(verdicts)} claims checked, {', '.join(parts)}."
 
 
-_SAID = {
-    HOLDS: ("is reproduced", "are reproduced"),
-    READING: ("depends on how λ* is read", "depend on how λ* is read"),
-    DOMAIN: ("depends on the domain", "depend on the domain"),
-    GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
-    FAILS: ("is not reproduced", "are not reproduced"),
-}
-
-
 def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> list[Block]:
-    """The whole report; parts that were not run are left out.
-
-    Parameters
-    ----------
-    results
-        The numbers.
-    verdicts
-        On the claims; none for a study of one's own.
-    about
-        What the run was asked for and what it ran on.
-
-    Returns
-    -------
-    list of blocks
-    """
+    """The whole report; parts that were not run are left out."""
     if results.has("own"):
-        return [*own_blocks(results, about.reading), *making_blocks(results, about)]
+        return [*own_blocks(results, about.reading), *_making(results, about)]
     parts: list[Block] = [*_opening(results, about)]
     if verdicts:
         parts += _summary(verdicts)
@@ -92,7 +72,7 @@ def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> li
             "Each number that section IV-C prints, and Theorem 2's example, beside ours. “Rounded”: off by less than "
             "one unit of the last printed digit."
         ),
-        Table(TABLE2_COLUMNS, table2()),
+        Table(TABLE_COLUMNS, table2()),
         *_domains(),
     ]
     if results.has("fig4"):
@@ -101,7 +81,7 @@ def blocks_of(results: Results, verdicts: Sequence[Verdict], about: About) -> li
         parts += figure5_blocks(results, about.reading)
     if verdicts:
         parts += [*_details(verdicts), *_readings(verdicts, about.reading)]
-    parts += [Heading("Errata, with derivations"), *errata_blocks(), *making_blocks(results, about)]
+    parts += [Heading("Errata, with derivations"), *errata_blocks(), *_making(results, about)]
     return parts
 
 
@@ -118,9 +98,9 @@ def _domains() -> list[Block]:
     ]
     return [
         Text(
-            "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which "
-            "the paper assumes "
-            "everywhere else, Square wave's mean is drawn to 0 and the comparison at larger tolerances turns round:"
+            "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which the paper "
+            "assumes everywhere else, Square wave's mean is drawn to 0 and the comparison at larger tolerances turns "
+            "round:"
         ),
         Table(["", "bias δ", *(f"within {xi:g}" for xi in TOLERANCES)], rows),
     ]
@@ -129,11 +109,9 @@ def _domains() -> list[Block]:
 def _opening(results: Results, about: About) -> list[Block]:
     parts: list[Block] = [
         Text(
-            "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space”, "
-            "sections II, IV, "
-            "V and VI. Everything below was computed by the command at the end of this page; no number and "
-            "no verdict is "
-            "written by hand."
+            "The paper: “Utility Analysis and Enhancement of LDP Mechanisms in High-Dimensional Space”, sections II, "
+            "IV, V and VI. Everything below was computed by the command at the end of this page; no number and no "
+            "verdict is written by hand."
         )
     ]
     if about.scale != "full":
@@ -160,22 +138,16 @@ def _opening(results: Results, about: About) -> list[Block]:
 
 
 def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
-    rows = []
-    for item in verdicts:
-        under = f"{item.distinct_for} of {item.distinct_all}" if item.distinct_all else "–"
-        rows.append([item.text, item.where, item.verdict, under, "yes" if item.holds else "no"])
+    rows = [[v.text, v.where, v.verdict, v.support, "yes" if v.holds else "no"] for v in verdicts]
     return [
         Heading("The claims"),
         Text(
             "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it "
-            "holds under every reading of λ*; **not reproduced**: under none; **depends on the reading**: "
-            "under some. "
-            "Readings that give the same numbers in all that a claim looks at are counted once. **Depends "
-            "on the domain** "
-            "and **holds in these cells, false in general**: it holds here, and a second check outside the "
-            "paper's own cells "
-            "finds that it does not there. The tests, the numbers that decide them and the reasons follow "
-            "the figures."
+            "holds under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under "
+            "some. Readings that give the same numbers in all that a claim looks at are counted once. **Depends on "
+            "the domain** and **holds in these cells, false in general**: it holds here, and a second check outside "
+            "the paper's own cells finds that it does not there. The tests, the numbers that decide them and the "
+            "reasons follow the figures."
         ),
         Table(["the paper says", "where", "verdict", "readings for it", "in the figures' reading"], rows),
     ]
@@ -187,16 +159,15 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
         under = ""
         if 0 < item.distinct_for < item.distinct_all:
             under = (
-                f" It holds under {item.distinct_for} of {item.distinct_all} readings that differ here: "
-                f"{_shortened(item.readings_for)}."
+                f" It holds under {item.support} readings that differ here: {_shortened(item.readings_for)}."
             )
         if item.beyond:
             under += f" {item.beyond}"
         parts += [
             Heading(f"{item.where}: “{item.text}”", 3),
             Text(
-                f"**{item.verdict.capitalize()}**{_under_own(item)}. Test (`{item.name}`): {item.test}. "
-                f"Found: {item.evidence}. {item.why}{under}"
+                f"**{item.verdict.capitalize()}**{_under_own(item)}. Test (`{item.name}`): {item.test}. Found: "
+                f"{item.evidence}. {item.why}{under}"
             ),
         ]
     return parts
@@ -259,3 +230,53 @@ def errata_blocks() -> list[Block]:
         if item.numbers:
             parts.append(Table(["", "value"], [[what, f"{value:.6g}"] for what, value in item.numbers]))
     return parts
+
+
+def _making(results: Results, about: About) -> list[Block]:
+    """Which cells were drawn how and in what time, and what the run was asked for."""
+    ways: dict[tuple[str, str], list[CellResult | CltResult]] = {}
+    finished: list[CellResult | CltResult] = [*results.clt, *results.cells]
+    for result in finished:
+        where = "own" if result.cell.figure == "own" else result.cell.figure.replace("fig", "Figure ")
+        place = f"{where}, {title_of(result.cell.mechanism)}"
+        ways.setdefault((place, result.how), []).append(result)
+    rows: list[list[object]] = [
+        [place, how, _which(cells), f"{sum(cell.seconds for cell in cells):.0f} s"]
+        for (place, how), cells in ways.items()
+    ]
+    if results.theory:
+        names = ", ".join(study.cell.study for study in results.theory)
+        seconds = sum(study.seconds for study in results.theory)
+        rows.append(["Lemmas and theorems", "every report drawn", names, f"{seconds:.0f} s"])
+    lines: list[list[object]] = [
+        ["command", about.command],
+        ["scale", about.scale],
+        ["seed", str(about.seed)],
+        ["workers", str(about.workers)],
+        ["run time", f"{about.seconds:.0f} s"],
+        ["processor time of all cells", f"{about.processor_seconds:.0f} s"],
+        ["cells kept from an earlier run", str(about.kept)],
+    ]
+    lines += [[name, value] for name, value in about.machine.items()]
+    return [
+        Heading("How it was made"),
+        Text(
+            "Shortcuts draw from exactly the same distribution as perturbing every single value would; the tests "
+            "compare them with the plain mechanisms. Times are processor time."
+        ),
+        Table(["figure", "how", "cells", "time"], rows),
+        Table(["", "this run"], lines),
+    ]
+
+
+def _which(cells: Sequence[CellResult | CltResult]) -> str:
+    """The cells by data set, with their budgets (or numbers of dimensions)."""
+    found: dict[str, list[str]] = {}
+    for result in cells:
+        if isinstance(result, CltResult):
+            return "all"
+        by_size = result.cell.figure == "fig5"
+        found.setdefault(result.title + (": d = " if by_size else ": ε = "), []).append(
+            f"{result.cell.n_dims if by_size else result.cell.epsilon:g}"
+        )
+    return "; ".join(title + ", ".join(values) for title, values in found.items())

@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hdr4me.errors import InvalidInput
+from hdr4me.paper.cells import CellResult
 from hdr4me.paper.clt import CltResult
-from hdr4me.paper.outcomes import CellResult, Outcome
-from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory import TheoryResult
 
-__all__ = ["COLUMNS", "Results", "gather", "outcome", "rows_of"]
-
+_CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
+_OUTCOME = "method width spread reference mse standard_error better weight"
+_ABOVE = ("some_above", "all_above", "share_above")
 COLUMNS = (
-    "figure",
-    "dataset",
-    "data",
-    "stand_in",
-    "normalisation",
-    "mechanism",
-    "epsilon",
-    "n_users",
-    "n_dims",
-    "repeats",
-    "seed",
-    "how",
-    "method",
-    "width",
-    "spread",
-    "reference",
-    "mse",
-    "standard_error",
-    "better",
-    "weight",
+    *_CELL.split(),
+    *_OUTCOME.split(),
     "predicted_mse",
-    "some_above_1",
-    "all_above_1",
-    "share_above_1",
-    "some_above_2",
-    "all_above_2",
-    "share_above_2",
+    *(f"{name}_{threshold}" for threshold in (1, 2) for name in _ABOVE),
 )
 """One line per cell and method: the numbers behind Figures 4 and 5."""
 
@@ -54,20 +31,30 @@ class Results:
     clt: tuple[CltResult, ...]
     theory: tuple[TheoryResult, ...] = ()
 
+    def of(self, figure: str) -> list[CellResult]:
+        """The cells of Figure 4, of Figure 5 or of an own study."""
+        return [result for result in self.cells if result.cell.figure == figure]
+
     def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
         """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
-        chosen = [
-            result
-            for result in self.cells
-            if (result.cell.figure, result.cell.dataset, result.cell.mechanism)
-            == (figure, dataset, mechanism)
-        ]
+        chosen = [r for r in self.of(figure) if (r.cell.dataset, r.cell.mechanism) == (dataset, mechanism)]
         return sorted(chosen, key=lambda result: (result.cell.n_dims, result.cell.epsilon))
+
+    def own_panels(self) -> tuple[str, list[list[CellResult]]]:
+        """What runs along the axis of an own study ("epsilon" or "n_dims"), and the cells of each panel."""
+        cells = self.of("own")
+        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.n_dims for c in cells}) > 1
+        panels: dict[tuple[str, int], list[CellResult]] = {}
+        for result in cells:
+            size = 0 if by_size else result.cell.n_dims
+            panels.setdefault((result.cell.mechanism, size), []).append(result)
+        axis = "n_dims" if by_size else "epsilon"
+        return axis, [sorted(panel, key=lambda r: getattr(r.cell, axis)) for panel in panels.values()]
 
     def has(self, figure: str) -> bool:
         """Whether this figure was run."""
-        figures = {r.cell.figure for r in self.cells} | {r.cell.figure for r in self.clt}
-        return figure in figures or (figure == "theory" and bool(self.theory))
+        run = [*(r.cell.figure for r in self.cells), *(r.cell.figure for r in self.clt)]
+        return figure in run or (figure == "theory" and bool(self.theory))
 
     def study(self, name: str) -> TheoryResult:
         """The numbers of one study of the theory."""
@@ -84,37 +71,6 @@ class Results:
         raise InvalidInput(f"{figure} has no cell for {mechanism}")
 
 
-def outcome(result: CellResult, method: str, reading: Reading | None = None) -> Outcome:
-    """One method's outcome in a cell, under a reading of λ* where the method has one.
-
-    Where a mechanism has no bias both spreads are the same and only the first is kept.
-
-    Parameters
-    ----------
-    result
-        A finished cell.
-    method
-        Such as "naive", "l1" or "auto".
-    reading
-        Of λ*; it is told the numbers that were looked up.
-
-    Returns
-    -------
-    Outcome
-    """
-    for item in result.outcomes:
-        if item.method != method:
-            continue
-        if reading is None or not item.width:
-            return item
-        if item.width == reading.width and item.reference in ("", reading.reference):
-            spreads = {o.spread for o in result.outcomes if o.method == method}
-            if item.spread == (reading.spread if reading.spread in spreads else "noise"):
-                reading.note(result.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
-                return item
-    raise InvalidInput(f"method = {method!r} has no outcome in {result.cell.key}")
-
-
 def gather(finished: Iterable[CellResult | CltResult | TheoryResult]) -> Results:
     """The results of a run, in the order given."""
     items = list(finished)
@@ -129,25 +85,7 @@ def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
     """One dictionary per cell and method, with the keys of `COLUMNS`."""
     rows = []
     for result in results:
-        cell = result.cell
-        common = {
-            "figure": cell.figure,
-            "dataset": cell.dataset,
-            "data": result.title,
-            "stand_in": result.stand_in,
-            "normalisation": result.normalisation,
-            "mechanism": cell.mechanism,
-            "epsilon": cell.epsilon,
-            "n_users": cell.n_users,
-            "n_dims": cell.n_dims,
-            "repeats": cell.repeats,
-            "seed": result.seed,
-            "how": result.how,
-            "predicted_mse": result.predicted_mse,
-        }
-        for place, threshold in enumerate(("1", "2")):
-            common[f"some_above_{threshold}"] = result.some_above[place]
-            common[f"all_above_{threshold}"] = result.all_above[place]
-            common[f"share_above_{threshold}"] = result.share_above[place]
-        rows += [{**common, **vars(item)} for item in result.outcomes]
+        about = {**asdict(result.cell), **vars(result), "data": result.title}
+        about |= {f"{name}_{k}": vars(result)[name][k - 1] for name in _ABOVE for k in (1, 2)}
+        rows += [{**about, **vars(item)} for item in result.outcomes]
     return [{name: row[name] for name in COLUMNS} for row in rows]

@@ -26,14 +26,12 @@ import numpy as np
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
-from hdr4me.paper.cells import Cell, law_of
+from hdr4me.paper.cells import Cell, CellResult, run_cell
 from hdr4me.paper.clt import CltCell, CltResult, run_clt
-from hdr4me.paper.outcomes import CellResult, run_cell
+from hdr4me.paper.files import load_cov19, load_own
 from hdr4me.paper.studies import AnyCell
 from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
 from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
-
-__all__ = ["STREAMS", "AnyResult", "Settings", "cost_of", "finished_cells", "run_cells"]
 
 STREAMS = 2
 """Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
@@ -50,9 +48,17 @@ class Settings:
     cov19: str | None = None
     data: str | None = None
 
-    def file_of(self, dataset: str) -> str | None:
+    def file_of(self, dataset: str) -> Path | None:
         """The file that this data set is read from, if it is."""
-        return {"cov19": self.cov19, "data": self.data}.get(dataset)
+        name = {"cov19": self.cov19, "data": self.data}.get(dataset)
+        return None if name is None else Path(name)
+
+    def source_of(self, cell: AnyCell) -> list[Any]:
+        """All of it that the cell depends on, as JSON."""
+        file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
+        status = None if file is None else file.stat()
+        mark = None if file is None or status is None else [file.name, status.st_size, int(status.st_mtime)]
+        return [self.seed, self.normalise, mark]
 
 
 def run_cells(
@@ -66,25 +72,8 @@ def run_cells(
     """The results of `cells`, in their order.
 
     Finished cells are kept in `work` and taken from there the next time. Where the file of a cell cannot be read, or
-    belongs to another cell, the cell is run again.
-
-    Parameters
-    ----------
-    cells
-        What is run.
-    settings
-        Seed, normalisation and files: all that the numbers depend on besides the cells.
-    work
-        The folder of finished cells; it is made where it is not there.
-    workers
-        How many processes; their number does not change a digit.
-    advance
-        Told the cost of each cell as it finishes.
-
-    Returns
-    -------
-    list
-        One result for each cell.
+    belongs to another cell, the cell is run again. The number of workers does not change a digit; `advance` is called
+    with the cost of each cell as it finishes.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
@@ -113,21 +102,7 @@ def _clear(work: Path) -> None:
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
-    """How many of `cells` an earlier run has left in `work`.
-
-    Parameters
-    ----------
-    cells
-        Those asked for.
-    settings
-        Those of the run.
-    work
-        The folder of finished cells.
-
-    Returns
-    -------
-    int
-    """
+    """How many of `cells` an earlier run has left in `work`."""
     return sum(_read(cell, settings, work) is not None for cell in cells)
 
 
@@ -188,7 +163,7 @@ def cost_of(cell: AnyCell) -> int:
         return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 20_000)
     if isinstance(cell, TheoryCell):
         return 1 + 4 * cell.repeats
-    law = law_of(cell)
+    law = cell.law
     share = {GAMMA: 0.0, SKIPPING: 10 * band_share(law), DIRECT: 1.0}[way_of(law)]
     drawn = share * cell.n_users * cell.n_dims * cell.repeats / 500_000
     return 1 + int(drawn + cell.repeats * cell.n_dims * 0.06 + cell.repeats * 25)
@@ -200,9 +175,8 @@ def _digest(*parts: Any) -> str:
 
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
-    dims = _columns(cell)
-    source = [settings.seed, settings.normalise, _file_mark(settings.file_of(cell.dataset))]
-    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, dims, source)}"
+    digest = _digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))
+    return f"{cell.dataset}-{digest}"
 
 
 def _columns(cell: Cell) -> int:
@@ -214,47 +188,29 @@ def _columns(cell: Cell) -> int:
     return round(750 * math.sqrt(cell.n_users / 150_000))
 
 
-def _file_mark(path: str | None) -> list[Any] | None:
-    if path is None:
-        return None
-    status = Path(path).stat()
-    return [Path(path).name, status.st_size, int(status.st_mtime)]
-
-
 def _place(cell: AnyCell, settings: Settings, work: Path) -> Path:
-    file = settings.file_of(cell.dataset) if isinstance(cell, Cell) else None
-    source = [settings.seed, settings.normalise, _file_mark(file)]
-    return work / f"{cell.key}-{_digest(asdict(cell), source)}.json"
+    return work / f"{cell.key}-{_digest(asdict(cell), settings.source_of(cell))}.json"
 
 
 def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
     """Make sure that the cell's data set is on disk; returns its key."""
     key = _data_key(cell, settings)
-    path = work / f"{key}.f32"
+    path, rows = work / f"{key}.f32", work / f"{key}.rows"
     if not datasets.is_stored(path):
-        if cell.dataset == "cov19" and settings.cov19 is not None:
-            rows = work / f"{key}.rows"
-            data = datasets.load_cov19(
-                Path(settings.cov19), cell.n_users, _columns(cell), rows, settings.normalise
-            )
-            datasets.store(data, path)
-            rows.unlink()
-        elif cell.dataset == "data" and settings.data is not None:
-            datasets.store(datasets.load_own(Path(settings.data), cell.n_users, settings.normalise), path)
+        n, d, way = cell.n_users, _columns(cell), settings.normalise
+        file = settings.file_of(cell.dataset)
+        if file is None:
+            data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)
+        elif cell.dataset == "cov19":
+            data = load_cov19(file, n, d, rows, way)
         else:
-            make = {
-                "gaussian": datasets.gaussian,
-                "poisson": datasets.poisson,
-                "uniform": datasets.uniform,
-                "cov19": datasets.cov19_stand_in,
-            }[cell.dataset]
-            datasets.store(make(cell.n_users, _columns(cell), settings.seed, settings.normalise), path)
+            data = load_own(file, n, way)
+        datasets.store(data, path)
+        rows.unlink(missing_ok=True)
     return key
 
 
-@lru_cache(maxsize=1)
-def _opened(path: Path) -> datasets.Stored:
-    return datasets.open_stored(path)
+_opened = lru_cache(maxsize=1)(datasets.open_stored)
 
 
 def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
@@ -265,29 +221,22 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
     elif isinstance(cell, TheoryCell):
         result = run_theory(cell, settings.seed)
     else:
-        stored = _opened(work / f"{_prepare(cell, settings, work)}.f32")
-        available = stored.data.n_dims
-        dimensions = np.arange(available)
-        if cell.n_dims != available or cell.figure == "fig5":
-            dimensions = datasets.chosen_dimensions(available, cell.n_dims, settings.seed)
-        cell_here = replace(cell, n_users=stored.data.n_users)
-        result = run_cell(cell_here, stored.data, stored.moments, dimensions, settings.seed)
-    write_text(_place(cell, settings, work), json.dumps(result.to_json()))
+        data = _opened(work / f"{_prepare(cell, settings, work)}.f32")
+        dimensions = np.arange(data.n_dims)
+        if cell.n_dims != data.n_dims or cell.figure == "fig5":
+            dimensions = datasets.chosen_dimensions(data.n_dims, cell.n_dims, settings.seed)
+        result = run_cell(replace(cell, n_users=data.n_users), data, dimensions, settings.seed)
+    write_text(_place(cell, settings, work), json.dumps(asdict(result)))
 
 
-_KINDS: tuple[tuple[type, type[AnyResult]], ...] = (
-    (Cell, CellResult),
-    (CltCell, CltResult),
-    (TheoryCell, TheoryResult),
-)
+_RESULTS: dict[type, type[AnyResult]] = {Cell: CellResult, CltCell: CltResult, TheoryCell: TheoryResult}
 
 
 def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult | None:
     """The cell's finished result, or None where there is none that can be used."""
-    kind = next(result for of, result in _KINDS if isinstance(cell, of))
     try:
         document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
-        result = kind.from_json(document)
+        result = _RESULTS[type(cell)].from_json(document)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return result if result.cell.key == cell.key and result.seed == settings.seed else None

@@ -10,20 +10,6 @@ from hdr4me.paper.cells import MECHANISMS, Cell, law_for
 from hdr4me.paper.clt import CltCell
 from hdr4me.paper.theory import STUDIES, TheoryCell
 
-__all__ = [
-    "BUDGETS",
-    "DATASETS",
-    "DIMENSIONS",
-    "SCALES",
-    "TARGETS",
-    "AnyCell",
-    "Own",
-    "Scale",
-    "cells_for",
-    "own_cells",
-    "scale_named",
-]
-
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
 AnyCell = Cell | CltCell | TheoryCell
 DATASETS = {
@@ -82,47 +68,29 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
     """
     if target not in TARGETS:
         raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
+    # The share of users who report a dimension of Figure 2 stays at 1 %: only their number shrinks.
+    n2, n5, repeats = max(scale.users(200_000), 40_000), scale.users(DATASETS["cov19"][0]), scale.clt_repeats
     figures: dict[str, list[AnyCell]] = {
-        "fig2": _figure2(scale),
-        "fig3": _figure3(scale),
-        "fig4": _figure4(scale),
-        "fig5": _figure5(scale),
-        "theory": [TheoryCell(name, scale.clt_repeats) for name in STUDIES],
+        "fig2": [CltCell("fig2", name, 1.0, n2, 5000, 50, repeats) for name in MECHANISMS],
+        "fig3": [
+            CltCell("fig3", name, 0.1, 10_000, 100, 100, repeats) for name in ("piecewise", "square_wave")
+        ],
+        "fig4": [
+            Cell("fig4", data, name, epsilon, scale.users(n), scale.dims(d), scale.repeats)
+            for data, (n, d) in DATASETS.items()
+            for name in MECHANISMS
+            for epsilon in BUDGETS[name]
+        ],
+        "fig5": [
+            Cell("fig5", "cov19", name, 0.8, n5, scale.dims(d), scale.repeats)
+            for name in ("laplace", "piecewise")
+            for d in DIMENSIONS
+        ],
+        "theory": [TheoryCell(name, repeats) for name in STUDIES],
     }
     if target == "all":
         return [cell for cells in figures.values() for cell in cells]
-    if target == "case-study":
-        return figures["fig3"]
-    return figures.get(target, [])
-
-
-def _figure2(scale: Scale) -> list[AnyCell]:
-    # The share of users who report a dimension stays at 1 %: only their number shrinks.
-    n = max(scale.users(200_000), 40_000)
-    return [CltCell("fig2", name, 1.0, n, 5000, 50, scale.clt_repeats) for name in MECHANISMS]
-
-
-def _figure3(scale: Scale) -> list[AnyCell]:
-    names = ("piecewise", "square_wave")
-    return [CltCell("fig3", name, 0.1, 10_000, 100, 100, scale.clt_repeats) for name in names]
-
-
-def _figure4(scale: Scale) -> list[AnyCell]:
-    return [
-        Cell("fig4", data, name, epsilon, scale.users(n), scale.dims(d), scale.repeats)
-        for data, (n, d) in DATASETS.items()
-        for name in MECHANISMS
-        for epsilon in BUDGETS[name]
-    ]
-
-
-def _figure5(scale: Scale) -> list[AnyCell]:
-    n = scale.users(DATASETS["cov19"][0])
-    return [
-        Cell("fig5", "cov19", name, 0.8, n, scale.dims(d), scale.repeats)
-        for name in ("laplace", "piecewise")
-        for d in DIMENSIONS
-    ]
+    return figures.get("fig3" if target == "case-study" else target, [])
 
 
 @dataclass(frozen=True)
@@ -147,12 +115,12 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
     """
     for number in own.dims:
         if not 1 <= number <= 65536:
-            raise InvalidInput.of("dims", number, "whole numbers from 1 to 65536")
+            raise InvalidInput.of("dims", number, "integers from 1 to 65536")
     for epsilon in own.budgets:
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput.of("epsilon", epsilon, "finite numbers > 0")
     if own.n_users < 2:
-        raise InvalidInput.of("users", own.n_users, "a whole number from 2")
+        raise InvalidInput.of("users", own.n_users, "an integer of at least 2")
     for name in own.mechanisms:
         law_for(name, 1.0)
     return [

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
+from inspect import signature
 
 from hdr4me.paper.readings import READINGS, Reading
 from hdr4me.paper.results import Results
-
-__all__ = [
-    "DOMAIN",
-    "FAILS",
-    "GENERAL",
-    "HOLDS",
-    "READING",
-    "VERDICTS",
-    "Beyond",
-    "Claim",
-    "Finding",
-    "Verdict",
-    "judge",
-]
 
 HOLDS = "reproduced"
 READING = "depends on the reading"
 DOMAIN = "depends on the domain"
 GENERAL = "holds in these cells, false in general"
 FAILS = "not reproduced"
-VERDICTS = (HOLDS, READING, DOMAIN, GENERAL, FAILS)
-"""Every verdict there is."""
+VERDICTS = {
+    HOLDS: ("is reproduced", "are reproduced"),
+    READING: ("depends on how λ* is read", "depend on how λ* is read"),
+    DOMAIN: ("depends on the domain", "depend on the domain"),
+    GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
+    FAILS: ("is not reproduced", "are not reproduced"),
+}
+"""Every verdict there is, as a sentence has it of one claim and of several."""
 
-Check = Callable[[Results, Reading], "Finding"]
+Check = Callable[..., "Finding"]
+"""A check of the results under a reading of λ*, or of the results alone where λ* does not enter."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +50,7 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper. `test` says in words what the check asks; `needs` is the figure it is made on.
-
-    `reads` tells whether λ* enters: such a claim is judged under every reading.
-    """
+    """One sentence of the paper. `test` says in words what the check asks; `needs` is the figure it is made on."""
 
     name: str
     where: str
@@ -67,8 +58,39 @@ class Claim:
     test: str
     needs: str
     check: Check
-    reads: bool = True
     beyond: Beyond | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether λ* enters: such a claim is judged under every reading."""
+        return _reads(self.check)
+
+
+def _reads(check: Check) -> bool:
+    return "reading" in signature(check).parameters
+
+
+def _found(check: Check, results: Results, reading: Reading) -> Finding:
+    return check(results, reading) if _reads(check) else check(results)
+
+
+class Section:
+    """The claims of one part of the paper, in the order of the text; it decorates their checks."""
+
+    def __init__(self, needs: str) -> None:
+        self.needs = needs
+        self.claims: list[Claim] = []
+
+    def __call__(
+        self, name: str, where: str, text: str, test: str, *, needs: str = "", beyond: Beyond | None = None
+    ) -> Callable[[Check], Check]:
+        """Add a claim, checked by the function that follows."""
+
+        def add(check: Check) -> Check:
+            self.claims.append(Claim(name, where, text, test, needs or self.needs, check, beyond))
+            return check
+
+        return add
 
 
 @dataclass(frozen=True)
@@ -92,6 +114,11 @@ class Verdict:
     why: str
     beyond: str = ""
 
+    @property
+    def support(self) -> str:
+        """How many of the readings that differ are in favour."""
+        return f"{self.distinct_for} of {self.distinct_all}" if self.distinct_all else "–"
+
 
 @dataclass(frozen=True, eq=False)
 class _Watched(Reading):
@@ -104,29 +131,17 @@ class _Watched(Reading):
 
 
 def _watched(claim: Claim, results: Results, reading: Reading) -> tuple[Finding, tuple[object, ...]]:
-    """The finding under this reading, and everything that it rests on."""
+    """The finding under this reading, and every number that it rests on."""
     watched = _Watched(*astuple(reading))
-    return claim.check(results, watched), tuple(watched.found)
+    return _found(claim.check, results, watched), tuple(watched.found)
 
 
 def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
-    """The verdict on each claim whose figure was run.
+    """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*.
 
-    Parameters
-    ----------
-    claims
-        What is judged.
-    results
-        The numbers of a run.
-    reading
-        The run's own reading of λ*: evidence and reasons are given for it.
-
-    Returns
-    -------
-    list of Verdict
-        `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
-        reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and
-        `holds in these cells, false in general` where it holds under every reading and fails the check beyond.
+    `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
+    reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and `holds in
+    these cells, false in general` where it holds under every reading and fails the check beyond.
     """
     return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
 
@@ -163,7 +178,7 @@ def _second(claim: Claim, results: Results, reading: Reading, under: Sequence[Re
     """The verdict on a claim that holds in the cells, and what was found beyond them."""
     if claim.beyond is None:
         return HOLDS, ""
-    failed = [r for r in under if not claim.beyond.check(results, r).holds]
-    own = claim.beyond.check(results, reading)
+    failed = [r for r in under if not _found(claim.beyond.check, results, r).holds]
+    own = _found(claim.beyond.check, results, reading)
     text = f"{claim.beyond.test}: {own.evidence}. {own.why}"
     return (claim.beyond.word if failed else HOLDS), text

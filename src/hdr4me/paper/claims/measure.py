@@ -2,151 +2,50 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from hdr4me.paper.outcomes import CellResult, Outcome
+from hdr4me.paper.cells import CellResult
 from hdr4me.paper.readings import Reading
-from hdr4me.paper.results import outcome
-
-__all__ = [
-    "HARDLY",
-    "SAME",
-    "enhances",
-    "fall",
-    "harms",
-    "of_all",
-    "ratio",
-    "ratios",
-    "span",
-    "spread_of",
-]
 
 HARDLY = 1.10
 """“Hardly changes”: the largest MSE of a curve is at most 10 % above its smallest."""
 SAME = 0.10
 """“The same results”: within 10 % of the current aggregation."""
-
-
-def _pair(cell: CellResult, method: str, reading: Reading) -> tuple[Outcome, Outcome]:
-    return outcome(cell, method, reading), outcome(cell, "naive")
-
-
-def ratio(cell: CellResult, method: str, reading: Reading) -> float:
-    """The method's MSE over that of the current aggregation.
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
-    found, naive = _pair(cell, method, reading)
-    return found.mse / naive.mse
-
-
-def enhances(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is smaller, by more than two standard errors of the difference (taken as independent).
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    bool
-    """
-    found, naive = _pair(cell, method, reading)
-    return naive.mse - found.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
-
-
-def harms(cell: CellResult, method: str, reading: Reading) -> bool:
-    """The MSE is larger, by more than two standard errors of the difference (taken as independent).
-
-    Parameters
-    ----------
-    cell
-        A finished cell.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    bool
-    """
-    found, naive = _pair(cell, method, reading)
-    return found.mse - naive.mse > 2 * math.hypot(found.standard_error, naive.standard_error)
+NOISY = ("laplace", "piecewise")
+METHODS = ("l1", "l2")
 
 
 def ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
-    """`ratio` in each cell.
+    """`ratio` in each cell."""
+    return [cell.ratio(method, reading) for cell in cells]
 
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
 
-    Returns
-    -------
-    list of float
-    """
-    return [ratio(cell, method, reading) for cell in cells]
+def improvements(
+    cells: Sequence[CellResult], reading: Reading, label: Callable[[CellResult], str], noun: str = ""
+) -> tuple[str, list[str]]:
+    """Where L1 and L2 enhance, as text, and the cells in which they do not, by `label`."""
+    flags = {method: [cell.enhances(method, reading) for cell in cells] for method in METHODS}
+    missed = [
+        f"{method.upper()} {label(cell)} (ratio {cell.ratio(method, reading):.3g})"
+        for method in METHODS
+        for cell, flag in zip(cells, flags[method], strict=True)
+        if not flag
+    ]
+    evidence = "; ".join(
+        f"{method.upper()}/naive {span(ratios(cells, method, reading))}, better in {of_all(flags[method])}{noun}"
+        for method in METHODS
+    )
+    return evidence, missed
 
 
 def fall(cells: Sequence[CellResult], method: str, reading: Reading) -> float:
-    """By what factor the MSE falls from the first cell of a curve to the last.
-
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
-    return outcome(cells[0], method, reading).mse / outcome(cells[-1], method, reading).mse
+    """By what factor the MSE falls from the first cell of a curve to the last."""
+    return cells[0].outcome(method, reading).mse / cells[-1].outcome(method, reading).mse
 
 
 def spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> float:
-    """The curve's largest MSE over its smallest.
-
-    Parameters
-    ----------
-    cells
-        Finished cells, in the order of a curve.
-    method
-        Such as "l1" or "l2".
-    reading
-        Of λ*.
-
-    Returns
-    -------
-    float
-    """
-    values = [outcome(cell, method, reading).mse for cell in cells]
+    """The curve's largest MSE over its smallest."""
+    values = [cell.outcome(method, reading).mse for cell in cells]
     return max(values) / min(values)
 
 
@@ -159,11 +58,10 @@ def span(values: Sequence[float]) -> str:
     return f"{min(values):.3g}–{max(values):.3g}"
 
 
-def of_all(flags: Iterable[bool]) -> str:
+def of_all(flags: Sequence[bool]) -> str:
     """How many are true, of how many.
 
     >>> of_all([True, False, True])
     '2 of 3'
     """
-    known = list(flags)
-    return f"{sum(known)} of {len(known)}"
+    return f"{sum(flags)} of {len(flags)}"

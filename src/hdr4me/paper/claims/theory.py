@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm
@@ -10,15 +11,13 @@ from scipy.stats import norm
 from hdr4me.framework.berry_esseen import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.claims.claim import GENERAL, Beyond, Claim, Finding
+from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section
 from hdr4me.paper.claims.measure import span
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.results import Results
-from hdr4me.paper.theory.joint import SAMPLED_BUDGETS
-from hdr4me.paper.theory.normal import GENERAL as GENERAL_CASES
-from hdr4me.paper.theory.normal import PAPER_CASES, REPORTS
+from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
-__all__ = ["THEORY_CLAIMS", "depends_on_value"]
+THEORY = Section("theory")
 
 _FAMILY = 0.01
 """Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs."""
@@ -29,6 +28,7 @@ _FEW = 10
 _UNBOUNDED = ("laplace", "scdf", "staircase")
 _BOUNDED = ("duchi", "piecewise", "hybrid", "square_wave")
 _BUDGETS = (0.1, 0.5, 1.0, 4.0)
+_ALL_CASES = (*PAPER_CASES, *GENERAL_CASES)
 
 
 def depends_on_value(law: Mechanism) -> bool:
@@ -50,60 +50,22 @@ def _flags(names: Sequence[str]) -> dict[str, bool]:
     }
 
 
-def _lemma1_unbounded(results: Results, reading: Reading) -> Finding:
-    flags = _flags(_UNBOUNDED)
-    return Finding(
-        not any(flags.values()),
-        f"variance and bias are the same at 401 values in {sum(not f for f in flags.values())} of {len(flags)} cases",
-        "The noise is drawn without looking at the value.",
-    )
-
-
-def _lemma1(names: Sequence[str]) -> Finding:
+def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
     flags = _flags(names)
     constant = [case for case, depends in flags.items() if not depends]
     return Finding(
         not constant,
         f"variance or bias depend on the value in {len(flags) - len(constant)} of {len(flags)} cases"
         + (f"; not in: {', '.join(constant)}" if constant else ""),
-        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance "
-        "falls with t², so "
-        "that the two cancel; it is unbiased as well. Different laws of the report need not have different variances."
+        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance falls with "
+        "t², so that the two cancel; it is unbiased as well. Different laws of the report need not have different "
+        "variances."
         if constant
         else "The position of the band depends on the value, and here the variance with it.",
     )
 
 
-def _lemma1_paper(results: Results, reading: Reading) -> Finding:
-    return _lemma1([name for name in MECHANISMS if name in _BOUNDED])
-
-
-def _lemma1_general(results: Results, reading: Reading) -> Finding:
-    return _lemma1(_BOUNDED)
-
-
-def _theorem1_all(results: Results, reading: Reading) -> Finding:
-    study = results.study("joint")
-    p_values = {name: study[f"all/{name}/ks p-value"] for name in MECHANISMS}
-    largest = {name: study[f"all/{name}/largest correlation in s.e."] for name in MECHANISMS}
-    tests = len(MECHANISMS) * (1 + study["all/pairs"])
-    limit = float(norm.isf(_FAMILY / tests / 2))
-    return Finding(
-        min(p_values.values()) > _FAMILY / tests and max(largest.values()) < limit,
-        "; ".join(
-            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of "
-            f"two dimensions "
-            f"{largest[name]:.2f} standard errors"
-            for name in MECHANISMS
-        )
-        + f" (limit {limit:.2f})",
-        f"With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
-        f"correlation "
-        f"({study['data correlation']:.2f} on average) does not enter.",
-    )
-
-
-def _theorem1_some(results: Results, reading: Reading) -> Finding:
+def _theorem1_some(results: Results) -> Finding:
     study = results.study("joint")
     parts, holds = [], True
     for epsilon in SAMPLED_BUDGETS:
@@ -112,20 +74,19 @@ def _theorem1_some(results: Results, reading: Reading) -> Finding:
         holds &= abs(correlation) < float(norm.isf(_FAMILY / 4)) / repeats**0.5
         parts.append(
             f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold "
-            f"{study[f'{place}/correlation foretold']:.3f}), "
-            f"both within one standard deviation with {study[f'{place}/both within']:.3f} where the product says "
+            f"{study[f'{place}/correlation foretold']:.3f}), both within one standard deviation with "
+            f"{study[f'{place}/both within']:.3f} where the product says "
             f"{study[f'{place}/both within, product']:.3f}"
         )
     return Finding(
         holds,
         "; ".join(parts),
-        "Who reports one dimension does not report the other: Cov(θ̂_j, θ̂_k) = −C_jk(d − m)/(nm(d − 1)), "
-        "which is zero for "
-        "m = d or for data without correlation C_jk.",
+        "Who reports one dimension does not report the other: Cov(θ̂_j, θ̂_k) = −C_jk(d − m)/(nm(d − 1)), which is "
+        "zero for m = d or for data without correlation C_jk.",
     )
 
 
-def _bound(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
+def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     beyond, wrong = [], 0
     for name, epsilon in cases:
@@ -143,24 +104,15 @@ def _bound(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
         not beyond,
         f"the distance exceeds the printed bound in {len(beyond)} of {total} cases, the right one in {wrong}"
         + (f" ({'; '.join(beyond[:3])}{' …' if len(beyond) > 3 else ''})" if beyond else ""),
-        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one "
-        "(erratum on r_jσ_j) "
-        "holds everywhere."
+        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
+        "r_jσ_j) holds everywhere."
         if beyond
         else "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
         "of this kind.",
     )
 
 
-def _theorem2_paper(results: Results, reading: Reading) -> Finding:
-    return _bound(results, PAPER_CASES)
-
-
-def _theorem2_general(results: Results, reading: Reading) -> Finding:
-    return _bound(results, (*PAPER_CASES, *GENERAL_CASES))
-
-
-def _tolerable(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
+def _tolerable(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
     study = results.study("normal")
     found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
     (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
@@ -168,49 +120,37 @@ def _tolerable(results: Results, cases: Sequence[tuple[str, float]]) -> Finding:
     return Finding(
         worst - study["chance"] <= _TOLERABLE,
         f"with {_FEW} reports the distance is {span(list(found.values()))}, largest for {name} at ε = {epsilon:g}",
-        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is "
-        f"{100 * promised:.0f} %. Where a report "
-        "is nearly the value itself and seldom far from it, or one of two values, a few reports are not normal."
+        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is {100 * promised:.0f} %. "
+        "Where a report is nearly the value itself and seldom far from it, or one of two values, a few reports are "
+        "not normal."
         if worst - study["chance"] > _TOLERABLE
         else f"The bound itself says {100 * promised:.0f} % for Laplace at {_FEW} reports; the truth is far "
-        f"smaller, because "
-        "at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
+        "smaller, because at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
     )
 
 
-def _insufficient_paper(results: Results, reading: Reading) -> Finding:
-    return _tolerable(results, PAPER_CASES)
-
-
-def _insufficient_general(results: Results, reading: Reading) -> Finding:
-    return _tolerable(results, (*PAPER_CASES, *GENERAL_CASES))
-
-
-def _lemma4(results: Results, reading: Reading) -> Finding:
-    return _lemma(results, reading, f"l1/z{reading.width}", "l1")
-
-
-def _lemma5(results: Results, reading: Reading) -> Finding:
-    return _lemma(results, reading, f"l2/z{reading.width}/{reading.reference}", "l2")
-
-
-def _lemma(results: Results, reading: Reading, name: str, method: str) -> Finding:
+def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
     study = results.study("lemmas")
+    name = f"{method}/z{reading.width}" + (f"/{reading.reference}" if method == "l2" else "")
     share, below = study[name], study[f"{name}/below"]
     reading.note(share, below)
     return Finding(
         share == 1.0,
         f"closer in {100 * share:.4g} % of {study[f'{method}/beyond']:.0f} dimensions beyond the threshold, in "
         f"{100 * below:.3g} % of those below",
-        "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a "
-        "move towards θ̄_j, "
-        "which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and the "
-        "threshold 1 does "
-        "for L2 too.",
+        "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a move "
+        "towards θ̄_j, which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and "
+        "the threshold 1 does for L2 too.",
     )
 
 
-def _square_superior(results: Results, reading: Reading) -> Finding:
+@THEORY(
+    "square-wave-superior",
+    "II-A",
+    "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
+    "once its bias is calibrated away its variance is smaller than Piecewise's, on uniform data at six budgets",
+)
+def _square_superior(results: Results) -> Finding:
     grid = np.linspace(-1, 1, 2001)
     ratios, bias = {}, {}
     for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
@@ -223,93 +163,103 @@ def _square_superior(results: Results, reading: Reading) -> Finding:
         "variance of the calibrated Square wave over Piecewise's, uniform data: "
         + "; ".join(f"ε = {epsilon:g}: {value:.5g}" for epsilon, value in ratios.items())
         + f"; uncalibrated, its mean is off by {bias[1.0]:.3f} at t = 0.5 and ε = 1, however many report",
-        "Its reports are less spread because they are shrunk towards the middle of the domain; once that is "
-        "undone, they tell "
-        "less than Piecewise's.",
+        "Its reports are less spread because they are shrunk towards the middle of the domain; once that is undone, "
+        "they tell less than Piecewise's.",
     )
 
 
-THEORY_CLAIMS = (
-    Claim(
-        "square-wave-superior",
-        "II-A",
-        "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
-        "once its bias is calibrated away its variance is smaller than Piecewise's, on uniform data at six budgets",
-        "theory",
-        _square_superior,
-        reads=False,
-    ),
-    Claim(
-        "lemma-1-unbounded",
-        "IV-B, Lemma 1",
-        "Var(t*) and δ are deterministic if Bound(M) = 0.",
-        "neither depends on the value, for Laplace, SCDF and Staircase at four budgets",
-        "theory",
-        _lemma1_unbounded,
-        reads=False,
-    ),
-    Claim(
-        "lemma-1-bounded",
-        "IV-B, Lemma 1",
-        "Var(t*) and δ are correlated to t if Bound(M) = 1.",
-        "variance or bias depend on the value, for Piecewise and Square wave at four budgets",
-        "theory",
-        _lemma1_paper,
-        reads=False,
-        beyond=Beyond(GENERAL, "For every bounded mechanism at the same budgets", _lemma1_general),
-    ),
-    Claim(
-        "theorem-1-jointly",
-        "IV-B, Theorem 1",
-        "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
-        "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond "
-        "chance (1 % in all)",
-        "theory",
-        _theorem1_all,
-        reads=False,
-        beyond=Beyond(GENERAL, "With m < d (one of two equal dimensions, Piecewise)", _theorem1_some),
-    ),
-    Claim(
-        "theorem-2-bound",
-        "IV-D, Theorem 2",
-        "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than "
-        "0.33554(ρ + 0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
-        "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for "
-        "the paper's three "
-        "mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
-        "theory",
-        _theorem2_paper,
-        reads=False,
-        beyond=Beyond(
-            GENERAL, "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added", _theorem2_general
-        ),
-    ),
-    Claim(
-        "theorem-2-few-reports",
-        "IV-D, after Theorem 2",
-        "The approximation error is still tolerable even if the number of reports is insufficient.",
-        f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
-        "theory",
-        _insufficient_paper,
-        reads=False,
-        beyond=Beyond(
-            GENERAL, "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added", _insufficient_general
-        ),
-    ),
-    Claim(
-        "lemma-4-per-dimension",
-        "V-B, Lemma 4",
-        "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
-        "it is strictly closer in every simulated dimension beyond the threshold",
-        "theory",
-        _lemma4,
-    ),
-    Claim(
-        "lemma-5-per-dimension",
-        "V-B, Lemma 5",
-        "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
-        "it is strictly closer in every simulated dimension beyond the threshold",
-        "theory",
-        _lemma5,
-    ),
+@THEORY(
+    "lemma-1-unbounded",
+    "IV-B, Lemma 1",
+    "Var(t*) and δ are deterministic if Bound(M) = 0.",
+    "neither depends on the value, for Laplace, SCDF and Staircase at four budgets",
 )
+def _lemma1_unbounded(results: Results) -> Finding:
+    flags = _flags(_UNBOUNDED)
+    return Finding(
+        not any(flags.values()),
+        f"variance and bias are the same at 401 values in {sum(not f for f in flags.values())} of {len(flags)} cases",
+        "The noise is drawn without looking at the value.",
+    )
+
+
+THEORY(
+    "lemma-1-bounded",
+    "IV-B, Lemma 1",
+    "Var(t*) and δ are correlated to t if Bound(M) = 1.",
+    "variance or bias depend on the value, for Piecewise and Square wave at four budgets",
+    beyond=Beyond(
+        GENERAL, "For every bounded mechanism at the same budgets", partial(_lemma1, names=_BOUNDED)
+    ),
+)(partial(_lemma1, names=("piecewise", "square_wave")))
+
+
+@THEORY(
+    "theorem-1-jointly",
+    "IV-B, Theorem 1",
+    "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
+    "with m = d, on correlated data, Σz² is chi-square and no two dimensions are correlated beyond chance (1 % "
+    "in all)",
+    beyond=Beyond(GENERAL, "With m < d (one of two equal dimensions, Piecewise)", _theorem1_some),
+)
+def _theorem1_all(results: Results) -> Finding:
+    study = results.study("joint")
+    p_values = {name: study[f"all/{name}/ks p-value"] for name in MECHANISMS}
+    largest = {name: study[f"all/{name}/largest correlation in s.e."] for name in MECHANISMS}
+    tests = len(MECHANISMS) * (1 + study["all/pairs"])
+    limit = float(norm.isf(_FAMILY / tests / 2))
+    return Finding(
+        min(p_values.values()) > _FAMILY / tests and max(largest.values()) < limit,
+        "; ".join(
+            f"{MECHANISMS[name]}: Σz² against chi-square p = {p_values[name]:.3f}, largest correlation of two "
+            f"dimensions {largest[name]:.2f} standard errors"
+            for name in MECHANISMS
+        )
+        + f" (limit {limit:.2f})",
+        "With m = d every user reports every dimension, and the noise is drawn apart for each: the data's "
+        f"correlation ({study['data correlation']:.2f} on average) does not enter.",
+    )
+
+
+THEORY(
+    "theorem-2-bound",
+    "IV-D, Theorem 2",
+    "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
+    "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
+    "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
+    "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
+    beyond=Beyond(
+        GENERAL,
+        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+        partial(_bound, cases=_ALL_CASES),
+    ),
+)(partial(_bound, cases=PAPER_CASES))
+
+
+THEORY(
+    "theorem-2-few-reports",
+    "IV-D, after Theorem 2",
+    "The approximation error is still tolerable even if the number of reports is insufficient.",
+    f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
+    beyond=Beyond(
+        GENERAL,
+        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
+        partial(_tolerable, cases=_ALL_CASES),
+    ),
+)(partial(_tolerable, cases=PAPER_CASES))
+
+
+THEORY(
+    "lemma-4-per-dimension",
+    "V-B, Lemma 4",
+    "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
+    "it is strictly closer in every simulated dimension beyond the threshold",
+)(partial(_lemma, method="l1"))
+
+
+THEORY(
+    "lemma-5-per-dimension",
+    "V-B, Lemma 5",
+    "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
+    "it is strictly closer in every simulated dimension beyond the threshold",
+)(partial(_lemma, method="l2"))

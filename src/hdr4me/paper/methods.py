@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.paper.oracle import oracle_means
 from hdr4me.paper.readings import REFERENCES, SPREADS, WIDTHS
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.confidence import deviation_bound
@@ -16,8 +15,6 @@ from hdr4me.recalibration.inputs import Inputs, check_inputs
 from hdr4me.recalibration.l1 import soft_threshold
 from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.recalibration.trivial import clip, zeros
-
-__all__ = ["NAIVE", "Variant", "enhanced"]
 
 Floats = NDArray[np.float64]
 _DOMAIN = (-1.0, 1.0)
@@ -51,7 +48,7 @@ def enhanced(
     means
         θ̂ of one repeat.
     sd, bias
-        σ_j and δ_j of its deviation, as the framework foretells them.
+        σ_j and δ_j of its deviation, as the framework predicts them.
     true_means
         θ̄, for the oracle alone.
     slope
@@ -65,8 +62,7 @@ def enhanced(
     [0.0, -2.0]
     """
     yield NAIVE, means, None
-    spreads = SPREADS if np.any(bias != 0) else SPREADS[:1]
-    for spread in spreads:
+    for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
         inputs = check_inputs(means, sd, bias if spread == "deviation" else None, 1.0, _DOMAIN)
         for width in WIDTHS:
             bound = _bound(inputs, width)
@@ -74,11 +70,8 @@ def enhanced(
             for reference in REFERENCES:
                 # Given as an array, because with the spread of the noise alone `inputs` does not hold the bias.
                 weights = l2_weights(inputs, bound, np.abs(bias) if reference == "bias" else reference)
-                yield (
-                    Variant("l2", width, spread, reference),
-                    shrink(means, weights),
-                    float(np.median(weights)),
-                )
+                variant = Variant("l2", width, spread, reference)
+                yield variant, shrink(means, weights), float(np.median(weights))
     yield Variant("zeros"), zeros(means), None
     yield Variant("clip"), clip(means, *_DOMAIN), None
     yield Variant("oracle"), oracle_means(means, sd, true_means, slope), None
@@ -92,3 +85,19 @@ def _bound(inputs: Inputs, width: str) -> Floats:
     if width == "joint":
         return deviation_bound(inputs, confidence=_JOINT, simultaneous=True)
     return deviation_bound(inputs, z=float(width))
+
+
+def oracle_means(estimates: Floats, sd: Floats, true_means: Floats, slope: float = 1.0) -> Floats:
+    """E[θ | θ̂_j] under the prior that puts 1/d on each true mean; θ̂_j ~ N(slope·θ_j, sd_j²).
+
+    No rule that treats each dimension alone has a smaller expected squared error over that prior. It
+    cannot be used (it knows the answer); it shows how much any re-calibration could gain.
+
+    >>> oracle_means(np.array([5.0, -5.0]), np.array([0.1, 0.1]), np.array([-1.0, 1.0]))
+    array([ 1., -1.])
+    """
+    centres, counts = np.unique(true_means, return_counts=True)
+    score = -0.5 * ((estimates[:, None] - slope * centres[None, :]) / sd[:, None]) ** 2
+    score -= score.max(axis=1, keepdims=True)
+    mass = np.exp(score) * counts
+    return np.asarray(mass @ centres / mass.sum(axis=1))

@@ -1,0 +1,256 @@
+"""Data sets of values in [−1, 1]: made from a seed (section VI, and a stand-in for COV-19), or stored on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.atomic import replacing, write_text
+from hdr4me.errors import InvalidInput
+from hdr4me.simulation.seeds import generator
+
+Floats = NDArray[np.float64]
+Column = NDArray[np.float32]
+NORMALISATIONS = ("auto", "fixed", "min-max")
+"""The paper normalises each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
+values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
+own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19)."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """`n_users` users by `n_dims` dimensions, already in [−1, 1]; `column(j)` is the j-th dimension.
+
+    `title` is the name in tables and figures; a stand-in says so there. `normalisation` is how the values
+    came into [−1, 1].
+    """
+
+    name: str
+    title: str
+    n_users: int
+    n_dims: int
+    normalisation: str
+    column: Callable[[int], Column]
+    stand_in: bool = False
+    known: Moments | None = None
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Mean and mean square of each dimension, from `known` if they were stored with the data."""
+        return self.known or moments(self.column(j) for j in range(self.n_dims))
+
+
+def check_normalisation(way: str) -> str:
+    """`way`, or an error that names the choices.
+
+    >>> check_normalisation("fixed")
+    'fixed'
+    """
+    if way not in NORMALISATIONS:
+        raise InvalidInput.of("normalise", way, f"use one of {', '.join(NORMALISATIONS)}")
+    return way
+
+
+def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
+    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max).
+
+    >>> normalise(np.array([0.0, 5.0, 20.0]), "fixed", 0, 10).tolist()
+    [-1.0, 0.0, 1.0]
+    >>> normalise(np.array([0.0, 5.0, 20.0]), "min-max", 0, 10).tolist()
+    [-1.0, -0.5, 1.0]
+    """
+    if way == "min-max":
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            return np.zeros(values.shape, dtype=np.float32)
+    scaled = 2.0 * ((values - low) / (high - low)) - 1.0
+    return np.asarray(np.clip(scaled, -1.0, 1.0), dtype=np.float32)
+
+
+def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int64]:
+    """Which columns make up a data set of `wanted` dimensions out of one of `available` (section VI, Fig. 5).
+
+    Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
+    all of them and then columns drawn again at random, as the paper does.
+
+    >>> chosen_dimensions(3, 5, seed=1).size, sorted(set(chosen_dimensions(3, 3, seed=1).tolist()))
+    (5, [0, 1, 2])
+    """
+    order = generator(seed, "order of dimensions", available).permutation(available)
+    if wanted <= available:
+        return order[:wanted]
+    again = generator(seed, "dimensions drawn again", available).integers(0, available, wanted - available)
+    return np.concatenate([order, again])
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Each dimension's mean and mean square over its users."""
+
+    mean: Floats
+    square: Floats
+
+    def take(self, dimensions: NDArray[np.int64]) -> Moments:
+        """The moments of these dimensions."""
+        return Moments(self.mean[dimensions], self.square[dimensions])
+
+    def two_points(self) -> tuple[Floats, Floats]:
+        """For each dimension, two values in [−1, 1] and their shares with the same mean and mean square.
+
+        E[t*|t] is affine and Var(t*|t) quadratic in t, so the framework predicts the same bias and variance
+        from these two values as from all n. The upper one is mean + sd, or 1 where that leaves the domain;
+        (upper − mean)(mean − lower) = variance gives the lower.
+
+        >>> values, shares = Moments(np.array([0.8]), np.array([0.8])).two_points()  # zeros and ones
+        >>> values.round(9).tolist(), shares.round(9).tolist()
+        ([[1.0, 0.0]], [[0.8, 0.2]])
+        """
+        flip = np.where(self.mean < 0, -1.0, 1.0)
+        mean = np.abs(self.mean)
+        variance = np.maximum(self.square - mean**2, 0.0)
+        above = np.maximum(np.minimum(np.sqrt(variance), 1 - mean), 1e-12)
+        below = np.minimum(variance / above, 1 + mean)
+        share = below / (above + below)
+        values = flip[:, None] * np.stack([np.minimum(mean + above, 1.0), mean - below], axis=1)
+        return values, np.stack([share, 1 - share], axis=1)
+
+
+def moments(columns: Iterable[Column]) -> Moments:
+    """Sums in double precision over single-precision columns.
+
+    >>> moments([np.array([1.0, 0.0], dtype=np.float32)]).mean
+    array([0.5])
+    """
+    wide = (np.asarray(column, dtype=np.float64) for column in columns)
+    mean, square = np.array([(c.mean(), np.dot(c, c) / c.size) for c in wide]).T
+    return Moments(mean, square)
+
+
+_DESCRIBED = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
+
+
+def store(dataset: Dataset, path: Path) -> None:
+    """Write every column once (float32, one after the other) and, last, the description beside it.
+
+    Workers map only the columns they use, and the machine keeps one copy.
+    """
+    with replacing(path) as temporary, temporary.open("wb") as out:
+        rows = []
+        for j in range(dataset.n_dims):
+            column = dataset.column(j)
+            found = moments([column])
+            rows.append((float(found.mean[0]), float(found.square[0])))
+            out.write(column.tobytes())
+    about = {name: getattr(dataset, name) for name in _DESCRIBED}
+    write_text(path.with_suffix(".json"), json.dumps({**about, "moments": rows}))
+
+
+def is_stored(path: Path) -> bool:
+    """Whether `store` finished there, and both files are complete."""
+    try:
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        size = 4 * about["n_dims"] * about["n_users"]
+        return bool(path.stat().st_size == size and len(about["moments"]) == about["n_dims"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def open_stored(path: Path) -> Dataset:
+    """What `store` wrote."""
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    mean, square = np.array(about.pop("moments")).T
+    shape = (about["n_dims"], about["n_users"])
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=shape)
+    return Dataset(**about, column=lambda j: np.asarray(whole[j]), known=Moments(mean, square))
+
+
+_FACTORS = 4
+FIXED_RANGE = 10.0
+"""Document embeddings of this kind lie within about ±10: the `fixed` range of COV-19 and of its stand-in."""
+
+
+def _gaussian(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """σ = 1/16 in every dimension; expectation 0.9 in the first tenth of them (rounded up), 0 in the others.
+
+    The numbers are already on the scale of [−1, 1]; about 5 % of the values about 0.9 are clipped at 1.
+    """
+    noise = generator(seed, "gaussian", n_users, n_dims, j).standard_normal(n_users, dtype=np.float32)
+    return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
+
+
+def _poisson(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """Each dimension is Poisson with an expectation drawn uniformly from the integers 1 … 99."""
+    rng = generator(seed, "poisson", n_users, n_dims, j)
+    return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+
+
+def _uniform(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """Each value is uniform on [−1, 1]."""
+    return 2 * generator(seed, "uniform", n_users, n_dims, j).random(n_users, dtype=np.float32) - 1
+
+
+def _cov19(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance.
+
+    The first factor is skewed, as embeddings of clustered documents are, so that min–max leaves means that
+    differ from zero. It is not the data of the paper, and its title says so wherever it is shown.
+    """
+    rng = generator(seed, "cov19 stand-in", n_users, n_dims, j)
+    weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
+    weights[0] += np.sign(weights[0])
+    weights *= np.sqrt(0.85) / np.linalg.norm(weights)
+    centre, spread = rng.normal(0.0, 1.0), rng.uniform(0.6, 1.2)
+    own = rng.standard_normal(n_users, dtype=np.float32) * np.float32(np.sqrt(0.15))
+    signal = weights.astype(np.float32) @ _factors(n_users, seed)
+    return np.float32(centre) + np.float32(spread) * (signal + own)
+
+
+@lru_cache(maxsize=1)
+def _factors(n_users: int, seed: int) -> Column:
+    """What all dimensions share: one skewed factor (Gamma of shape 6, standardised), then normal ones."""
+    rng = generator(seed, "cov19 stand-in", n_users, "factors")
+    shared = rng.standard_normal((_FACTORS, n_users), dtype=np.float32)
+    shared[0] = (rng.standard_gamma(6.0, n_users, dtype=np.float32) - 6) / np.sqrt(6)
+    return shared
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How a data set is made: its title, what `auto` stands for, the range of `fixed`, the values of a column."""
+
+    title: str
+    auto: str
+    fixed: tuple[float, float]
+    column: Callable[[int, int, int, int], NDArray[np.floating]]
+
+
+SYNTHETIC = {
+    "gaussian": _Recipe("Gaussian", "fixed", (-1.0, 1.0), _gaussian),
+    # Up to five standard deviations above the largest expectation.
+    "poisson": _Recipe("Poisson", "min-max", (0.0, 149.0), _poisson),
+    "uniform": _Recipe("Uniform", "fixed", (-1.0, 1.0), _uniform),
+    "cov19": _Recipe("COV-19 (stand-in)", "min-max", (-FIXED_RANGE, FIXED_RANGE), _cov19),
+}
+"""The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions."""
+
+
+def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
+    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`.
+
+    >>> round(float(synthetic("gaussian", 10_000, 20, seed=1).column(1).mean()), 2)
+    0.9
+    """
+    recipe = SYNTHETIC[name]
+    way = recipe.auto if way == "auto" else way
+
+    def column(j: int) -> Column:
+        return normalise(recipe.column(n_users, n_dims, seed, j), way, *recipe.fixed)
+
+    return Dataset(name, recipe.title, n_users, n_dims, way, column, stand_in=name == "cov19")

@@ -1,0 +1,286 @@
+"""Simulations that test the paper's lemmas and theorems themselves, apart from its figures.
+
+Each study has random streams of its own, so that none of them changes a number of Figures 2 to 5.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, kstest
+
+import hdr4me as hd
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.berry_esseen import berry_esseen_bound, berry_esseen_printed
+from hdr4me.framework.enhancement import L1_THRESHOLD, L2_THRESHOLD, probability_some_exceed
+from hdr4me.framework.supremum import tolerance_for
+from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
+from hdr4me.mechanisms.laplace import Laplace
+from hdr4me.mechanisms.law import Mechanism
+from hdr4me.paper.cells import MECHANISMS, law_for
+from hdr4me.paper.datasets import synthetic
+from hdr4me.paper.readings import REFERENCES, WIDTHS, Reading
+from hdr4me.recalibration.inputs import check_inputs
+from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.l2 import l2_weights, shrink
+from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.simulate import simulate
+
+Floats = NDArray[np.float64]
+SAMPLED_BUDGETS = (1.0, 8.0)
+_WITHIN = 1.0
+"""In standard deviations: the box whose probability is compared with the product's."""
+_USERS, _CORRELATED = 2_000, 8
+"""Users and dimensions of the study of Theorem 1."""
+
+REPORTS = (1, 10, 100)
+PAPER_CASES = tuple((name, epsilon) for name in MECHANISMS for epsilon in (0.001, 0.02, 1.0))
+"""The paper's mechanisms at its case study's budget, at Figure 2's, and at 1."""
+GENERAL_CASES = (("duchi", 1.0), ("piecewise", 8.0), ("square_wave", 8.0))
+"""“For any LDP mechanism”: two-valued reports, and large budgets."""
+_VALUE = 0.5
+_PER_REPEAT = 100
+
+_SPREADS = (0.3, 1.0, 3.0, 30.0)
+_JOINT_DIMS = 100
+"""Dimensions that the joint width covers."""
+_POPULATIONS = {"l1": (0.9, 0.45, 10_000, L1_THRESHOLD), "l2": (1.0, 0.4, 10_000_000, L2_THRESHOLD)}
+"""Of the counter-examples: θ̄, σ, d and the theorem's threshold."""
+
+
+def covariance_of_errors(covariance: float, n_users: int, n_dims: int, n_sampled: int) -> float:
+    """Cov(θ̂_j, θ̂_k) of two dimensions whose E[t*|t] have this covariance C_jk over the users.
+
+    With m = d each dimension's reports come from all users and are perturbed independently: Theorem 1's product form
+    is right. With m < d the dimensions share one draw of who reports what: a user who reports dimension j is less
+    likely to report dimension k, and Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)).
+
+    >>> covariance_of_errors(0.5, 1000, 2, 2), covariance_of_errors(0.5, 1000, 2, 1)
+    (0.0, -0.0005)
+    """
+    return -covariance * (n_dims - n_sampled) / (n_users * n_sampled * (n_dims - 1)) + 0.0
+
+
+def _joint_law(repeats: int, seed: int) -> dict[str, float]:
+    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d)."""
+    return {**_all_reported(repeats, seed), **_one_of_two(repeats, seed)}
+
+
+def _all_reported(repeats: int, seed: int) -> dict[str, float]:
+    """Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated."""
+    d = _CORRELATED
+    columns = synthetic("cov19", _USERS, d, seed)
+    values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
+    found = {"data correlation": float(_pairs(values).mean())}
+    for name in MECHANISMS:
+        law = law_for(name, 1.0 / d)
+        rng = generator(seed, "theory", "joint", name)
+        predicted = hd.deviation(law, n_users=_USERS, n_dims=d, n_sampled=d, values=values.T)
+        drawn = np.array([law.sample(values, rng).mean(axis=0) for _ in range(repeats)])
+        z = (drawn - values.mean(axis=0) - predicted.bias) / predicted.sd
+        test = kstest((z**2).sum(axis=1), chi2(d).cdf)
+        found[f"all/{name}/ks p-value"] = float(test.pvalue)
+        found[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
+    found["all/pairs"] = float(d * (d - 1) // 2)
+    return found
+
+
+def _pairs(columns: Floats) -> Floats:
+    """|correlation| of every pair of columns."""
+    whole = np.atleast_2d(np.corrcoef(columns.T))
+    return np.abs(whole[np.triu_indices(columns.shape[1], 1)])
+
+
+def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
+    """Two equal dimensions, each user reports one of them under the whole ε (Piecewise)."""
+    t = generator(seed, "theory", "joint", "values").uniform(-1, 1, _USERS)
+    values = np.stack([t, t], axis=1)
+    found = {}
+    for epsilon in SAMPLED_BUDGETS:
+        law = law_for("piecewise", epsilon)
+        rng = generator(seed, "theory", "joint", "one of two", epsilon)
+        seeds = rng.integers(2**63, size=repeats)
+        away = np.array([simulate(law, values, seed=int(s), n_sampled=1).mean for s in seeds]) - t.mean()
+        predicted = hd.deviation(law, n_users=_USERS, n_dims=2, n_sampled=1, values=t)
+        reach = _WITHIN * float(predicted.sd)
+        both = np.all(np.abs(away) <= reach, axis=1)
+        covariance = covariance_of_errors(float(t.var()), _USERS, 2, 1)
+        place = f"some/{epsilon:g}"
+        found[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
+        found[f"{place}/correlation foretold"] = covariance / float(predicted.variance)
+        found[f"{place}/both within"] = float(both.mean())
+        found[f"{place}/both within, product"] = float(predicted.probability_within(reach)) ** 2
+        found[f"{place}/repeats"] = float(repeats)
+    return found
+
+
+def _normal_approximation(repeats: int, seed: int) -> dict[str, float]:
+    """Theorem 2: how far the mean of r reports is from its normal law, the bound, and the bound as it is printed.
+
+    `chance` is what the Kolmogorov–Smirnov distance of the simulation adds at most, with 99.9 %: 1.95/√draws.
+    """
+    draws = repeats * _PER_REPEAT
+    found = {"draws": float(draws), "chance": 1.95 / math.sqrt(draws)}
+    for name, epsilon in (*PAPER_CASES, *GENERAL_CASES):
+        law = law_for(name, epsilon)
+        mean, variance = float(law.mean(_VALUE)), float(law.variance(_VALUE))
+        third = float(law.abs_third_moment(_VALUE))
+        for r in REPORTS:
+            means = _means(law, r, draws, generator(seed, "theory", "normal", name, epsilon, r))
+            sd = math.sqrt(variance / r)
+            place = f"{name}/{epsilon:g}/{r}"
+            found[f"{place}/distance"] = float(kstest((means - mean) / sd, "norm").statistic)
+            found[f"{place}/bound"] = float(berry_esseen_bound(third, variance, r))
+            found[f"{place}/printed"] = float(berry_esseen_printed(third, sd, r))
+    return found
+
+
+def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Floats:
+    if isinstance(law, Laplace):
+        return _VALUE + laplace_noise_sums(law.scale, r, size, rng) / r
+    total = np.zeros(size)
+    for _ in range(r):  # report by report: memory does not grow with r
+        total += law.sample(np.full(size, _VALUE), rng)
+    return total / r
+
+
+def _enhanced(means: Floats, sd: Floats, n_dims: int, width: str, reference: str = "") -> Floats:
+    """L1's means under a reading's width, or L2's under its width and reference, without bias.
+
+    The joint width is the z that all `n_dims` dimensions keep at once with 95 %.
+    """
+    z = float(tolerance_for(1.0, 0.95, n=n_dims)) if width == "joint" else float(width)
+    bound = z * sd
+    if not reference:
+        return soft_threshold(means, bound)
+    inputs = check_inputs(means, sd, None, 1.0, (-1.0, 1.0))
+    return shrink(means, l2_weights(inputs, bound, reference))
+
+
+def _lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
+    """Lemmas 4 and 5: the share of dimensions beyond the threshold in which each method is strictly closer.
+
+    True means are uniform on [−1, 1], deviations normal with standard deviations from 0.3 to 30, without bias. The
+    share below the threshold is given beside it.
+    """
+    rng = generator(seed, "theory", "lemmas")
+    size = repeats * _PER_REPEAT
+    true = rng.uniform(-1, 1, len(_SPREADS) * size)
+    sd = np.repeat(_SPREADS, size)
+    means = true + sd * rng.standard_normal(true.size)
+    away = np.abs(means - true)
+    found: dict[str, float] = {}
+
+    def note(name: str, enhanced: Floats, threshold: float) -> None:
+        closer = np.abs(enhanced - true) < away
+        found[name] = float(closer[away > threshold].mean())
+        found[f"{name}/below"] = float(closer[away <= threshold].mean())
+
+    for width in WIDTHS:
+        note(f"l1/z{width}", _enhanced(means, sd, _JOINT_DIMS, width), L1_THRESHOLD)
+        for reference in REFERENCES:
+            enhanced = _enhanced(means, sd, _JOINT_DIMS, width, reference)
+            note(f"l2/z{width}/{reference}", enhanced, L2_THRESHOLD)
+    found["l1/beyond"] = float(np.sum(away > L1_THRESHOLD))
+    found["l2/beyond"] = float(np.sum(away > L2_THRESHOLD))
+    return found
+
+
+_STUDIES: dict[str, Callable[[int, int], dict[str, float]]] = {
+    "joint": _joint_law,
+    "normal": _normal_approximation,
+    "lemmas": _lemmas_per_dimension,
+}
+STUDIES = tuple(_STUDIES)
+"""Theorem 1 for several dimensions at once, Theorem 2's bound, Lemmas 4 and 5 in each dimension."""
+
+
+@dataclass(frozen=True)
+class TheoryCell:
+    """One study; `repeats` scales its number of draws."""
+
+    study: str
+    repeats: int
+    figure: str = "theory"
+
+    @property
+    def key(self) -> str:
+        """A name that no other cell of the same run has."""
+        return f"{self.figure}-{self.study}"
+
+
+@dataclass(frozen=True)
+class TheoryResult:
+    """The numbers that a study found, by name."""
+
+    cell: TheoryCell
+    seed: int
+    seconds: float
+    numbers: dict[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        """The number called `name`."""
+        if name not in self.numbers:
+            raise InvalidInput.of("name", name, f"a number of the study {self.cell.study!r}")
+        return self.numbers[name]
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> TheoryResult:
+        """Back from the dictionary that `asdict` makes."""
+        return cls(**{**document, "cell": TheoryCell(**document["cell"])})
+
+
+def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
+    """Run one study.
+
+    >>> run_theory(TheoryCell("lemmas", 2), seed=1)["l1/z1"]
+    1.0
+    """
+    start = time.process_time()
+    numbers = _STUDIES[cell.study](cell.repeats, seed)
+    return TheoryResult(cell, seed, time.process_time() - start, numbers)
+
+
+@dataclass(frozen=True)
+class CounterExample:
+    """A population and what Theorem 3 or 4 says of it: `promised` at least, but the truth is `at_most`."""
+
+    true_mean: float
+    sd: float
+    n_dims: int
+    promised: float
+    at_most: float
+
+
+@lru_cache(maxsize=64)
+def counter_example(method: str, reading: Reading) -> CounterExample:
+    """The theorem's promise for `method` ("l1" or "l2"), and a bound of the probability of an improvement.
+
+    Every dimension has the same θ̄ and σ. The gain of a dimension, (θ̂ − θ̄)² − (θ* − θ̄)², then has a mean μ and a
+    variance s², both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at
+    most s²/(s² + dμ²) (Cantelli), while the theorem promises P(some |θ̂_j − θ̄_j| > τ).
+
+    >>> from hdr4me.paper.readings import DEFAULT
+    >>> found = counter_example("l1", DEFAULT)
+    >>> found.promised > 0.99, found.at_most < 0.01
+    (True, True)
+    """
+    theta, sd, n_dims, threshold = _POPULATIONS[method]
+    x = np.linspace(theta - 10 * sd, theta + 10 * sd, 200_001)
+    density = np.exp(-0.5 * ((x - theta) / sd) ** 2)
+    density /= density.sum()
+    reference = reading.reference if method == "l2" else ""
+    enhanced = _enhanced(x, np.full(x.size, sd), n_dims, reading.width, reference)
+    gain = (x - theta) ** 2 - (enhanced - theta) ** 2
+    mean = float(gain @ density)
+    variance = float((gain - mean) ** 2 @ density)
+    at_most = variance / (variance + n_dims * mean**2) if mean < 0 else 1.0
+    promised = probability_some_exceed(0.0, sd, threshold, counts=n_dims)
+    return CounterExample(theta, sd, n_dims, promised, at_most)
