@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hdr4me.engines.general import plan_of
-from hdr4me.kernels.exact.alias import alias_weights
+from hdr4me.kernels.exact.perturb import alias_weights
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, TOP
 from hdr4me.survey import Numeric, Schema, Survey
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdr4me.kernels.exact.alias import alias_row, alias_table, alias_weights, columns_bits
+from hdr4me.kernels.exact.perturb import alias_row, alias_table, alias_weights, columns_bits
 
 TOTAL = 1 << 32
 

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.exact.alias import alias_table, columns_bits
-from hdr4me.kernels.exact.blocks import column_block, wide_block
+from hdr4me.kernels.exact.blocks import column_block, finish, wide_block
 from hdr4me.kernels.exact.encode import encode_rows
-from hdr4me.kernels.exact.perturb import Columns, Plan, matrix_layout, perturb, perturb_matrix
+from hdr4me.kernels.exact.perturb import (
+    Columns,
+    Plan,
+    alias_table,
+    columns_bits,
+    matrix_layout,
+    perturb,
+    perturb_matrix,
+)
 from hdr4me.kernels.exact.positions import LOW, SCALE, range_lines
-from hdr4me.kernels.exact.stages import finish
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets
 from hdr4me.kernels.machine.intrinsics import DTYPES
 

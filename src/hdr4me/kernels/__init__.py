@@ -1,4 +1,4 @@
-"""Compiled loops over plain arrays, in three folders: arrays come in, arrays go out, no class of another room is used.
+"""Compiled loops over plain arrays, in three folders: arrays come in, arrays go out.
 
 `exact`: from records to reports with the system's randomness, and from reports to counts.
 
@@ -6,16 +6,12 @@
 |---|---|
 | `perturb` | start here: records to report bytes, shared among threads |
 | `keystream` | random bytes: AES in counter mode with a key from the operating system |
-| `alias` | a table's weights as alias entries, in exact integers |
 | `subset` | which dimensions a user reports: m of d without replacement |
-| `member` | subsets of the other categories to subsets that may have one's own |
 | `projective` | points of a projective space, on a hyperplane or off it |
 | `positions` | values to positions (row of the table, in fixed point) |
-| `stages` | a position and random words to a code and to the bytes of a slot |
-| `blocks` | the loop around `subset`, `positions` and `stages` |
+| `blocks` | the loop from sampled dimensions over positions and codes to the bytes of slots |
 | `encode` | the same as `blocks` for a matrix of numbers when every dimension is sent |
 | `count` | start here: report bytes to counts, every byte checked |
-| `locate` | the checks and indices of sixteen slots at a time, for `count` |
 
 `simulate`: seeded draws of continuous mechanisms, for analysis.
 
@@ -24,7 +20,6 @@
 | `fused` | start here: a whole collection, drawn and summed chunk by chunk |
 | `generator` | random words: xoshiro256++ in sixteen lanes |
 | `draws` | words and true values to perturbed values, for each family of laws |
-| `mixture` | draws and sums in one loop, for mixtures of two intervals |
 | `accumulate` | column sums and sums of squares |
 | `aggregate` | sums of many reports without drawing each of them |
 
@@ -35,7 +30,6 @@
 | `jit` | how kernels are compiled and cached |
 | `threads` | a pool of threads that share pieces of work |
 | `intrinsics` | loads from addresses, prefetching, bit counts |
-| `vectors` | the vector types and a helper that writes LLVM code |
 
 `simulate` also uses `subset` and the prefetching of `positions` from `exact`.
 """

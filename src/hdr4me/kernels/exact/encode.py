@@ -17,10 +17,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from hdr4me.kernels.exact.stages import finish_many
-from hdr4me.kernels.machine.intrinsics import emit_prefetch
+from hdr4me.kernels.exact.blocks import finish_many
+from hdr4me.kernels.machine.intrinsics import HALVES, I32, I64, WIDTH, WORDS, Emitter, emit_prefetch
 from hdr4me.kernels.machine.jit import kernel
-from hdr4me.kernels.machine.vectors import HALVES, I32, I64, WIDTH, WORDS, Emitter
 
 __all__ = ["GROUP", "WIDTH", "encode_rows"]
 

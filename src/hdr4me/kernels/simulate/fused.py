@@ -14,10 +14,9 @@ from hdr4me.kernels.exact.positions import TOGETHER, ask
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, unsorted_subsets, words_needed
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.machine.threads import share
-from hdr4me.kernels.simulate.accumulate import column_sums, scatter_sums
+from hdr4me.kernels.simulate.accumulate import WIDTH, column_sums, scatter_sums, sum_two_intervals, unfold
 from hdr4me.kernels.simulate.draws import STEPS, TWO_INTERVALS, draw
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
-from hdr4me.kernels.simulate.mixture import WIDTH, sum_two_intervals, unfold
 
 __all__ = ["accumulate"]
 
