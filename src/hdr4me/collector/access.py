@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
+"""Access: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 import hmac
 import os
 import secrets
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from itsdangerous import BadSignature, TimestampSigner
+
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.store import Scope, Token
+from hdr4me.collector.stores.protocol import Scope, Token
 
 __all__ = ["Access", "Grant", "Link", "digest", "new_token"]
 
@@ -31,7 +32,7 @@ def new_token() -> str:
 
 
 def digest(token: str | bytes) -> bytes:
-    """What is stored of a token.
+    """The SHA-256 of a token, which is all that is stored.
 
     >>> digest("secret").hex()[:8]
     '2bb80d53'
@@ -47,24 +48,19 @@ class Grant:
     source: int
 
     def allows(self, scope: str) -> bool:
-        """Whether it covers what is asked."""
+        """Whether it covers a scope."""
         return scope in _ALLOWS[self.scope]
 
 
 @dataclass(frozen=True)
 class Link:
-    """The dashboard link: a key that opens one session, once, in whichever of the workers it is used.
+    """The dashboard's link: a key that opens one session, once, in any of the workers.
 
-    `folder` is where a file is made when the key is used; making a file that must not exist is atomic.
+    A file in `folder` marks the key as used; creating a file that must not exist is atomic.
     """
 
     key: str
     folder: str
-
-    @classmethod
-    def new(cls, folder: str) -> Link:
-        """A new link."""
-        return cls(new_token(), folder)
 
     def use(self, key: str) -> bool:
         """Whether the key is right and was not used before."""
@@ -77,31 +73,30 @@ class Link:
         return True
 
 
-@dataclass
 class Access:
-    """Decides what a request's bearer token allows.
+    """Decides what the bearer token of a request allows.
 
     Parameters
     ----------
     secret
         Signs sessions; the same in all workers of one collector.
     open_upload
-        Whether reports are taken without a token.
+        Whether reports are accepted without a token.
     link
         The dashboard's link, if there is one.
     """
 
-    secret: bytes
-    open_upload: bool = True
-    link: Link | None = None
-    _tokens: list[Token] = field(default_factory=list)
+    def __init__(self, secret: bytes, open_upload: bool = True, link: Link | None = None) -> None:
+        self.open_upload, self.link = open_upload, link
+        self._signer = TimestampSigner(secret or secrets.token_bytes(32), digest_method=hashlib.sha256)
+        self._tokens: list[Token] = []
 
     def renew(self, tokens: Iterable[Token]) -> None:
-        """Take over the tokens of the store."""
+        """Use the tokens of the store."""
         self._tokens = list(tokens)
 
     def grant(self, authorization: bytes | None) -> Grant | None:
-        """What an Authorization header allows; None if there is none. A wrong one is refused.
+        """What an Authorization header allows; None without a header. A wrong one is refused.
 
         Every stored token is compared in constant time, so the time says nothing about any of them.
         """
@@ -125,32 +120,25 @@ class Access:
     def require(self, authorization: bytes | None, scope: str) -> Grant:
         """The grant, or a refusal if it does not cover the scope."""
         grant = self.grant(authorization)
+        if grant is not None and grant.allows(scope):
+            return grant
+        if scope == "upload" and self.open_upload:
+            return Grant("upload", 0)
         if grant is None:
-            if scope == "upload" and self.open_upload:
-                return Grant("upload", 0)
             raise Refusal(401, f"this needs a token with the scope {scope}")
-        if not grant.allows(scope):
-            if scope == "upload" and self.open_upload:
-                return Grant("upload", 0)
-            raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
-        return grant
-
-    # -- sessions --------------------------------------------------------------------------------------------------
+        raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
 
     def open_session(self, key: str) -> str:
-        """A session token for the link's key, which then is used up."""
+        """A session token in exchange for the key of the link, which then is used up."""
         if self.link is None or not self.link.use(key):
             raise Refusal(
                 401, "this link was used before or is wrong: start the collector again for a new one"
             )
-        head = f"s.{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
-        return f"{head}.{self._signature(head.encode())}"
-
-    def _signature(self, head: bytes) -> str:
-        return hmac.new(self.secret, head, hashlib.sha256).hexdigest()
+        return self._signer.sign(secrets.token_urlsafe(12)).decode()
 
     def _is_session(self, given: bytes) -> bool:
-        head, _, signature = given.rpartition(b".")
-        if not hmac.compare_digest(self._signature(head).encode(), signature):
+        try:
+            self._signer.unsign(given, max_age=SESSION_SECONDS)
+        except BadSignature:
             return False
-        return int(head.split(b".")[1]) > time.time()
+        return True

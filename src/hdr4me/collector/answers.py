@@ -1,10 +1,12 @@
-"""Answers: the library's own, from a tally that is renewed in steps, so that nobody watches one report arrive."""
+"""Answers from a tally that is renewed in steps, so that no reader observes the arrival of one report."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from hdr4me.accounting.rounds import average
+from hdr4me.atomic import write_bytes
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.shelf import Shelf, Snapshot
-from hdr4me.collector.store import Quarantine, Round, Store
-from hdr4me.errors import InvalidInput
+from hdr4me.collector.stores.protocol import Quarantine, Round, Store
+from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.pages import tables
 from hdr4me.pages.stamp import FIELDS, stamp
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
-from hdr4me.tally.file import dumps
+from hdr4me.tally.file import dumps, loads
 
 __all__ = ["Answers", "Asked", "as_csv", "n_steps", "next_step"]
 
@@ -30,8 +32,68 @@ _KEPT = 64
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """The tallies of a round at one moment.
+
+    Parameters
+    ----------
+    stored, state
+        The number of stored reports, and the state of the round.
+    left_out
+        What was in quarantine.
+    look
+        The number of the snapshot, from 1: alarms spend their error probability over all of them.
+    every, clean
+        The tally of all reports, and of those outside quarantine.
+    """
+
+    stored: int
+    state: str
+    left_out: tuple[Quarantine, ...]
+    look: int
+    every: Tally
+    clean: Tally
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Snapshots in a folder, one file for each round; a file that cannot be read or written counts as missing.
+
+    All workers show the same snapshot, and so does a restarted collector.
+    """
+
+    folder: Path
+
+    def _path(self, round: int) -> Path:
+        return self.folder / f"round-{round}.shown"
+
+    def put(self, round: int, held: Snapshot) -> None:
+        """Store a snapshot, which replaces the one before."""
+        every, clean = dumps(held.every), dumps(held.clean)
+        left_out = [[quarantine.hour, quarantine.source] for quarantine in held.left_out]
+        head = {"stored": held.stored, "state": held.state, "left_out": left_out, "look": held.look}
+        head["every"] = len(every)
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_bytes(self._path(round), json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
+
+    def get(self, round: int, survey: Survey) -> Snapshot | None:
+        """The stored snapshot, after the checksums of its tallies were verified."""
+        try:
+            first, _, rest = self._path(round).read_bytes().partition(b"\n")
+            head = json.loads(first)
+            every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
+            left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
+            return Snapshot(
+                int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean
+            )
+        except (OSError, ValueError, KeyError, TypeError, HDR4MEError):
+            return None
+
+
+@dataclass(frozen=True)
 class Asked:
-    """What a reader asks for: the method of re-calibration (None: raw), the level, and whether quarantine counts."""
+    """A question of a reader: the method of re-calibration (None: raw), the level, and whether to omit quarantine."""
 
     recalibrate: str | None = None
     level: float = 0.95
@@ -39,8 +101,7 @@ class Asked:
 
 
 def next_step(shown: int, min_reports: int) -> int:
-    """How many reports there must be before an answer from `shown` reports is renewed: a twentieth more, and at least
-    `min_reports` more.
+    """The number of reports at which an answer from `shown` reports is renewed: 5 % and at least `min_reports` more.
 
     >>> next_step(0, 100), next_step(100, 100), next_step(10_000, 100)
     (100, 200, 10500)
@@ -49,7 +110,7 @@ def next_step(shown: int, min_reports: int) -> int:
 
 
 def n_steps(stored: int, min_reports: int) -> int:
-    """How many steps there can have been up to so many reports, at least 1.
+    """The number of steps up to `stored` reports, at least 1.
 
     >>> n_steps(100, 100), n_steps(350, 100)
     (1, 3)
@@ -66,17 +127,17 @@ class Answers:
     Parameters
     ----------
     store
-        Where reports are kept.
+        Where reports are stored.
     min_reports
-        The fewest valid reports of an answer.
-    shelf
-        A folder that keeps what is shown for other workers and after a restart: without it, each would show another
-        moment, and their difference could be one report.
+        The minimum of valid reports for an answer.
+    folder
+        Stores the snapshots for other workers and for a restart: without it, each would show a different moment, and
+        the difference could be one report.
     """
 
-    def __init__(self, store: Store, min_reports: int, shelf: Path | None = None) -> None:
+    def __init__(self, store: Store, min_reports: int, folder: Path | None = None) -> None:
         self._store, self._least = store, min_reports
-        self._shelf = Shelf(shelf) if shelf is not None else None
+        self._shared = Snapshots(folder) if folder is not None else None
         self._snapshots: dict[int, Snapshot] = {}
         self._made: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -100,9 +161,9 @@ class Answers:
         return moved or round.state != held.state or left_out != list(held.left_out)
 
     def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
-        """What another worker shows, or this one did before it was started again; a new snapshot if that is old."""
-        if self._shelf is not None:
-            kept = self._shelf.get(round.number, self._store.survey(round.fingerprint))
+        """The snapshot that another worker or a previous run shows, or a new one if that is old."""
+        if self._shared is not None:
+            kept = self._shared.get(round.number, self._store.survey(round.fingerprint))
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
@@ -113,8 +174,8 @@ class Answers:
         taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
-            if self._shelf is not None:
-                self._shelf.put(round.number, taken)
+            if self._shared is not None:
+                self._shared.put(round.number, taken)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
@@ -139,8 +200,8 @@ class Answers:
     def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
         """The rounds of a series together.
 
-        Fresh answers, or those of different users, add up: the tallies are summed. Permanent answers repeat their
-        noise: the rounds are averaged, with standard errors that hold whatever changed.
+        The tallies of fresh answers, or of different users, are summed. Permanent answers repeat their noise: the
+        rounds are averaged, with conservative standard errors.
         """
         rounds = [round for round in self._store.rounds() if round.series == series]
         if not rounds:
@@ -163,7 +224,7 @@ class Answers:
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
     def _kept(self, key: Any, owner: object, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What was made for this key, or make it; `owner` is kept alive so that its id stays its own."""
+        """The document of this key, made the first time; `owner` is kept alive so that its id is not reused."""
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)

@@ -1,39 +1,59 @@
-"""The collector's routes, beside the uploads: rounds, surveys, answers, status, administration, pages."""
+"""The collector's routes beside the uploads: rounds, surveys, answers, status, administration, pages."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+import numpy as np
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from hdr4me.collector.answers import Asked, as_csv
-from hdr4me.collector.explained import explained
-from hdr4me.collector.files import page_response
-from hdr4me.collector.guard import Guard
-from hdr4me.collector.headers import header_of
-from hdr4me.collector.metrics import exposition
-from hdr4me.collector.parquet_export import parquet_parts
+from hdr4me.collector.export import write_parquet
+from hdr4me.collector.files import explained, page_response
 from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.state import Collector
-from hdr4me.collector.status import status_of
-from hdr4me.collector.store import Quarantine
-from hdr4me.collector.upload import App, Receive, Scope, Send, Upload, read_body
+from hdr4me.collector.status import exposition, status_of
+from hdr4me.collector.stores.protocol import Quarantine
+from hdr4me.collector.upload import (
+    SECURITY,
+    App,
+    Disconnected,
+    Headers,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    Upload,
+    cors_headers,
+    header_of,
+    read_body,
+    refusal_of,
+)
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
 __all__ = ["build_app"]
 
 _MOST_DOCUMENT = 8 << 20
+_PREFLIGHT: Headers = [
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b"authorization, content-type, content-encoding, idempotency-key, if-none-match",
+    ),
+    (b"access-control-max-age", b"3600"),
+]
 
 
 def build_app(collector: Collector) -> App:
-    """The whole application: uploads in front, everything else behind, the same headers on all of it."""
+    """The application: uploads first, then all other routes, with the same headers on all answers."""
     routes = _Routes(collector)
 
     @asynccontextmanager
@@ -73,7 +93,57 @@ def build_app(collector: Collector) -> App:
         default=_nothing_here,
         lifespan=lifespan,
     )
-    return Upload(collector, Guard(collector, inner))
+    return Upload(collector, _Guard(collector, inner))
+
+
+class _Guard:
+    """Adds security headers and CORS to every answer, and answers every error in one sentence."""
+
+    def __init__(self, collector: Collector, inner: App) -> None:
+        self._collector, self._inner = collector, inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        scope["app"] = self  # so that Starlette raises its refusals
+        extra = cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
+        if scope["method"] == "OPTIONS":
+            preflight = _PREFLIGHT if len(extra) > 1 else []
+            await _send(send, 204, [*SECURITY, *extra, *preflight], b"")
+            return
+        extra = [*SECURITY, *extra]
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
+            await send(message)
+
+        try:
+            await self._inner(scope, receive, sending)
+        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
+            return
+        except Exception as error:
+            if started:
+                raise
+            refusal = refusal_of(error, self._collector.log)
+            await _send(send, refusal.status, [*refusal.headers, *extra], refusal.body)
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    if body:
+        length = (b"content-length", str(len(body)).encode())
+        plain = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+        headers = [*plain, *headers, length]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 class _Routes:
@@ -88,8 +158,10 @@ class _Routes:
     def _number(self, request: Request) -> int:
         text = request.path_params["round"]
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise Refusal(404, "a round's number is a whole number from 1")
-        return self._c.view(int(text)).number
+            raise Refusal(404, "the number of a round is a positive integer")
+        if int(text) not in self._c.forms:
+            raise Refusal(404, f"there is no round {int(text)}")
+        return int(text)
 
     async def _document(self, request: Request) -> Any:
         body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
@@ -102,24 +174,24 @@ class _Routes:
     # -- operation -------------------------------------------------------------------------------------------------
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the process lives."""
+        """Whether the process runs."""
         return _json({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """Whether reports can be taken."""
+        """Whether reports are accepted."""
         if not self._c.ready or self._c.full:
             raise Refusal(503, "the store does not answer or its disk is nearly full", retry_after=2)
         await self._c.read(self._c.store.ping)
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        """Counts for Prometheus."""
+        """The metrics for Prometheus."""
         self._need(request, "read")
         text = await self._c.read(exposition, self._c)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def session(self, request: Request) -> Response:
-        """A session for the dashboard link's key."""
+        """A session in exchange for the key of the dashboard's link."""
         document = await self._document(request)
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
@@ -129,7 +201,7 @@ class _Routes:
     # -- rounds and surveys ----------------------------------------------------------------------------------------
 
     async def rounds(self, request: Request) -> Response:
-        """Every round; how many reports it has only for readers, who are also told their token's scope."""
+        """Every round; the number of reports and the scope of the token only for readers."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
         for round in await self._c.read(self._c.store.rounds):
@@ -155,12 +227,10 @@ class _Routes:
         return Response(found.to_json(), media_type="application/json", headers=headers)
 
     async def explanation(self, request: Request) -> Response:
-        """A survey in plain words with its proof, as blocks that a page puts together."""
+        """The explanation of a survey with its proof, as blocks for a page."""
         survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
-        found = await self._c.read(explained, survey, audience)
-        headers = {"cache-control": "public, max-age=3600"}
-        return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
+        return _json(await self._c.read(explained, survey, audience), cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
         """Open a round of the survey in the body."""
@@ -180,12 +250,12 @@ class _Routes:
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
-        """Put an hour or a source into quarantine, or with "on": false take it out."""
+        """Put an hour or a source into quarantine, or with "on": false release it."""
         self._need(request, "admin")
         number = self._number(request)
         given = await self._document(request)
         if not isinstance(given, dict) or not set(given) <= {"hour", "source", "on"}:
-            raise Refusal(400, 'the body must be {"hour": …} or {"source": …}, and perhaps "on": false')
+            raise Refusal(400, 'the body must be {"hour": …} or {"source": …}, and optionally "on": false')
         on = given.get("on", True)
         if not isinstance(on, bool):
             raise Refusal(400, '"on" must be true or false')
@@ -194,7 +264,7 @@ class _Routes:
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
-        """Delete a report: whoever knows its id may."""
+        """Delete a report; the id is the permission."""
         number, text = self._number(request), request.path_params["id"]
         try:
             id = bytes.fromhex(text) if len(text) == 32 else b""
@@ -209,7 +279,7 @@ class _Routes:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     async def status(self, request: Request) -> Response:
-        """What the dashboard shows of a round."""
+        """The status of a round for the dashboard."""
         self._need(request, "read")
         return _json(await self._c.read(status_of, self._c, self._number(request)))
 
@@ -232,7 +302,7 @@ class _Routes:
         return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
 
     async def tally(self, request: Request) -> Response:
-        """The tally, as the library writes it."""
+        """The tally as a file of the library."""
         self._need(request, "read")
         number, without = self._number(request), _without(request)
         data = await self._c.read(lambda: self._c.answers.tally_bytes(number, without_quarantine=without))
@@ -247,27 +317,42 @@ class _Routes:
         round = await self._c.read(self._c.store.round, number)
         if round.sealed:
             raise Refusal(410, f"round {number} is sealed: only its tally is kept")
-        parts = parquet_parts(self._c, number)
         return StreamingResponse(
-            parts,
+            self._parquet_pieces(number),
             media_type="application/vnd.apache.parquet",
             headers=_attachment(f"round-{number}.parquet"),
         )
 
+    async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:
+        """The pieces of the export, each made in a thread after the one before was sent."""
+        pieces = write_parquet(self._c.store, number, self._c.forms[number].survey)
+        end = object()
+        try:
+            while (piece := await self._c.read(next, pieces, end)) is not end:
+                assert isinstance(piece, bytes)
+                if piece:
+                    yield piece
+        finally:
+            if not asyncio.get_running_loop().is_closed():
+                await self._c.read(pieces.close)
+
     # -- pages -----------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
-        """A file of the dashboard, the page on which a person answers, or the browser client."""
+        """A file of the dashboard, of the answer page, or the browser client."""
         return page_response(request.url.path)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(
-        msgspec.json.encode(value),
-        status,
-        media_type="application/json",
-        headers={"cache-control": "no-store"},
-    )
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _json(value: Any, status: int = 200, cache: str = "no-store") -> Response:
+    body = msgspec.json.encode(value, enc_hook=_plain)
+    return Response(body, status, media_type="application/json", headers={"cache-control": cache})
 
 
 def _attachment(name: str) -> dict[str, str]:

@@ -1,29 +1,28 @@
-"""How long raw reports are kept: while a round is open, and a grace period after it was closed; then only the tally."""
+"""How long reports are kept: while a round is open, and a grace period after it was closed; then only the tally."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
-from hdr4me.collector.rounds import day_of
-from hdr4me.collector.store import Round, Store
+from hdr4me.collector.stores.protocol import Round, Store
+from hdr4me.collector.stores.shared import day_of
 from hdr4me.errors import InvalidInput
 
 __all__ = ["GRACE_DAYS", "Kept", "clock_fault", "due", "hour_of", "seal_due"]
 
 GRACE_DAYS = 7
-"""Days after closing in which reports can still be counted anew, put into quarantine, and deleted by id."""
+"""Days after closing in which reports can still be counted again, put into quarantine, and deleted by id."""
 
 
 def hour_of(now: datetime) -> int:
-    """Whole hours since 1970: the only time that is stored with a report.
+    """Hours since 1970: the only time that is stored with a report.
 
     >>> from datetime import UTC
     >>> hour_of(datetime(1970, 1, 2, 3, 59, tzinfo=UTC))
     27
     """
-    if not isinstance(now, datetime) or now.tzinfo is None:
-        raise InvalidInput.of("now", now, "a datetime with a time zone")
+    day_of(now)
     hour = int(now.timestamp() // 3600)
     if not 0 <= hour < 1 << 31:
         raise InvalidInput.of("now", now, "a time after 1970: set the clock")
@@ -32,40 +31,24 @@ def hour_of(now: datetime) -> int:
 
 @dataclass(frozen=True)
 class Kept:
-    """What `seal_due` did: which rounds are sealed now, and a sentence if the clock cannot be trusted."""
+    """The result of `seal_due`: the rounds that were sealed, and a sentence if the clock cannot be trusted."""
 
     sealed: tuple[int, ...]
     clock: str | None
 
 
 def due(rounds: list[Round], *, now: datetime, grace_days: int = GRACE_DAYS) -> list[Round]:
-    """Closed rounds whose grace period is over.
-
-    Parameters
-    ----------
-    rounds
-        As `Store.rounds` gives them.
-    now
-        The time, with its time zone.
-    grace_days
-        Whole days between closing and sealing.
-    """
+    """Closed rounds of `rounds` for which `grace_days` whole days have passed since closing, at the time `now`."""
     if type(grace_days) is not int or grace_days < 0:
-        raise InvalidInput.of("grace_days", grace_days, "a whole number of days, 0 or more")
-    day = day_of(now)
-    return [r for r in rounds if r.state == "closed" and _end(r, grace_days) <= day]
-
-
-def _end(round: Round, grace_days: int) -> date:
-    """The first day on which a closed round is sealed: whole days have passed since it was closed."""
-    assert round.closed is not None
-    return round.closed + timedelta(days=grace_days + 1)
+        raise InvalidInput.of("grace_days", grace_days, "a nonnegative number of days")
+    last = day_of(now) - timedelta(days=grace_days + 1)
+    return [r for r in rounds if r.state == "closed" and r.closed is not None and r.closed <= last]
 
 
 def clock_fault(store: Store, *, now: datetime) -> str | None:
-    """A sentence if the clock says less than the store has seen, else None.
+    """A sentence if the clock is behind the times in the store, else None.
 
-    Reports are never refused for that: they are stored under the hour that the clock says.
+    Reports are never refused for that: they are stored under the hour of the clock.
     """
     rounds = store.rounds()
     days = [day for r in rounds for day in (r.opened, r.closed) if day is not None]
@@ -79,21 +62,9 @@ def clock_fault(store: Store, *, now: datetime) -> str | None:
 
 
 def seal_due(store: Store, *, now: datetime, grace_days: int = GRACE_DAYS) -> Kept:
-    """Seal every round whose grace period is over; none if the clock was set back, since it is wrong now or was before.
+    """Seal every round whose grace period is over; none if the clock is behind, since it is or was wrong.
 
-    Parameters
-    ----------
-    store
-        The store.
-    now
-        The time, with its time zone.
-    grace_days
-        Whole days between closing and sealing.
-
-    Raises
-    ------
-    Damaged
-        A block of such a round is damaged: it is not sealed, so that a backup can still help.
+    A damaged round is not sealed, so that a backup can still help: Damaged is raised.
     """
     fault = clock_fault(store, now=now)
     if fault is not None:
