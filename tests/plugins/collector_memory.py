@@ -105,7 +105,7 @@ class MemoryStore:
 
     def round(self, number: int) -> Round:
         if number not in self._rounds:
-            raise UnknownRound(f"there is no round {number}")
+            raise UnknownRound(number)
         return replace(self._rounds[number], stored=len(self.reports[number]))
 
     def survey(self, fingerprint: str) -> Survey:

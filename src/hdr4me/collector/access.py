@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from pathlib import Path
 
 from itsdangerous import BadSignature, TimestampSigner
 
+from hdr4me.collector.config import Settings
 from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.stores.protocol import Scope, Token
-
-__all__ = ["Access", "Grant", "Link", "digest", "new_token"]
 
 SESSION_SECONDS = 12 * 3600
 _ALLOWS: dict[Scope, frozenset[str]] = {
@@ -32,11 +30,7 @@ def new_token() -> str:
 
 
 def digest(token: str | bytes) -> bytes:
-    """The SHA-256 of a token, which is all that is stored.
-
-    >>> digest("secret").hex()[:8]
-    '2bb80d53'
-    """
+    """The SHA-256 of a token, which is all that is stored."""
     return hashlib.sha256(token.encode(errors="replace") if isinstance(token, str) else token).digest()
 
 
@@ -52,43 +46,13 @@ class Grant:
         return scope in _ALLOWS[self.scope]
 
 
-@dataclass(frozen=True)
-class Link:
-    """The dashboard's link: a key that opens one session, once, in any of the workers.
-
-    A file in `folder` marks the key as used; creating a file that must not exist is atomic.
-    """
-
-    key: str
-    folder: str
-
-    def use(self, key: str) -> bool:
-        """Whether the key is right and was not used before."""
-        if not hmac.compare_digest(digest(key), digest(self.key)):
-            return False
-        try:
-            os.close(os.open(Path(self.folder, "used"), os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            return False
-        return True
-
-
 class Access:
-    """Decides what the bearer token of a request allows.
+    """Decides what the bearer token of a request allows, under the settings of a collector."""
 
-    Parameters
-    ----------
-    secret
-        Signs sessions; the same in all workers of one collector.
-    open_upload
-        Whether reports are accepted without a token.
-    link
-        The dashboard's link, if there is one.
-    """
-
-    def __init__(self, secret: bytes, open_upload: bool = True, link: Link | None = None) -> None:
-        self.open_upload, self.link = open_upload, link
-        self._signer = TimestampSigner(secret or secrets.token_bytes(32), digest_method=hashlib.sha256)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        secret = settings.secret or secrets.token_bytes(32)
+        self._signer = TimestampSigner(secret, digest_method=hashlib.sha256)
         self._tokens: list[Token] = []
 
     def renew(self, tokens: Iterable[Token]) -> None:
@@ -122,19 +86,28 @@ class Access:
         grant = self.grant(authorization)
         if grant is not None and grant.allows(scope):
             return grant
-        if scope == "upload" and self.open_upload:
+        if scope == "upload" and self._settings.open_upload:
             return Grant("upload", 0)
         if grant is None:
             raise Refusal(401, f"this needs a token with the scope {scope}")
         raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
 
     def open_session(self, key: str) -> str:
-        """A session token in exchange for the key of the link, which then is used up."""
-        if self.link is None or not self.link.use(key):
+        """A session token in exchange for the key of the dashboard's link, which works once in one of the workers."""
+        right = hmac.compare_digest(digest(key), digest(self._settings.link_key))
+        if not (right and self._settings.link_key and self._first_use()):
             raise Refusal(
                 401, "this link was used before or is wrong: start the collector again for a new one"
             )
         return self._signer.sign(secrets.token_urlsafe(12)).decode()
+
+    def _first_use(self) -> bool:
+        """Mark the link as used; creating a file that must not exist is atomic."""
+        try:
+            Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _is_session(self, given: bytes) -> bool:
         try:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hdr4me.collector.answers import Asked, as_csv
 from hdr4me.collector.export import write_parquet
@@ -21,38 +22,17 @@ from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.state import Collector
 from hdr4me.collector.status import exposition, status_of
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import (
-    SECURITY,
-    App,
-    Disconnected,
-    Headers,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    Upload,
-    cors_headers,
-    header_of,
-    read_body,
-    refusal_of,
-)
+from hdr4me.collector.upload import Guard, Upload, header_of, read_body
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
+from hdr4me.tally.file import dumps
 
-__all__ = ["build_app"]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MOST_DOCUMENT = 8 << 20
-_PREFLIGHT: Headers = [
-    (b"access-control-allow-methods", b"GET, POST, DELETE"),
-    (
-        b"access-control-allow-headers",
-        b"authorization, content-type, content-encoding, idempotency-key, if-none-match",
-    ),
-    (b"access-control-max-age", b"3600"),
-]
 
 
-def build_app(collector: Collector) -> App:
+def build_app(collector: Collector) -> ASGIApp:
     """The application: uploads first, then all other routes, with the same headers on all answers."""
     routes = _Routes(collector)
 
@@ -64,86 +44,36 @@ def build_app(collector: Collector) -> App:
 
     inner = Router(
         routes=[
-            Route(path, endpoint, methods=[method])
-            for method, path, endpoint in (
-                ("GET", "/healthz", routes.healthz),
-                ("GET", "/readyz", routes.readyz),
-                ("GET", "/metrics", routes.metrics),
-                ("GET", "/v1/rounds", routes.rounds),
-                ("POST", "/v1/rounds", routes.open_round),
-                ("POST", "/v1/rounds/{round}/close", routes.close_round),
-                ("POST", "/v1/rounds/{round}/quarantine", routes.quarantine),
-                ("GET", "/v1/rounds/{round}/status", routes.status),
-                ("GET", "/v1/rounds/{round}/estimate", routes.estimate),
-                ("GET", "/v1/rounds/{round}/estimate.csv", routes.estimate),
-                ("GET", "/v1/rounds/{round}/tally", routes.tally),
-                ("GET", "/v1/rounds/{round}/reports.parquet", routes.parquet),
-                ("DELETE", "/v1/rounds/{round}/reports/{id}", routes.delete),
-                ("GET", "/v1/series/{series}/estimate", routes.series),
-                ("GET", "/v1/surveys/{fingerprint}", routes.survey),
-                ("GET", "/v1/surveys/{fingerprint}/explanation", routes.explanation),
-                ("POST", "/v1/session", routes.session),
-                ("GET", "/", routes.page),
-                ("GET", "/answer", routes.page),
-                ("GET", "/static/{name:path}", routes.page),
-                ("GET", "/client/{name}", routes.page),
+            Route(path, routes.needing(scope, endpoint), methods=[method])
+            for method, path, scope, endpoint in (
+                ("GET", "/healthz", "", routes.healthz),
+                ("GET", "/readyz", "", routes.readyz),
+                ("GET", "/metrics", "read", routes.metrics),
+                ("GET", "/v1/rounds", "", routes.rounds),
+                ("POST", "/v1/rounds", "admin", routes.open_round),
+                ("POST", "/v1/rounds/{round}/close", "admin", routes.close_round),
+                ("POST", "/v1/rounds/{round}/quarantine", "admin", routes.quarantine),
+                ("GET", "/v1/rounds/{round}/status", "read", routes.status),
+                ("GET", "/v1/rounds/{round}/estimate", "read", routes.estimate),
+                ("GET", "/v1/rounds/{round}/estimate.csv", "read", routes.estimate),
+                ("GET", "/v1/rounds/{round}/tally", "read", routes.tally),
+                ("GET", "/v1/rounds/{round}/reports.parquet", "admin", routes.parquet),
+                ("DELETE", "/v1/rounds/{round}/reports/{id}", "", routes.delete),
+                ("GET", "/v1/series/{series}/estimate", "read", routes.series),
+                ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
+                ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("POST", "/v1/session", "", routes.session),
+                ("GET", "/", "", routes.page),
+                ("GET", "/answer", "", routes.page),
+                ("GET", "/static/{name:path}", "", routes.page),
+                ("GET", "/client/{name}", "", routes.page),
             )
         ],
         redirect_slashes=False,
         default=_nothing_here,
         lifespan=lifespan,
     )
-    return Upload(collector, _Guard(collector, inner))
-
-
-class _Guard:
-    """Adds security headers and CORS to every answer, and answers every error in one sentence."""
-
-    def __init__(self, collector: Collector, inner: App) -> None:
-        self._collector, self._inner = collector, inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        scope["app"] = self  # so that Starlette raises its refusals
-        extra = cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
-        if scope["method"] == "OPTIONS":
-            preflight = _PREFLIGHT if len(extra) > 1 else []
-            await _send(send, 204, [*SECURITY, *extra, *preflight], b"")
-            return
-        extra = [*SECURITY, *extra]
-        started = False
-
-        async def sending(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                names = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
-            await send(message)
-
-        try:
-            await self._inner(scope, receive, sending)
-        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
-            return
-        except Exception as error:
-            if started:
-                raise
-            refusal = refusal_of(error, self._collector.log)
-            await _send(send, refusal.status, [*refusal.headers, *extra], refusal.body)
-
-
-async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    if body:
-        length = (b"content-length", str(len(body)).encode())
-        plain = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-        headers = [*plain, *headers, length]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return Upload(collector, Guard(collector, inner))
 
 
 class _Routes:
@@ -152,8 +82,15 @@ class _Routes:
     def __init__(self, collector: Collector) -> None:
         self._c = collector
 
-    def _need(self, request: Request, scope: str) -> None:
-        self._c.access.require(header_of(request.scope, b"authorization"), scope)
+    def needing(self, scope: str, endpoint: Endpoint) -> Endpoint:
+        """An endpoint that needs a token with a scope, or none if the scope is empty."""
+
+        async def checked(request: Request) -> Response:
+            if scope:
+                self._c.access.require(header_of(request.scope, b"authorization"), scope)
+            return await endpoint(request)
+
+        return checked
 
     def _number(self, request: Request) -> int:
         text = request.path_params["round"]
@@ -171,8 +108,6 @@ class _Routes:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise Refusal(400, "the body is not JSON") from None
 
-    # -- operation -------------------------------------------------------------------------------------------------
-
     async def healthz(self, request: Request) -> Response:
         """Whether the process runs."""
         return _json({"status": "ok"})
@@ -186,7 +121,6 @@ class _Routes:
 
     async def metrics(self, request: Request) -> Response:
         """The metrics for Prometheus."""
-        self._need(request, "read")
         text = await self._c.read(exposition, self._c)
         return Response(text, media_type="text/plain; version=0.0.4")
 
@@ -197,8 +131,6 @@ class _Routes:
         if not isinstance(key, str):
             raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
         return _json({"token": self._c.access.open_session(key)})
-
-    # -- rounds and surveys ----------------------------------------------------------------------------------------
 
     async def rounds(self, request: Request) -> Response:
         """Every round; the number of reports and the scope of the token only for readers."""
@@ -234,7 +166,6 @@ class _Routes:
 
     async def open_round(self, request: Request) -> Response:
         """Open a round of the survey in the body."""
-        self._need(request, "admin")
         body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
         try:
             survey = await self._c.parse(Survey.from_json, body)
@@ -245,13 +176,11 @@ class _Routes:
 
     async def close_round(self, request: Request) -> Response:
         """Close a round."""
-        self._need(request, "admin")
         round = await self._c.close_round(self._number(request))
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
         """Put an hour or a source into quarantine, or with "on": false release it."""
-        self._need(request, "admin")
         number = self._number(request)
         given = await self._document(request)
         if not isinstance(given, dict) or not set(given) <= {"hour", "source", "on"}:
@@ -276,16 +205,12 @@ class _Routes:
             raise Refusal(404, "there is no report of this id")
         return Response(status_code=204)
 
-    # -- answers ---------------------------------------------------------------------------------------------------
-
     async def status(self, request: Request) -> Response:
         """The status of a round for the dashboard."""
-        self._need(request, "read")
         return _json(await self._c.read(status_of, self._c, self._number(request)))
 
     async def estimate(self, request: Request) -> Response:
         """Means, shares and frequencies of a round."""
-        self._need(request, "read")
         found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
         if request.url.path.endswith(".csv"):
             return Response(as_csv(found), media_type="text/csv; charset=utf-8")
@@ -293,7 +218,6 @@ class _Routes:
 
     async def series(self, request: Request) -> Response:
         """The rounds of a series together."""
-        self._need(request, "read")
         answers = request.query_params.get("answers", "permanent")
         if answers not in ("permanent", "fresh"):
             raise InvalidInput.of("answers", answers, "permanent or fresh")
@@ -303,16 +227,14 @@ class _Routes:
 
     async def tally(self, request: Request) -> Response:
         """The tally as a file of the library."""
-        self._need(request, "read")
         number, without = self._number(request), _without(request)
-        data = await self._c.read(lambda: self._c.answers.tally_bytes(number, without_quarantine=without))
+        data = await self._c.read(lambda: dumps(self._c.answers.tally(number, without_quarantine=without)))
         return Response(
             data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally")
         )
 
     async def parquet(self, request: Request) -> Response:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
-        self._need(request, "admin")
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
         if round.sealed:
@@ -335,8 +257,6 @@ class _Routes:
         finally:
             if not asyncio.get_running_loop().is_closed():
                 await self._c.read(pieces.close)
-
-    # -- pages -----------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
         """A file of the dashboard, of the answer page, or the browser client."""

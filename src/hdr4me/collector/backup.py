@@ -32,8 +32,6 @@ from hdr4me.tally.file import loads
 if TYPE_CHECKING:
     from hdr4me.collector.stores.postgres.connection import Database
 
-__all__ = ["Contents", "backup", "restore", "verify"]
-
 FORMAT, VERSION = "hdr4me-backup", 1
 _LONGEST_HEADER = 1 << 16
 FilePath = str | os.PathLike[str]
@@ -49,20 +47,10 @@ class Contents:
     size: int
 
 
-# -- writing ---------------------------------------------------------------------------------------------------
-
-
 def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -> Contents:
-    """Copy a store into one file while the collector runs; the copy is read back and every checksum verified.
+    """Copy a store (a path or URL) into one file while the collector runs, read it back and verify every checksum.
 
-    Parameters
-    ----------
-    where
-        The path or URL of a store, as for `open_store`.
-    target
-        The file to write; it appears whole or not at all.
-    despite_damage
-        Leave damaged blocks out instead of raising Damaged.
+    The file appears whole or not at all. `despite_damage` leaves damaged blocks out instead of raising Damaged.
     """
     with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
         body = folder / "body.db"
@@ -125,9 +113,6 @@ def _database(url: str) -> Database:
     return Database(url)
 
 
-# -- verifying -------------------------------------------------------------------------------------------------
-
-
 def verify(path: FilePath) -> Contents:
     """Check every checksum of a backup; Damaged lists the damage, FormatError means that it is not a backup."""
     with _folder(path) as folder:
@@ -171,13 +156,11 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
         raise FormatError(f"{path} is not a backup, or damaged: its first line is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"{path} is not a backup, or damaged: its format is not {FORMAT!r}")
-    if header.get("version") != VERSION:
-        raise FormatError(
-            f"{path} is a backup of version {header.get('version')!r}: this program reads {VERSION}"
-        )
-    if set(header) != {"format", "version", "tables", "sha256"} or not isinstance(header["tables"], dict):
-        raise FormatError(f"{path} is not a backup, or damaged: fields are missing or unknown")
-    if _line(header) != line:
+    version = header.get("version")
+    if version != VERSION:
+        raise FormatError(f"{path} is a backup of version {version!r}: this program reads {VERSION}")
+    fields = {"format", "version", "tables", "sha256"}
+    if set(header) != fields or not isinstance(header["tables"], dict) or _line(header) != line:
         raise FormatError(f"{path} is damaged: its first line was changed")
     return header
 
@@ -224,18 +207,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# -- restoring -------------------------------------------------------------------------------------------------
-
-
 def restore(source: FilePath, where: FilePath) -> Contents:
     """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
 
-    Parameters
-    ----------
-    source
-        A backup of either kind of store; if it is damaged, nothing is restored.
-    where
-        The path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
+    `where` is the path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
     """
     if not is_postgres(where):
         target = Path(where)

@@ -23,8 +23,7 @@ from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.reports.wire import from_wire
 from hdr4me.survey import Survey
 
-ID_SIZE = 16
-"""Bytes of a report's id: random, generated with the report, never derived from a user."""
+ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never derived from a user
 
 FRESH = 1 << 61
 """Block numbers below it are random; the SQLite store numbers small blocks from here on in the order of arrival, until
@@ -39,44 +38,20 @@ def hour_now() -> int:
     return int(time.time() // 3600)
 
 
-# -- batches ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True, eq=False)
 class Batch:
-    """The reports of one request, and after writing its result.
-
-    Parameters
-    ----------
-    round, source
-        The number of the round, and the number of the upload token (0 where uploads are open).
-    ids
-        The ids end to end, in any order.
-    data
-        The reports' wire bytes end to end (`Report.to_bytes(survey)`).
-    sizes
-        Bytes of each report; None if all have the same size.
-    rejected
-        The lines of the request that are not reports, from 1, with the reason.
-    hour
-        Hours since 1970, by the collector's clock.
-    stored, refused
-        The result: the number of reports stored now, and whether all were refused because the round is not open.
-        The others are duplicates.
-    written
-        Done when the result is durable; set by the writer.
-    """
+    """The reports of one request, and after writing its result: `stored`, `refused` and `duplicates`."""
 
     round: int
-    source: int
-    ids: bytes
-    data: bytes
-    sizes: Sequence[int] | None = None
-    rejected: list[tuple[int, str]] = field(default_factory=list)
+    source: int  # the number of the upload token; 0 where uploads are open
+    ids: bytes  # the ids end to end, in any order
+    data: bytes  # the wire bytes of the reports end to end (`Report.to_bytes(survey)`)
+    sizes: Sequence[int] | None = None  # bytes of each report; None if all have the same size
+    rejected: list[tuple[int, str]] = field(default_factory=list)  # lines that are no reports, and why
     hour: int = field(default_factory=hour_now)
-    stored: int = 0
-    refused: bool = False
-    written: asyncio.Future[None] | None = None
+    stored: int = 0  # reports stored now
+    refused: bool = False  # none was stored because the round is not open
+    written: asyncio.Future[None] | None = None  # done when the result is durable
 
     def __post_init__(self) -> None:
         for name, value in (("round", self.round), ("hour", self.hour), ("source", self.source)):
@@ -99,13 +74,7 @@ class Batch:
 
 
 def grouped(batches: Sequence[Batch]) -> list[Group]:
-    """The batches by round.
-
-    >>> batches = [Batch(1, 0, b"b" * 16 + b"a" * 16, b"xy", hour=5), Batch(1, 0, b"b" * 16, b"z", hour=5)]
-    >>> one, = grouped(batches)
-    >>> one.ids == b"a" * 16 + b"b" * 16, one._blocks(np.ones(2, bool))[0].payloads
-    (True, [b'y', b'x'])
-    """
+    """The batches by round."""
     rounds: dict[int, list[Batch]] = {}
     for batch in batches:
         if batch.ids:
@@ -198,9 +167,6 @@ def _sizes(batches: Sequence[Batch]) -> int | Numbers:
     return np.concatenate(columns)
 
 
-# -- blocks ----------------------------------------------------------------------------------------------------
-
-
 def random_number() -> int:
     """The number of a block, which says nothing about its time."""
     return secrets.randbits(61)  # below FRESH
@@ -210,18 +176,8 @@ def random_number() -> int:
 class Block:
     """Reports of one round, hour and source, sorted by id.
 
-    Parameters
-    ----------
-    number
-        The key of the block.
-    round, hour, source
-        As in `Batch`.
-    id_bytes
-        The ids end to end, in increasing order.
-    sizes
-        The size of each report in four bytes, little-endian; empty if all have the same size.
-    data
-        The reports end to end.
+    `id_bytes` and `data` hold the ids and the reports end to end, and `sizes` the size of each report in four bytes,
+    little-endian; it is empty if all have the same size.
     """
 
     number: int
@@ -291,12 +247,7 @@ def split_ids(ids: bytes) -> list[bytes]:
 
 
 def block_of(round: int, hour: int, source: int, reports: Iterable[tuple[bytes, bytes]]) -> Block:
-    """A new block of (id, payload) pairs in any order.
-
-    >>> block = block_of(1, 491_000, 0, [(b"b" * 16, b"yy"), (b"a" * 16, b"x")])
-    >>> block.payloads, read_block(block.row()) == block
-    ([b'x', b'yy'], True)
-    """
+    """A new block of (id, payload) pairs in any order."""
     pairs = sorted(reports)
     lengths = [len(payload) for _, payload in pairs]
     sizes = b"" if len(set(lengths)) <= 1 else np.array(lengths, "<u4").tobytes()

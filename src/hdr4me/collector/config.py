@@ -9,50 +9,24 @@ from pathlib import Path
 from hdr4me.collector import is_postgres
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Limits", "Settings"]
-
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a collector; every number is a maximum unless stated otherwise.
+    """The limits of a collector; every number is a maximum unless stated otherwise."""
 
-    Parameters
-    ----------
-    report_bytes
-        Bytes of a request with one report; a survey with longer reports gets a higher limit.
-    body_bytes
-        Bytes of any other request, as sent and after decompression.
-    reports
-        Reports in one request.
-    header_bytes
-        Bytes of a request's first line and headers.
-    seconds
-        From the first byte of a request to its last.
-    idle_seconds
-        Between two requests on one connection.
-    waiting_bytes, waiting_reports
-        Bytes of requests that are being read, and reports that wait to be written, before 503 is answered.
-    connections
-        Open connections before 503 is answered.
-    rate
-        Reports per second for each upload token, over a minute.
-    free_bytes
-        Minimum of free space where the reports are stored; below it 507 is answered.
-    """
-
-    report_bytes: int = 16 << 10
-    body_bytes: int = 8 << 20
-    reports: int = 10_000
-    header_bytes: int = 16 << 10
-    seconds: float = 10.0
-    idle_seconds: float = 60.0
-    waiting_bytes: int = 128 << 20
-    waiting_reports: int = 1_000_000
-    connections: int = 8_192
-    rate: float = 100_000.0
-    free_bytes: int = 256 << 20
+    report_bytes: int = 16 << 10  # of a request with one report; more if the reports of a survey are longer
+    body_bytes: int = 8 << 20  # of any other request, as sent and after decompression
+    reports: int = 10_000  # in one request
+    header_bytes: int = 16 << 10  # of a request's first line and headers
+    seconds: float = 10.0  # from the first byte of a request to its last
+    idle_seconds: float = 60.0  # between two requests on one connection
+    waiting_bytes: int = 128 << 20  # of requests that are being read, before 503 is answered
+    waiting_reports: int = 1_000_000  # that wait to be written, before 503 is answered
+    connections: int = 8_192  # before 503 is answered
+    rate: float = 100_000.0  # reports per second for each upload token, over a minute
+    free_bytes: int = 256 << 20  # minimum of free space for the store; below it 507 is answered
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -63,39 +37,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a worker needs; it is passed to worker processes.
+    """Everything that a worker needs; it is passed to worker processes."""
 
-    Parameters
-    ----------
-    database
-        A path for SQLite, or `postgresql://…`.
-    min_reports
-        No answer is given from fewer valid reports, and answers are renewed in steps of at least as many.
-    origins
-        Origins (`https://example.org`) whose pages may call the collector.
-    retain_days
-        Days after closing until only the tally of a round is kept.
-    open_upload
-        Whether reports are accepted without a token.
-    tolerance
-        The planned half-width of 95 % intervals, as a share of each dimension's range; None if none was planned.
-    secret
-        Signs sessions; the same in all workers.
-    link_key, run_folder
-        The key of the dashboard's link, and a folder of this run that all workers share.
-    limits
-        The limits of a request.
-    """
-
-    database: str
-    min_reports: int = 100
-    origins: tuple[str, ...] = ()
-    retain_days: int = 7
-    open_upload: bool = True
-    tolerance: float | None = None
-    secret: bytes = b""
-    link_key: str = ""
-    run_folder: str = ""
+    database: str  # a path for SQLite, or postgresql://…
+    min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
+    origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
+    retain_days: int = 7  # days after closing until only the tally of a round is kept
+    open_upload: bool = True  # whether reports are accepted without a token
+    tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
+    secret: bytes = b""  # signs sessions; the same in all workers
+    link_key: str = ""  # the key of the dashboard's link
+    run_folder: str = ""  # a folder of this run that all workers share
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

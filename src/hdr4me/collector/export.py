@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from collections.abc import Generator
@@ -18,26 +19,16 @@ from hdr4me.reports.files import block_rows_of, read_reports, write_reports
 from hdr4me.reports.wire import to_wire
 from hdr4me.survey import Survey
 
-__all__ = ["export_reports", "load_reports", "write_parquet"]
-
 _ROWS = 100_000
 
 
 def export_reports(
     store: Store, round: int, path: str | os.PathLike[str], *, on_damage: OnDamage | None = None
 ) -> int:
-    """Write the reports of a round without their ids, in the order of blocks and ids; their number.
+    """Write the reports of a round without their ids to a .parquet, .arrow or .jsonl file; their number.
 
-    `hdr4me tally` on this file gives the same bytes as `store.tally(round)`.
-
-    Parameters
-    ----------
-    store, round
-        The store, and the number of the round; Sealed if its reports are deleted.
-    path
-        A file that ends in .parquet, .arrow or .jsonl; it appears whole or not at all.
-    on_damage
-        Receives damaged blocks, which are left out; without it, Damaged is raised and no file appears.
+    The file appears whole or not at all, and `hdr4me tally` on it gives the same bytes as `store.tally(round)`.
+    Damaged blocks are passed to `on_damage` and left out; without it, Damaged is raised.
     """
     found = store.round(round)
     if found.sealed:
@@ -58,17 +49,7 @@ def export_reports(
 
 
 def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey: Survey) -> int:
-    """Store the reports of a file under new ids; their number.
-
-    Parameters
-    ----------
-    store, round
-        The store, and the number of the round.
-    path
-        A file of reports.
-    survey
-        The survey of the round.
-    """
+    """Store the reports of a file under new ids, in a round of this survey; their number."""
     n = 0
     for rows in read_reports(path, survey):
         data, offsets = to_wire(np.ascontiguousarray(rows), survey)
@@ -79,40 +60,18 @@ def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey:
     return n
 
 
-# -- Parquet with ids --------------------------------------------------------------------------------------------
-
-
-class _Pieces:
-    """A file that collects what is written to it."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: Any) -> int:
-        self.parts.append(bytes(data))
-        return len(self.parts[-1])
+class _Pieces(io.BytesIO):
+    """A file in memory that is emptied while it is written."""
 
     def take(self) -> bytes:
         """What was written since the last call."""
-        found, self.parts = b"".join(self.parts), []
+        found = self.getvalue()
+        self.seek(0)
+        self.truncate()
         return found
 
-    def flush(self) -> None:
-        """Nothing to do."""
-
     def close(self) -> None:
-        """Nothing to do."""
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
+        """Stay readable after the writer has closed it."""
 
 
 def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes, None, None]:
@@ -122,9 +81,8 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
     removed (`dropDuplicates`).
     """
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
-    target: Any = pieces
     with pq.ParquetWriter(
-        target,
+        pieces,
         schema,
         compression="lz4",
         use_dictionary=False,

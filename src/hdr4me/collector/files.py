@@ -13,8 +13,6 @@ from hdr4me.explanation import explain
 from hdr4me.pages.document import Block, Heading, Table, Text
 from hdr4me.survey import Survey
 
-__all__ = ["explained", "page_response"]
-
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -26,14 +24,8 @@ CLIENT = "hdr4me.js"
 _KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".json": "application/json",
     ".txt": "text/plain; charset=utf-8",
-    ".woff2": "font/woff2",
 }
 _PAGES = {"/": "dashboard.html", "/answer": "answer.html"}
 
@@ -76,14 +68,7 @@ def _client() -> Path | None:
 
 @lru_cache(maxsize=16)
 def explained(survey: Survey, audience: str = "user") -> dict[str, Any]:
-    """The explanation of a survey for an audience (as for `hdr4me.explain`): a title, a lead and blocks of plain text.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, name="Ages")
-    >>> found = explained(survey)
-    >>> found["title"], found["blocks"][0]
-    ('Ages', {'heading': 'What is asked', 'level': 2})
-    """
+    """The explanation of a survey for an audience of `hdr4me.explain`: a title, a lead and blocks of plain text."""
     page = explain(survey, audience)
     return {"title": page.title, "lead": page.lead, "blocks": [_plain(block) for block in page.blocks]}
 

@@ -31,8 +31,6 @@ from hdr4me.survey.canonical import no_twins
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import count_any
 
-__all__ = ["BAD_ID", "Forms", "id_of"]
-
 BAD_ID = "not an id of 32 hexadecimal digits"
 _HEAD, _MIDDLE = b'{"id":"', b'","report":'
 _ANSWERS: msgspec.json.Decoder[list[list[int]]] = msgspec.json.Decoder(list[list[int]])
@@ -53,19 +51,11 @@ def id_of(text: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Forms:
-    """Parses the uploads of one round.
-
-    Parameters
-    ----------
-    round, survey
-        The number of the round, and its survey.
-    most
-        The maximum of reports in a request.
-    """
+    """Parses the uploads of one round."""
 
     round: int
     survey: Survey
-    most: int = 10_000
+    most: int = 10_000  # reports in a request
 
     @cached_property
     def _prefix(self) -> bytes:
@@ -98,7 +88,7 @@ class Forms:
             answers = found.answers
         return Batch(self.round, source, id, pack(answers, self.survey, padded=False))
 
-    def _canonical(self, body: bytes) -> Sequence[Sequence[int]] | None:
+    def _canonical(self, body: bytes) -> Sequence[tuple[int, ...]] | None:
         """The answers in a body as the clients of this package write it; None if it needs the general parser."""
         prefix = self._prefix
         if not body.startswith(prefix) or not body.endswith(b"]}"):
@@ -107,9 +97,7 @@ class Forms:
             answers = _ANSWERS.decode(body[len(prefix) - 1 : -1])
         except (msgspec.MsgspecError, RecursionError):
             return None
-        return answers if fault(answers, self.survey) is None else None
-
-    # -- lines of JSON ---------------------------------------------------------------------------------------------
+        return [*map(tuple, answers)] if fault(answers, self.survey) is None else None
 
     def lines(self, body: bytes, source: int) -> Batch:
         """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are skipped."""
@@ -134,19 +122,17 @@ class Forms:
         ids = np.zeros((n, 16), np.uint8)
         rows = np.zeros((n, self.survey.report_size), np.uint8)
         good = np.zeros(n, bool)
-        shape = _shape(self.survey)
-        if shape is None:
-            return ids, rows, good
         plain = [
             i
             for i, line in enumerate(lines)
             if line[:7] == _HEAD and line[39:50] == _MIDDLE and line[-1:] == b"}" and len(line) > 50
         ]
-        if not plain:
-            return ids, rows, good
         try:
             digits = binascii.unhexlify(b"".join([lines[i][7:39] for i in plain]))
         except binascii.Error:
+            plain = []
+        shape = _shape(self.survey)
+        if shape is None or not plain:
             return ids, rows, good
         text = b"\n".join([lines[i][50:-1] for i in plain]) + b"\n"
         _, found, parsed = _parsed(text, len(text), self.survey, shape)
@@ -174,8 +160,6 @@ class Forms:
             return BAD_ID
         found = understood(document["report"], self.survey)
         return (id, found) if isinstance(found, Report) else found.text
-
-    # -- Arrow -----------------------------------------------------------------------------------------------------
 
     def arrow(self, body: bytes, source: int) -> Batch:
         """An Arrow IPC stream with the columns `id` and `report`."""

@@ -10,8 +10,6 @@ import traceback
 from dataclasses import dataclass
 from typing import IO, Any
 
-__all__ = ["Log", "quiet_server"]
-
 
 @dataclass(frozen=True)
 class Log:

@@ -10,17 +10,11 @@ from http import HTTPStatus
 
 from hdr4me.errors import HDR4MEError, printable
 
-__all__ = ["Rates", "Refusal", "error_body", "inflate"]
-
 _LONGEST = 500
 
 
 class Refusal(HDR4MEError):
-    """A request that is not accepted; `close` ends the connection, because the rest of the request is not read.
-
-    >>> str(Refusal(404, "there is no round 7")), Refusal(503, "busy", retry_after=2).headers
-    ('there is no round 7', [(b'retry-after', b'2')])
-    """
+    """A request that is not accepted; `close` ends the connection, because the rest of the request is not read."""
 
     def __init__(
         self, status: int, sentence: str, *, retry_after: int | None = None, close: bool = False
@@ -47,12 +41,7 @@ def error_body(sentence: str) -> bytes:
 
 
 def inflate(body: bytes, most: int) -> bytes:
-    """The content of one gzip member, or a refusal if it is longer than `most` bytes, damaged or truncated.
-
-    >>> import gzip
-    >>> inflate(gzip.compress(b"a report"), 100)
-    b'a report'
-    """
+    """The content of one gzip member, or a refusal if it is longer than `most` bytes, damaged or truncated."""
     inflater = zlib.decompressobj(wbits=31)
     try:
         found = inflater.decompress(body, most + 1)
@@ -75,12 +64,7 @@ class Rates:
     _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, source: int, reports: int, now: float | None = None) -> float:
-        """Take reports out of a token's bucket; 0, or the seconds to wait if there are too few.
-
-        >>> rates = Rates(rate=2.0)
-        >>> rates.take(1, 120, now=0.0), rates.take(1, 10, now=0.0), rates.take(1, 10, now=5.0)
-        (0.0, 5.0, 0.0)
-        """
+        """Take reports out of a token's bucket; 0, or the seconds to wait if there are too few."""
         at = time.monotonic() if now is None else now
         most = 60 * self.rate
         left, before = self._buckets.get(source, (most, at))

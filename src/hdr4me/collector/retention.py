@@ -9,19 +9,12 @@ from hdr4me.collector.stores.protocol import Round, Store
 from hdr4me.collector.stores.shared import day_of
 from hdr4me.errors import InvalidInput
 
-__all__ = ["GRACE_DAYS", "Kept", "clock_fault", "due", "hour_of", "seal_due"]
-
 GRACE_DAYS = 7
 """Days after closing in which reports can still be counted again, put into quarantine, and deleted by id."""
 
 
 def hour_of(now: datetime) -> int:
-    """Hours since 1970: the only time that is stored with a report.
-
-    >>> from datetime import UTC
-    >>> hour_of(datetime(1970, 1, 2, 3, 59, tzinfo=UTC))
-    27
-    """
+    """Hours since 1970: the only time that is stored with a report."""
     day_of(now)
     hour = int(now.timestamp() // 3600)
     if not 0 <= hour < 1 << 31:

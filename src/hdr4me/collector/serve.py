@@ -29,15 +29,8 @@ from hdr4me.collector.refusals import error_body
 from hdr4me.collector.state import Collector
 from hdr4me.errors import InvalidInput
 
-__all__ = ["bind", "run", "run_workers", "server_of", "with_secrets"]
-
-_GRACE = 20
-"""Seconds in which started requests are finished when the collector stops."""
-_SLOW_READER = 60.0
-"""Seconds in which a client must read some of a waiting answer."""
-
-
-# -- connections with deadlines ----------------------------------------------------------------------------------
+_GRACE = 20  # seconds in which started requests are finished when the collector stops
+_SLOW_READER = 60.0  # seconds in which a client must read some of a waiting answer
 
 
 def _last_answer(status: str, sentence: str) -> bytes:
@@ -49,7 +42,6 @@ def _last_answer(status: str, sentence: str) -> bytes:
 _TOO_SLOW = _last_answer("408 Request Timeout", "the request took too long")
 _BAD = _last_answer("400 Bad Request", "this is not an HTTP request")
 _LONG_HEAD = _last_answer("431 Request Header Fields Too Large", "the headers are too long")
-_TOO_MANY = _last_answer("503 Service Unavailable", "too many connections: try again later")
 
 
 class DeadlineProtocol(HttpToolsProtocol):
@@ -68,12 +60,6 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._head = self._bytes = self._buffered = 0
         self._stuck: float | None = None
         self._ended = False
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
-            transport.write(_TOO_MANY)
-            transport.close()
 
     def data_received(self, data: bytes) -> None:
         if self._ended:
@@ -134,9 +120,6 @@ class DeadlineProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-# -- one process -------------------------------------------------------------------------------------------------
-
-
 def with_secrets(settings: Settings) -> Settings:
     """The settings with a new secret, a new dashboard link and a folder of their own."""
     return replace(
@@ -183,6 +166,7 @@ def server_of(collector: Collector, started: Callable[[], Any] | None = None) ->
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        limit_concurrency=limits.connections,
         timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE,
         callback_notify=every_second,
@@ -215,16 +199,7 @@ def run(
 ) -> None:
     """Serve in this process until it is stopped; all accepted reports are written by then.
 
-    Parameters
-    ----------
-    settings
-        The settings of the collector.
-    sock
-        Where it listens.
-    log
-        Where events are written; standard error unless given.
-    started
-        Called when connections are accepted.
+    Events are written to `log` (standard error unless given), and `started` is called when connections are accepted.
     """
     log = log or Log()
     collector = Collector(open_store(settings.database), settings, log)
@@ -236,9 +211,6 @@ def run(
     finally:
         if settings.run_folder and started is not None:
             shutil.rmtree(settings.run_folder, ignore_errors=True)
-
-
-# -- several processes -------------------------------------------------------------------------------------------
 
 
 def run_workers(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from hdr4me.collector.access import Access, Link
+from hdr4me.collector.access import Access
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.config import Settings
 from hdr4me.collector.forms import Forms
@@ -23,11 +23,8 @@ from hdr4me.collector.writer import Writer
 from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Collector"]
-
 T = TypeVar("T")
-_SEAL_EVERY = 600.0
-"""Seconds between two searches for rounds to seal."""
+_SEAL_EVERY = 600.0  # seconds between two searches for rounds to seal
 
 
 class Collector:
@@ -41,8 +38,7 @@ class Collector:
         self.store, self.settings, self.log = store, settings, log or Log()
         self.limits = settings.limits
         self.writer = Writer(store, self.limits.waiting_reports, self.log)
-        link = Link(settings.link_key, settings.run_folder) if settings.link_key else None
-        self.access = Access(settings.secret, settings.open_upload, link)
+        self.access = Access(settings)
         self.rates = Rates(self.limits.rate)
         self.answers = Answers(store, settings.min_reports, settings.snapshots)
         self.forms: dict[int, Forms] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,19 +19,16 @@ from hdr4me.collector.state import Collector
 from hdr4me.statistics.intervals import quantile
 from hdr4me.tally import Tally
 
-__all__ = ["exposition", "status_of"]
-
 
 def status_of(collector: Collector, number: int) -> dict[str, Any]:
     """The status of a round: arrivals, rejections, progress, manipulation bounds and alarms. Called in a thread."""
     store, settings = collector.store, collector.settings
     round = store.round(number)
     survey = store.survey(round.fingerprint)
-    by_hour: dict[int, int] = {}
-    by_source: dict[int, int] = {}
+    by_hour, by_source = Counter[int](), Counter[int]()
     for hour, source, stored in store.arrivals(number):
-        by_hour[hour] = by_hour.get(hour, 0) + stored
-        by_source[source] = by_source.get(source, 0) + stored
+        by_hour[hour] += stored
+        by_source[source] += stored
     try:
         held: Snapshot | None = collector.answers.snapshot(number)
     except Refusal:
@@ -48,10 +46,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "shown_at": None if tally is None else tally.n_reports,
         "by_hour": sorted(by_hour.items()),
         "by_source": sorted(by_source.items()),
-        "rejected": [
-            {"reason": rejection.reason, "hour": rejection.hour, "count": rejection.count}
-            for rejection in store.rejections(number)
-        ],
+        "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
         "harm": [one.to_dict() for one in harm(survey)],
         **({"alarms": []} if held is None else _alarms(held)),
@@ -65,9 +60,8 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
     if tally is None:
         return {"tolerance": tolerance, "half_width": None, "reports_needed": None}
     answer = tally.estimate()
-    share = np.where(
-        np.array(answer.statistics) == "mean", answer.scaled_error / 2, answer.scaled_error
-    )  # a mean's scale is [-1, 1], a frequency's [0, 1]
+    # The scale of a mean is [-1, 1], of a frequency [0, 1].
+    share = answer.scaled_error / np.where(np.array(answer.statistics) == "mean", 2, 1)
     reach = quantile(0.95, answer.n_answers) * share
     widest = float(np.max(reach[np.isfinite(reach)], initial=0.0))
     needed = None
@@ -87,9 +81,6 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
     }
 
 
-# -- Prometheus ------------------------------------------------------------------------------------------------
-
-
 class _Counts:
     """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
 
@@ -104,9 +95,9 @@ class _Counts:
         )
         for round in store.rounds():
             stored.add_metric([str(round.number), round.state], round.stored)
-            reasons: dict[str, int] = {}
+            reasons = Counter[str]()
             for rejection in store.rejections(round.number):
-                reasons[rejection.reason] = reasons.get(rejection.reason, 0) + rejection.count
+                reasons[rejection.reason] += rejection.count
             for reason, count in sorted(reasons.items()):
                 rejected.add_metric([str(round.number), reason], count)
         yield stored
@@ -116,20 +107,16 @@ class _Counts:
         if free is not None:
             yield GaugeMetricFamily("hdr4me_free_bytes", "Free space for the store", value=free)
         worker = [str(os.getpid())]
-        for name, text, value in (
-            ("hdr4me_reports_waiting", "Reports that wait to be written", writer.waiting),
-            ("hdr4me_body_bytes", "Bytes of requests that are being read", self._collector.body_bytes),
+        held = self._collector.body_bytes
+        for family, name, text, value in (
+            (GaugeMetricFamily, "hdr4me_reports_waiting", "Reports that wait to be written", writer.waiting),
+            (GaugeMetricFamily, "hdr4me_body_bytes", "Bytes of requests that are being read", held),
+            (CounterMetricFamily, "hdr4me_commits", "Transactions written by this worker", writer.commits),
+            (CounterMetricFamily, "hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),
         ):
-            gauge = GaugeMetricFamily(name, text, labels=["worker"])
-            gauge.add_metric(worker, value)
-            yield gauge
-        for name, text, total in (
-            ("hdr4me_commits", "Transactions written by this worker", float(writer.commits)),
-            ("hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),
-        ):
-            counter = CounterMetricFamily(name, text, labels=["worker"])
-            counter.add_metric(worker, total)
-            yield counter
+            metric = family(name, text, labels=["worker"])
+            metric.add_metric(worker, value)
+            yield metric
 
 
 def exposition(collector: Collector) -> bytes:

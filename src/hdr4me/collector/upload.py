@@ -1,18 +1,19 @@
 """Uploads: POST /v1/rounds/{n}/reports as plain ASGI in front of everything else, for speed.
 
-The headers, bodies and errors of all other requests are handled with the functions here, too.
+Here is also what all requests have in common: headers, bodies and errors.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
@@ -23,28 +24,26 @@ from hdr4me.collector.state import Collector
 from hdr4me.collector.stores.protocol import Sealed, StoreError, UnknownRound
 from hdr4me.errors import HDR4MEError
 
-__all__ = ["Upload", "cors_headers", "header_of", "read_body", "refusal_of"]
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-SECURITY: Headers = [
+_SECURITY: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
-"""Headers of every answer."""
-
+_PREFLIGHT: Headers = [
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b"authorization, content-type, content-encoding, idempotency-key, if-none-match",
+    ),
+    (b"access-control-max-age", b"3600"),
+]
 PATH = re.compile(r"/v1/rounds/([1-9][0-9]{0,8})/reports", re.ASCII)
 JSON, LINES, ARROW = b"application/json", b"application/x-ndjson", b"application/vnd.apache.arrow.stream"
-_IN_THREAD = 1 << 14
-"""Bodies larger than this are parsed in a thread, so that no other request waits."""
-_PLAIN = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY]
+_IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that no other request waits
+_PLAIN = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *_SECURITY]
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
 _SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
@@ -52,9 +51,6 @@ _SENTENCES = {404: "there is nothing here", 405: "this method is not allowed her
 
 class Disconnected(Exception):
     """The client disconnected before its request was complete."""
-
-
-# -- headers and errors of all requests --------------------------------------------------------------------------
 
 
 def header_of(scope: Scope, name: bytes) -> bytes | None:
@@ -66,11 +62,7 @@ def header_of(scope: Scope, name: bytes) -> bytes | None:
 
 
 def cors_headers(origins: Sequence[str], origin: bytes | None) -> Headers:
-    """The headers that allow a page of a listed origin to read the answer; never with credentials.
-
-    >>> cors_headers(("https://a.example",), b"https://b.example")
-    [(b'vary', b'origin')]
-    """
+    """The headers that allow a page of a listed origin to read the answer; never with credentials."""
     if not origins:
         return []
     if origin is None or origin.decode("latin-1") not in origins:
@@ -144,13 +136,10 @@ async def _discard(scope: Scope, receive: Receive, most: int) -> None:
             return
 
 
-# -- uploads -----------------------------------------------------------------------------------------------------
-
-
 class Upload:
     """Answers uploads, and passes every other request on."""
 
-    def __init__(self, collector: Collector, inner: App) -> None:
+    def __init__(self, collector: Collector, inner: ASGIApp) -> None:
         self._collector, self._inner = collector, inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -244,3 +233,53 @@ def _is_gzip(scope: Scope) -> bool:
     if encoding not in (b"gzip", b"identity"):
         raise Refusal(415, "the Content-Encoding must be gzip, or left out")
     return encoding == b"gzip"
+
+
+class Guard:
+    """Adds security headers and CORS to every answer, and answers every error in one sentence."""
+
+    def __init__(self, collector: Collector, inner: ASGIApp) -> None:
+        self._collector, self._inner = collector, inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        scope["app"] = self  # so that Starlette raises its refusals
+        extra = cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
+        if scope["method"] == "OPTIONS":
+            preflight = _PREFLIGHT if len(extra) > 1 else []
+            await _send(send, 204, [*_SECURITY, *extra, *preflight], b"")
+            return
+        extra = [*_SECURITY, *extra]
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
+            await send(message)
+
+        try:
+            await self._inner(scope, receive, sending)
+        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
+            return
+        except Exception as error:
+            if started:
+                raise
+            refusal = refusal_of(error, self._collector.log)
+            await _send(send, refusal.status, [*refusal.headers, *extra], refusal.body)
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    if body:
+        length = (b"content-length", str(len(body)).encode())
+        plain = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+        headers = [*plain, *headers, length]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

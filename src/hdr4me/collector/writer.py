@@ -15,23 +15,13 @@ from hdr4me.collector.log import Log
 from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.stores.protocol import Store, StoreFull, StoreReadOnly, StoreUnavailable
 
-__all__ = ["Writer"]
-
-MOST_AT_ONCE = 200_000
-"""Reports in a transaction, beyond which the rest waits for the next."""
+MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
 
 
 class Writer:
     """One writer for a store; `submit` is called in the event loop, the store in a thread of its own.
 
-    Parameters
-    ----------
-    store
-        Where reports are written.
-    most_waiting
-        Reports that may wait; beyond it `submit` refuses with 503.
-    log
-        Where failures are logged.
+    If more than `most_waiting` reports wait, `submit` refuses with 503.
     """
 
     def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
@@ -92,8 +82,8 @@ class Writer:
             else:
                 self.commits += 1
                 self.commit_seconds += loop.time() - started
-                for batch, error in failed:
-                    self._fail([batch], error)
+                for batch, reason in failed:
+                    self._fail([batch], reason)
                 for batch in group:
                     if batch.written and not batch.written.done():
                         batch.written.set_result(None)

@@ -17,8 +17,7 @@ from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
 _RECENT = 1 << 16
-_MANY = 16 * 512
-"""Bytes of ids from which arrays are faster than sets."""
+_MANY = 16 * 512  # bytes of ids from which arrays are faster than sets
 _ENOUGH = 1 << 16
 """Reports that wait before they are counted: a count passes over all counters of a survey, which may be a million."""
 
@@ -37,11 +36,6 @@ class IdSet:
     An id costs 16 bytes of memory, 2 to 8 bytes of a bitmap that excludes most new ids at once, and 16 bytes more while
     two arrays are merged. The latest 65,536 ids are a Python set of about 8 MB. Senders choose ids: whatever they
     choose, an id is found by a binary search over all 16 bytes in each of at most log2(n) arrays.
-
-    >>> ids = IdSet()
-    >>> ids.add(b"a" * 16 + b"b" * 16)
-    >>> ids.find(b"a" * 16 + b"c" * 16).tolist(), len(ids)
-    ([True, False], 2)
     """
 
     def __init__(self, recent: int = _RECENT) -> None:
@@ -125,9 +119,6 @@ def _sorted(high: Words, low: Words) -> Tier:
     return first, low[order]
 
 
-# -- tallies ---------------------------------------------------------------------------------------------------
-
-
 def count(blocks: Iterable[Block], survey: Survey) -> Tally:
     """The tally of some blocks."""
     running = Running(survey)
@@ -174,9 +165,6 @@ class Running:
         if self._waiting:
             self._tally.add_block(np.concatenate(self._waiting))
             self._waiting, self._n = [], 0
-
-
-# -- rounds ----------------------------------------------------------------------------------------------------
 
 
 @dataclass

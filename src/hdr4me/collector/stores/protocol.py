@@ -19,9 +19,6 @@ State = Literal["open", "closed", "sealed"]
 Scope = Literal["upload", "read", "admin"]
 
 
-# -- errors ----------------------------------------------------------------------------------------------------
-
-
 class StoreError(HDR4MEError):
     """The store cannot complete the request; no acknowledged report is lost."""
 
@@ -53,10 +50,8 @@ class Sealed(StoreError):
 class UnknownRound(InvalidInput):
     """There is no round with this number."""
 
-    @classmethod
-    def number(cls, number: object) -> UnknownRound:
-        """The error for a number that no round has."""
-        return cls(f"round = {number!r} is not allowed: there is no such round")
+    def __init__(self, number: object) -> None:
+        super().__init__(f"round = {number!r} is not allowed: there is no such round")
 
 
 @dataclass(frozen=True)
@@ -85,9 +80,6 @@ class Damaged(StoreError):
         shown = "; ".join(map(str, self.damage[:5]))
         more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
         super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
-
-
-# -- what is stored --------------------------------------------------------------------------------------------
 
 
 class Stored(NamedTuple):
@@ -158,9 +150,6 @@ class Token:
     label: str
 
 
-# -- the protocol ----------------------------------------------------------------------------------------------
-
-
 @runtime_checkable
 class Store(Protocol):
     """Where reports are stored.
@@ -170,9 +159,8 @@ class Store(Protocol):
     StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again.
     """
 
-    @property
-    def schema_version(self) -> int:
-        """The number of the last migration."""
+    schema_version: int
+    """The number of the last migration."""
 
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
         """Open the next round, with this survey."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from hdr4me.collector.stores.protocol import (
     Scope,
     Sealed,
     State,
+    Store,
     StoreError,
     Token,
 )
@@ -52,31 +53,15 @@ ADD_SURVEY = "insert into surveys values (?, ?) on conflict do nothing"
 ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
 SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
-_ANY = -1
-"""In the table of quarantines: every hour, or every source."""
+_ANY = -1  # in the table of quarantines: every hour, or every source
 
 
 def migrate(
     version: int, steps: Sequence[tuple[str, ...]], execute: Callable[[str], object], where: str
 ) -> int:
-    """Execute the migrations after `version`, inside the caller's transaction; the number of the last one.
+    """Execute the migrations of `steps` after number `version` in the caller's transaction; the number of the last one.
 
-    Parameters
-    ----------
-    version
-        The number of migrations that the store has; 0 for a new one.
-    steps
-        All migrations. A released migration is never changed: a new one is appended.
-    execute
-        Executes one statement.
-    where
-        The store, for messages.
-
-    Examples
-    --------
-    >>> done = []
-    >>> migrate(1, [("create a",), ("create b", "create c")], done.append, "here"), done
-    (2, ['create b', 'create c'])
+    A released migration is never changed: a new one is appended.
     """
     if version > len(steps):
         raise SchemaTooNew(
@@ -89,15 +74,8 @@ def migrate(
     return len(steps)
 
 
-# -- the life of a round -----------------------------------------------------------------------------------------
-
-
 def day_of(now: datetime) -> date:
-    """The day in UTC.
-
-    >>> day_of(datetime.fromisoformat("2026-03-01T23:30:00-05:00"))
-    datetime.date(2026, 3, 2)
-    """
+    """The day in UTC."""
     if not isinstance(now, datetime) or now.tzinfo is None:
         raise InvalidInput.of("now", now, "a datetime with a time zone")
     return now.astimezone(UTC).date()
@@ -128,10 +106,7 @@ def covered(quarantines: Sequence[Quarantine], hour: int, source: int) -> bool:
     return any(quarantine.covers(hour, source) for quarantine in quarantines)
 
 
-# -- the small tables ----------------------------------------------------------------------------------------------
-
-
-class SharedStore(ABC):
+class SharedStore(Store):
     """The part of a store that is the same for both databases; `?` marks a value in both dialects."""
 
     def __init__(self, name: str) -> None:
@@ -144,12 +119,7 @@ class SharedStore(ABC):
     def _rows(self, sql: str, *values: Any) -> Rows:
         """Execute a statement in its own transaction, commit, and return the rows."""
 
-    @abstractmethod
-    def round(self, number: int) -> Round:
-        """One round."""
-
     def damage(self) -> list[Damage]:
-        """Damaged blocks found so far by this process."""
         with self._damage_lock:
             return list(self._damage)
 
@@ -169,7 +139,6 @@ class SharedStore(ABC):
                 on_damage(damage)
 
     def survey(self, fingerprint: str) -> Survey:
-        """The survey with a fingerprint."""
         return self._survey(fingerprint, self._rows)
 
     def _survey(self, fingerprint: str, rows: Callable[..., Rows]) -> Survey:
@@ -197,7 +166,6 @@ class SharedStore(ABC):
         return loads(bytes(found[0][0]), survey)
 
     def rejected(self, round: int, reason: str, hour: int, count: int = 1) -> None:
-        """Count rejected uploads."""
         self.round(round)
         for name, value in (("hour", hour), ("count", count)):
             if type(value) is not int or not 0 <= value < 1 << 31:
@@ -209,12 +177,10 @@ class SharedStore(ABC):
         self._rows(sql, round, reason, hour, count)
 
     def rejections(self, round: int) -> list[Rejection]:
-        """The counts of `rejected`, by reason and hour."""
         sql = "select reason, hour, count from rejected where round = ? order by reason, hour"
         return [Rejection(*row) for row in self._rows(sql, round)]
 
     def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
-        """Put reports into quarantine, or release them; nothing is deleted."""
         if self.round(round).sealed:
             raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
         hour = _ANY if quarantine.hour is None else quarantine.hour
@@ -226,7 +192,6 @@ class SharedStore(ABC):
         self._rows(sql, round, hour, source)
 
     def quarantines(self, round: int) -> list[Quarantine]:
-        """What is in quarantine."""
         sql = "select hour, source from quarantine where round = ? order by hour, source"
         return [
             Quarantine(None if hour == _ANY else hour, None if source == _ANY else source)
@@ -234,7 +199,6 @@ class SharedStore(ABC):
         ]
 
     def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
-        """Store a token by its SHA-256 (32 bytes)."""
         if type(sha256) is not bytes or len(sha256) != 32:
             raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
         if scope not in ("upload", "read", "admin"):
@@ -246,10 +210,8 @@ class SharedStore(ABC):
         return Token(made[0][0], sha256, scope, label)
 
     def remove_token(self, number: int) -> bool:
-        """Remove a token."""
         return bool(self._rows("delete from tokens where number = ? returning number", number))
 
     def tokens(self) -> list[Token]:
-        """Every token, by number."""
         rows = self._rows("select number, sha256, scope, label from tokens order by number")
         return [Token(number, bytes(sha256), scope, label) for number, sha256, scope, label in rows]

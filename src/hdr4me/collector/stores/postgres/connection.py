@@ -42,13 +42,10 @@ SCHEMA: list[tuple[str, ...]] = [
     ),
 ]
 
-_UUID, _UUIDS = 2950, 2951
-"""PostgreSQL's numbers of the types uuid and uuid[]."""
+_UUID, _UUIDS = 2950, 2951  # postgreSQL's numbers of the types uuid and uuid[]
 _MIGRATING = 0x68447234
-_CONNECTIONS = 3
-"""The writer and two readers of a worker."""
-_WAIT = 2.0
-"""Seconds to wait for a connection while the database is down."""
+_CONNECTIONS = 3  # the writer and two readers of a worker
+_WAIT = 2.0  # seconds to wait for a connection while the database is down
 
 
 class Ids:

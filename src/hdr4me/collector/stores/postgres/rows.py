@@ -71,9 +71,6 @@ def put_tally(connection: Connection, round: int, kind: str, tally: Tally) -> No
     )
 
 
-# -- backups ---------------------------------------------------------------------------------------------------
-
-
 def read_tables(connection: Connection) -> Tables:
     """Every table except the blocks, as the SQLite store would have them."""
     found: Tables = {}

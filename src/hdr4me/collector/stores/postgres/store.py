@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, without_id
+from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import Running, count, minus
 from hdr4me.collector.stores.postgres.connection import Connection, Database, Ids
 from hdr4me.collector.stores.postgres.rows import (
@@ -36,29 +37,14 @@ from hdr4me.collector.stores.protocol import (
     Stored,
     UnknownRound,
 )
-from hdr4me.collector.stores.shared import (
-    ADD_ROUND,
-    ADD_SURVEY,
-    CLOSE_ROUND,
-    SEAL_ROUND,
-    Rows,
-    SharedStore,
-    check_delete,
-    check_seal,
-    closing_day,
-    covered,
-    day_of,
-)
+from hdr4me.collector.stores.shared import Rows, SharedStore
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
 
-FOLD = 1 << 15
-"""Reports that wait before their counts are merged into the stored tally."""
-_MOST_FOLDED = 1 << 18
-"""Reports that are merged at once: they are held in memory."""
-_STATE, _COUNTS = 0x6844, 0x6845
-"""The two locks of a round."""
+FOLD = 1 << 15  # reports that wait before their counts are merged into the stored tally
+_MOST_FOLDED = 1 << 18  # reports that are merged at once: they are held in memory
+_STATE, _COUNTS = 0x6844, 0x6845  # the two locks of a round
 
 _ROUNDS = """select number, fingerprint, state, opened, closed,
   case when state = 'sealed' then 0 else
@@ -83,12 +69,7 @@ def _fetch(connection: Connection, sql: str, *values: Any) -> Rows:
 class PostgresStore(SharedStore):
     """Reports in PostgreSQL (see `Store`), in the schema `hdr4me`; memory does not grow with the reports.
 
-    Parameters
-    ----------
-    url
-        postgresql://user:password@host/database
-    fold
-        Reports that wait before their counts are merged into the stored tally.
+    When `fold` reports wait, their counts are merged into the stored tally.
     """
 
     def __init__(self, url: str, *, fold: int = FOLD) -> None:
@@ -101,36 +82,30 @@ class PostgresStore(SharedStore):
         with self._database.transaction() as connection:
             return _fetch(connection, sql, *values)
 
-    # -- rounds ----------------------------------------------------------------------------------------------------
-
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
-        """Open the next round, with this survey."""
-        day = day_of(now)
+        day = shared.day_of(now)
         with self._database.transaction() as connection:
             fetch = partial(_fetch, connection)
             fetch("lock table rounds in share row exclusive mode")
-            fetch(ADD_SURVEY, survey.fingerprint, survey.to_json())
+            fetch(shared.ADD_SURVEY, survey.fingerprint, survey.to_json())
             number: int = fetch("select coalesce(max(number), 0) + 1 from rounds")[0][0]
-            fetch(ADD_ROUND, number, survey.fingerprint, day)
+            fetch(shared.ADD_ROUND, number, survey.fingerprint, day)
             make_partitions(connection, number)
         return self.round(number)
 
     def close_round(self, number: int, *, now: datetime) -> Round:
-        """Accept no more reports for a round."""
         with self._database.transaction() as connection:
             found = self._locked_round(connection, number)
             if found.state == "open":
-                _fetch(connection, CLOSE_ROUND, closing_day(found.opened, now), number)
+                _fetch(connection, shared.CLOSE_ROUND, shared.closing_day(found.opened, now), number)
         return self.round(number)
 
     def rounds(self) -> list[Round]:
-        """Every round, by number."""
         with self._database.transaction() as connection:
             rows = _fetch(connection, _ROUNDS + " order by number")
             return [self._made(connection, row) for row in rows]
 
     def round(self, number: int) -> Round:
-        """One round."""
         with self._database.transaction() as connection:
             return self._round(connection, number)
 
@@ -138,7 +113,7 @@ class PostgresStore(SharedStore):
         if type(number) is int and 0 < number < 1 << 31:
             for row in _fetch(connection, _ROUNDS + " where number = ?", number):
                 return self._made(connection, row)
-        raise UnknownRound.number(number)
+        raise UnknownRound(number)
 
     def _made(self, connection: Connection, row: Sequence[Any]) -> Round:
         number, fingerprint, state, opened, closed, stored = row
@@ -154,10 +129,7 @@ class PostgresStore(SharedStore):
         _lock(connection, _COUNTS, number)
         return self._round(connection, number)
 
-    # -- writing ---------------------------------------------------------------------------------------------------
-
     def write(self, batches: Sequence[Batch]) -> None:
-        """Store the reports of several requests; when `write` returns, they are on the disk of the database."""
         groups, news = grouped(batches), []
         if not groups:
             return
@@ -184,7 +156,7 @@ class PostgresStore(SharedStore):
             rows = connection.execute(sql, (list(numbers),)).fetchall()
         missing = set(numbers) - {number for number, _, _ in rows}
         if missing:
-            raise UnknownRound.number(min(missing))
+            raise UnknownRound(min(missing))
         fetch = partial(_fetch, connection)
         return {
             number: self._survey(fingerprint, fetch) for number, fingerprint, state in rows if state == "open"
@@ -224,12 +196,11 @@ class PostgresStore(SharedStore):
         return loads(rows[0][0], survey) if rows else Tally(survey)
 
     def delete(self, round: int, id: bytes) -> bool:
-        """Delete a report from its block, and from the stored tally if it is counted there; its id stays known."""
         with self._database.transaction() as connection:
             _lock(connection, _STATE, round, shared=True)
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
-            check_delete(round, found.state, id)
+            shared.check_delete(round, found.state, id)
             if not _fetch(connection, "select 1 from ids where round = ? and id = any(?)", round, Ids(id)):
                 return False
             condition = "round = %s and position(%b in ids) > 0"
@@ -253,10 +224,7 @@ class PostgresStore(SharedStore):
             running = self._running(connection, block.round, survey)
             put_tally(connection, block.round, "running", minus(running, count([gone], survey)))
 
-    # -- reading ---------------------------------------------------------------------------------------------------
-
     def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
-        """Every intact block of a round, as of the first iteration."""
         found: list[Damage] = []
         with self._database.reading() as connection:
             self._round(connection, round)
@@ -271,7 +239,6 @@ class PostgresStore(SharedStore):
         return on_damage
 
     def arrivals(self, round: int) -> list[Stored]:
-        """Stored reports by hour and source."""
         sql = (
             "select hour, source, sum(n)::bigint from blocks where round = ? "
             "group by hour, source order by hour, source"
@@ -279,7 +246,6 @@ class PostgresStore(SharedStore):
         return [Stored(*row) for row in self._rows(sql, round)]
 
     def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
-        """The tally of the round: the stored one, and the blocks that wait."""
         with self._database.reading() as connection:
             found = self._round(connection, round)
             survey = self.survey(found.fingerprint)
@@ -288,29 +254,26 @@ class PostgresStore(SharedStore):
             total = self._running(connection, round, survey)
             waiting = count(read_blocks(connection, self._note, _WAITING, round), survey)
             keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
-            chosen = [key for key in keys if covered(without, *key)]
+            chosen = [key for key in keys if shared.covered(without, *key)]
             columns = [[key[i] for key in chosen] for i in (0, 1)]
             left_out = count(read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
         if waiting.n_reports >= self._fold_at:
             self.fold(round)
         return minus(total + waiting, left_out)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
-        """Keep only the tally of a closed round: its blocks and ids are dropped."""
         quarantines = self.quarantines(round)
         with self._database.transaction() as connection:
             connection.execute("set local lock_timeout = '10s'")
             found = self._locked_round(connection, round)
-            if check_seal(found):
+            if shared.check_seal(found):
                 survey = self.survey(found.fingerprint)
                 damage: list[Damage] = []
                 total, kept = Running(survey), Running(survey)
                 for block in read_blocks(connection, self._noting(damage), "round = %s", round):
                     rows = block.rows(survey)
                     total.add(rows)
-                    if not covered(quarantines, block.hour, block.source):
+                    if not shared.covered(quarantines, block.hour, block.source):
                         kept.add(rows)
                 if damage and not despite_damage:
                     raise Damaged(self.name, damage)
@@ -319,18 +282,15 @@ class PostgresStore(SharedStore):
                 fetch: Callable[..., Rows] = partial(_fetch, connection)
                 fetch("delete from tallies where round = ? and kind = 'running'", round)
                 fetch("delete from pending where round = ?", round)
-                fetch(SEAL_ROUND, round)
+                fetch(shared.SEAL_ROUND, round)
                 fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
         return self.round(round)
 
     def free_space(self) -> int | None:
-        """Unknown: the database may be on another machine."""
         return None
 
     def ping(self) -> None:
-        """Return if the database answers."""
         self._rows("select 1")
 
     def close(self) -> None:
-        """Close the connections."""
         self._database.close()

@@ -18,8 +18,7 @@ from hdr4me.collector.stores.protocol import (
 from hdr4me.collector.stores.shared import migrate
 from hdr4me.errors import FormatError
 
-APPLICATION = 0x68447234
-"""In the header of the file: it is a store of this program."""
+APPLICATION = 0x68447234  # in the header of the file: it is a store of this program
 
 SCHEMA: list[tuple[str, ...]] = [
     (

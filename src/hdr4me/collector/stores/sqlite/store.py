@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hdr4me.client.lock import locked
 from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
+from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
 from hdr4me.collector.stores.protocol import (
     Damage,
@@ -36,20 +37,7 @@ from hdr4me.collector.stores.protocol import (
     StoreUnavailable,
     UnknownRound,
 )
-from hdr4me.collector.stores.shared import (
-    ADD_ROUND,
-    ADD_SURVEY,
-    CLOSE_ROUND,
-    SEAL_ROUND,
-    Rows,
-    SharedStore,
-    check_delete,
-    check_seal,
-    closing_day,
-    covered,
-    day_of,
-    log,
-)
+from hdr4me.collector.stores.shared import Rows, SharedStore
 from hdr4me.collector.stores.sqlite import connection as files
 from hdr4me.collector.stores.sqlite.rows import check_structure, insert_block, read_numbers, scan
 from hdr4me.errors import FormatError, LedgerBusy
@@ -100,8 +88,6 @@ class SqliteStore(SharedStore):
             self._closing.close()
             raise
 
-    # -- the file and the memory; callers hold the lock --------------------------------------------------------------
-
     def _ready(self) -> sqlite3.Connection:
         """The connection, after the file was read again if the memory may be wrong."""
         if self._connection is None:
@@ -151,7 +137,7 @@ class SqliteStore(SharedStore):
         """A round in memory; UnknownRound if there is none."""
         self._ready()
         if number not in self._live:
-            raise UnknownRound.number(number)
+            raise UnknownRound(number)
         return self._live[number]
 
     @contextmanager
@@ -172,29 +158,25 @@ class SqliteStore(SharedStore):
         with self._lock, self._transaction() as connection:
             return connection.execute(sql, values).fetchall()
 
-    # -- rounds ----------------------------------------------------------------------------------------------------
-
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
-        """Open the next round, with this survey."""
-        day = day_of(now)
+        day = shared.day_of(now)
         with self._lock:
             self._ready()
             number = max(self._live, default=0) + 1
             with self._transaction() as connection:
-                connection.execute(ADD_SURVEY, (survey.fingerprint, survey.to_json()))
-                connection.execute(ADD_ROUND, (number, survey.fingerprint, day.toordinal()))
+                connection.execute(shared.ADD_SURVEY, (survey.fingerprint, survey.to_json()))
+                connection.execute(shared.ADD_ROUND, (number, survey.fingerprint, day.toordinal()))
             self._surveys[survey.fingerprint] = survey
             live = self._live[number] = Live(number, survey, "open", day, None)
             return live.public()
 
     def close_round(self, number: int, *, now: datetime) -> Round:
-        """Accept no more reports for a round."""
         with self._lock:
             live = self._of(number)
             if live.state == "open":
-                day, change = closing_day(live.opened, now), _Change()
+                day, change = shared.closing_day(live.opened, now), _Change()
                 with self._transaction() as connection:
-                    connection.execute(CLOSE_ROUND, (day.toordinal(), number))
+                    connection.execute(shared.CLOSE_ROUND, (day.toordinal(), number))
                     self._forget_order(connection, live, change, set())
                 with self._remembering():
                     self._follow(change)
@@ -202,20 +184,15 @@ class SqliteStore(SharedStore):
             return live.public()
 
     def rounds(self) -> list[Round]:
-        """Every round, by number."""
         with self._lock:
             self._ready()
             return [live.public() for live in self._live.values()]
 
     def round(self, number: int) -> Round:
-        """One round."""
         with self._lock:
             return self._of(number).public()
 
-    # -- writing ---------------------------------------------------------------------------------------------------
-
     def write(self, batches: Sequence[Batch]) -> None:
-        """Store the reports of several requests; when `write` returns, they are on the disk."""
         groups = grouped(batches)
         with self._lock:
             blocks, news = [], []
@@ -263,19 +240,7 @@ class SqliteStore(SharedStore):
     def _forget_order(
         self, connection: sqlite3.Connection, live: Live, change: _Change, current: set[tuple[int, int]]
     ) -> None:
-        """Merge the numbered blocks of hours that are over, since their numbers reveal the order of arrival.
-
-        Parameters
-        ----------
-        connection
-            In a transaction.
-        live
-            The round.
-        change
-            What the transaction did so far; removed and merged blocks are appended.
-        current
-            Rounds and hours that are not over.
-        """
+        """Merge the numbered blocks of hours that are not `current`, since numbers reveal the order of arrival."""
         for (hour, _), numbers in sorted(live.fresh.items()):
             if (live.number, hour) not in current:
                 others = self._removed(connection, live, numbers, change)
@@ -302,10 +267,9 @@ class SqliteStore(SharedStore):
             self._place(block)
 
     def delete(self, round: int, id: bytes) -> bool:
-        """Delete a report from its block, from the tally and from the write-ahead log; its id stays known."""
         with self._lock:
             live = self._of(round)
-            check_delete(round, live.state, id)
+            shared.check_delete(round, live.state, id)
             if not live.ids.find(id).any():
                 return False
             with self._transaction() as connection:
@@ -326,8 +290,6 @@ class SqliteStore(SharedStore):
             self.truncate()
             return True
 
-    # -- reading ---------------------------------------------------------------------------------------------------
-
     def _snapshot(self, stack: ExitStack) -> sqlite3.Connection:
         """A reader of the file as it is now; the reader itself is used without the lock."""
         reader = files.connect(self.path, readonly=True)
@@ -338,7 +300,6 @@ class SqliteStore(SharedStore):
         return reader
 
     def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
-        """Every intact block of a round, as of the first iteration."""
         with ExitStack() as stack:
             with self._lock:
                 numbers, found = set(self._of(round).blocks), self.damage()
@@ -360,32 +321,27 @@ class SqliteStore(SharedStore):
             self._note(found[-1])
 
     def arrivals(self, round: int) -> list[Stored]:
-        """Stored reports by hour and source."""
         with self._lock:
             return [Stored(*key, n) for key, n in sorted(self._of(round).stored.items()) if n]
 
     def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
-        """The tally of the round."""
         with ExitStack() as stack:
             with self._lock:
                 live = self._of(round)
                 if live.state == "sealed":
                     return self._sealed_tally(round, live.survey, without)
                 total = live.running.total()
-                if not any(covered(without, *key) for key in live.stored):
+                if not any(shared.covered(without, *key) for key in live.stored):
                     return total
                 reader, numbers = self._snapshot(stack), set(live.blocks)
             every = self._verified(reader, round, numbers, [])
-            left_out = (block for block in every if covered(without, block.hour, block.source))
+            left_out = (block for block in every if shared.covered(without, block.hour, block.source))
             return minus(total, count(left_out, live.survey))
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
-        """Keep only the tally of a closed round: its blocks and ids are overwritten."""
         with self._lock:
             live = self._of(round)
-            if not check_seal(live.public()):
+            if not shared.check_seal(live.public()):
                 return live.public()
             found: list[Damage] = []
             for _ in self.blocks(round, on_damage=found.append):
@@ -397,7 +353,7 @@ class SqliteStore(SharedStore):
             with self._transaction() as connection:
                 for kind, tally in (("all", total), ("kept", kept)):
                     connection.execute("insert into tallies values (?, ?, ?)", (round, kind, dumps(tally)))
-                connection.execute(SEAL_ROUND, (round,))
+                connection.execute(shared.SEAL_ROUND, (round,))
                 for table in ("blocks", "deleted"):
                     connection.execute(f"delete from {table} where round = ?", (round,))
             with self._remembering():
@@ -415,14 +371,12 @@ class SqliteStore(SharedStore):
                 if 2 * files.pragma(connection, "freelist_count") > files.pragma(connection, "page_count"):
                     connection.execute("vacuum")
         except StoreUnavailable as error:  # the rows are overwritten already
-            log.warning("%s", error)
+            shared.log.warning("%s", error)
 
     def free_space(self) -> int | None:
-        """Bytes free on the disk of the file."""
         return shutil.disk_usage(self.path.absolute().parent).free
 
     def ping(self) -> None:
-        """Return if the file can be read."""
         with self._lock, files.store_errors(self.path):
             self._ready().execute("select count(*) from rounds").fetchone()
 
@@ -434,13 +388,12 @@ class SqliteStore(SharedStore):
                     self._connection.execute("pragma wal_checkpoint(truncate)")
 
     def close(self) -> None:
-        """Write the log into the file and close it."""
         with self._lock:
             if self._connection is None:
                 return
             try:
                 self.truncate()
             except StoreError as error:  # the log stays, and is read from there
-                log.warning("%s", error)
+                shared.log.warning("%s", error)
             self._connection = None
             self._closing.close()
