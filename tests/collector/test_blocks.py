@@ -13,7 +13,7 @@ from hdr4me.collector.batch import Batch, Block, block_of, joined, read_block, w
 from hdr4me.collector.stores.memory import IdSet
 from hdr4me.collector.stores.shared import migrate
 from hdr4me.collector.stores.sqlite.connection import SCHEMA
-from hdr4me.collector.stores.sqlite.rows import check_structure, insert_block, scan
+from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, scan
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.reports.report import pack, unpack
 
@@ -91,7 +91,7 @@ def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read(
         Block(number, 1, 5, 0, bytes([number % 251]) * 32, b"", b"\7" * 6) for number in (10, 200, 3000)
     ]
     for block in blocks:
-        insert_block(connection, block)
+        connection.execute(INSERT_BLOCK, block.row())
     image = connection.serialize()
     connection.close()
     start, end = cell_of(image, blocks[1])

@@ -18,7 +18,7 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.batch import FRESH, Batch
-from hdr4me.collector.export import export_reports
+from hdr4me.collector.export import write_parquet
 from hdr4me.collector.stores.protocol import (
     Damaged,
     SchemaTooNew,
@@ -206,7 +206,7 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
     opened: Callable[[Any], Any],
     bit: int,
     caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
+    small_survey: Survey,
 ) -> None:
     for hour in range(5):
         write(one, batch_of(20, 1000 * (hour + 1), hour=hour))
@@ -228,8 +228,7 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
     with pytest.raises(Damaged, match=f"block {damage.block} of round 1: its checksum"):
         next(blocks)
     with pytest.raises(Damaged):
-        export_reports(store, 1, tmp_path / "x.parquet")
-    assert export_reports(store, 1, tmp_path / "x.parquet", on_damage=found.append) == 80
+        list(write_parquet(store, 1, small_survey))
     # What was lost can be sent again.
     assert write(store, batch_of(20, 2000, hour=1)).n_stored == 20
     store.close_round(1, now=NOW)

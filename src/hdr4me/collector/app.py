@@ -228,10 +228,8 @@ class _Routes:
     async def tally(self, request: Request) -> Response:
         """The tally as a file of the library."""
         number, without = self._number(request), _without(request)
-        data = await self._c.read(lambda: dumps(self._c.answers.tally(number, without_quarantine=without)))
-        return Response(
-            data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally")
-        )
+        tally = await self._c.read(lambda: self._c.answers.tally(number, without_quarantine=without))
+        return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
 
     async def parquet(self, request: Request) -> Response:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
@@ -239,11 +237,8 @@ class _Routes:
         round = await self._c.read(self._c.store.round, number)
         if round.sealed:
             raise Refusal(410, f"round {number} is sealed: only its tally is kept")
-        return StreamingResponse(
-            self._parquet_pieces(number),
-            media_type="application/vnd.apache.parquet",
-            headers=_attachment(f"round-{number}.parquet"),
-        )
+        headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
+        return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
     async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:
         """The pieces of the export, each made in a thread after the one before was sent."""
@@ -275,8 +270,9 @@ def _json(value: Any, status: int = 200, cache: str = "no-store") -> Response:
     return Response(body, status, media_type="application/json", headers={"cache-control": cache})
 
 
-def _attachment(name: str) -> dict[str, str]:
-    return {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
+def _attachment(name: str, kind: str) -> dict[str, str]:
+    shown = f'attachment; filename="{name}"'
+    return {"cache-control": "no-store", "content-disposition": shown, "content-type": f"application/{kind}"}
 
 
 def _without(request: Request) -> bool:

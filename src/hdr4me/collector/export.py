@@ -1,4 +1,4 @@
-"""The reports of a round as files: exported with or without their ids, and loaded."""
+"""The reports of a round as a Parquet file, and reports of a file loaded into a round."""
 
 from __future__ import annotations
 
@@ -13,39 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hdr4me.collector.batch import Batch, Block
-from hdr4me.collector.stores.protocol import OnDamage, Sealed, Store
+from hdr4me.collector.stores.protocol import Store
 from hdr4me.reports.arrow import ID, ID_SIZE, schema_of
-from hdr4me.reports.files import block_rows_of, read_reports, write_reports
+from hdr4me.reports.files import read_reports
 from hdr4me.reports.wire import to_wire
 from hdr4me.survey import Survey
 
 _ROWS = 100_000
-
-
-def export_reports(
-    store: Store, round: int, path: str | os.PathLike[str], *, on_damage: OnDamage | None = None
-) -> int:
-    """Write the reports of a round without their ids to a .parquet, .arrow or .jsonl file; their number.
-
-    The file appears whole or not at all, and `hdr4me tally` on it gives the same bytes as `store.tally(round)`.
-    Damaged blocks are passed to `on_damage` and left out; without it, Damaged is raised.
-    """
-    found = store.round(round)
-    if found.sealed:
-        raise Sealed(f"round {round} is sealed: only its tally is kept")
-    survey = store.survey(found.fingerprint)
-    most = block_rows_of(survey)
-    waiting, n, total = [], 0, 0
-    with write_reports(path, survey) as writer:
-        for block in store.blocks(round, on_damage=on_damage):
-            waiting.append(block.rows(survey))
-            n += len(block)
-            if n >= most:
-                writer.write(np.concatenate(waiting))
-                waiting, n, total = [], 0, total + n
-        if waiting:
-            writer.write(np.concatenate(waiting))
-    return total + n
 
 
 def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey: Survey) -> int:

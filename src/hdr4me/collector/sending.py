@@ -106,16 +106,15 @@ def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
 def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     """The open round of the survey, or the one that was named."""
     rounds = _answer(_try(lambda: client.get("/v1/rounds"), time.sleep))["rounds"]
-    of_survey = [round for round in rounds if round["survey"] == survey.fingerprint]
+    states = {one["round"]: one["state"] for one in rounds if one["survey"] == survey.fingerprint}
+    name = survey.fingerprint[:12]
     if number is not None:
-        if number not in [round["round"] for round in of_survey]:
-            raise InvalidInput(
-                f"round {number} of this collector is not a round of survey {survey.fingerprint[:12]}"
-            )
+        if number not in states:
+            raise InvalidInput(f"round {number} of this collector is not a round of survey {name}")
         return number
-    found = [round["round"] for round in of_survey if round["state"] == "open"]
+    found = [one for one, state in states.items() if state == "open"]
     if not found:
-        raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
+        raise InvalidInput(f"this collector has no open round of survey {name}")
     return int(found[-1])
 
 
@@ -185,14 +184,11 @@ def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
             if response.status_code not in _AGAIN:
                 return response
             said = f"the collector answered {response.status_code}: {_sentence(response)}"
-            asked = _seconds(response.headers.get("retry-after"))
+            text = response.headers.get("retry-after", "")
+            asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
         if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not return together
             wait(max(asked, random.SystemRandom().uniform(0, min(_LONGEST_WAIT, 0.5 * 2**attempt))))
     raise NotTaken(said)
-
-
-def _seconds(text: str | None) -> float:
-    return min(float(text), _LONGEST_WAIT) if text and text.isascii() and text.isdigit() else 0.0
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:

@@ -91,9 +91,6 @@ class DeadlineProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._end(_BAD)
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """An upgrade is ignored; the request is answered like any other."""
-
     def sweep(self, now: float) -> None:
         """End the connection if its client is too slow."""
         if self.flow is not None and self.flow.write_paused:

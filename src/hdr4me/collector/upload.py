@@ -43,7 +43,7 @@ _PREFLIGHT: Headers = [
 PATH = re.compile(r"/v1/rounds/([1-9][0-9]{0,8})/reports", re.ASCII)
 JSON, LINES, ARROW = b"application/json", b"application/x-ndjson", b"application/vnd.apache.arrow.stream"
 _IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that no other request waits
-_PLAIN = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *_SECURITY]
+_PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
 _ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
 _SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
@@ -149,20 +149,16 @@ class Upload:
         if found is None:
             await self._inner(scope, receive, send)
             return
-        headers = list(_PLAIN)
-        headers += cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
+        headers = [*_SECURITY, *cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))]
         try:
-            body = await self._answer(int(found[1]), scope, receive)
-            status = 200
+            status, body = 200, await self._answer(int(found[1]), scope, receive)
         except Disconnected:
             return
         except Exception as error:
             refusal = refusal_of(error, self._collector.log)
             status, body = refusal.status, refusal.body
             headers += refusal.headers
-        headers.append((b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _send(send, status, headers, body)
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
         collector, limits = self._collector, self._collector.limits
@@ -278,8 +274,6 @@ class Guard:
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     if body:
-        length = (b"content-length", str(len(body)).encode())
-        plain = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-        headers = [*plain, *headers, length]
+        headers = [*_PLAIN, *headers, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

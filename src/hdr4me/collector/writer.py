@@ -139,13 +139,14 @@ class Writer:
         if not self._rejected:
             return
         counted, self._rejected = self._rejected, Counter()
+
+        def write() -> None:
+            for (round, reason, hour), count in sorted(counted.items()):
+                self.store.rejected(round, reason, hour, count)
+
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._write_rejected, counted)
+            await asyncio.get_running_loop().run_in_executor(self._thread, write)
         except StoreUnavailable:
             self._rejected.update(counted)
             if self._stop:
                 self.log.event("counts of rejected uploads were not written", kinds=len(counted))
-
-    def _write_rejected(self, counted: Counter[tuple[int, str, int]]) -> None:
-        for (round, reason, hour), count in sorted(counted.items()):
-            self.store.rejected(round, reason, hour, count)

@@ -34,10 +34,11 @@ from hdr4me.collector.stores.protocol import (
     OnDamage,
     Quarantine,
     Round,
+    Rows,
+    Store,
     Stored,
     UnknownRound,
 )
-from hdr4me.collector.stores.shared import Rows, SharedStore
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
@@ -66,7 +67,7 @@ def _fetch(connection: Connection, sql: str, *values: Any) -> Rows:
     return cursor.fetchall() if cursor.description else []
 
 
-class PostgresStore(SharedStore):
+class PostgresStore(Store):
     """Reports in PostgreSQL (see `Store`), in the schema `hdr4me`; memory does not grow with the reports.
 
     When `fold` reports wait, their counts are merged into the stored tally.
@@ -97,7 +98,7 @@ class PostgresStore(SharedStore):
         with self._database.transaction() as connection:
             found = self._locked_round(connection, number)
             if found.state == "open":
-                _fetch(connection, shared.CLOSE_ROUND, shared.closing_day(found.opened, now), number)
+                _fetch(connection, shared.CLOSE_ROUND, max(found.opened, shared.day_of(now)), number)
         return self.round(number)
 
     def rounds(self) -> list[Round]:

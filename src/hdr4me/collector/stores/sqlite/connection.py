@@ -82,16 +82,17 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
     """All or nothing; on the disk when the block ends."""
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
+    with store_errors(path):
+        connection.execute("begin immediate")
+        try:
+            yield connection
+            connection.execute("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            raise
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -108,7 +109,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> int:
     if not tables:
         connection.execute(f"pragma page_size = {_PAGE}")
     connection.execute("pragma journal_mode = wal")
-    with transaction(connection):
+    with transaction(connection, path):
         last = migrate(version, SCHEMA, connection.execute, str(path))
         if last != version:
             connection.execute(f"pragma application_id = {APPLICATION}")

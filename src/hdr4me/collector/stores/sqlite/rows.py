@@ -13,14 +13,8 @@ from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
 from hdr4me.collector.stores.sqlite.connection import connect, prepare, transaction
 from hdr4me.errors import FormatError
 
+INSERT_BLOCK = f"insert into blocks ({BLOCK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LARGEST = (1 << 63) - 1
-
-
-def insert_block(connection: sqlite3.Connection, block: Block) -> None:
-    """Insert a block as one row."""
-    connection.execute(
-        f"insert into blocks ({BLOCK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", block.row()
-    )
 
 
 def read_numbers(connection: sqlite3.Connection, numbers: Iterable[int], on_damage: OnDamage) -> list[Block]:
@@ -173,15 +167,14 @@ def fill(path: Path, tables: Tables, blocks: Iterable[Block]) -> None:
     connection = connect(path)
     try:
         prepare(connection, path)
-        with transaction(connection):
+        with transaction(connection, path):
             for name, columns in TABLES.items():
                 marks = ", ".join("?" * len(columns.split(",")))
                 connection.executemany(f"insert into {name} ({columns}) values ({marks})", tables[name])
             for (last,) in tables[LAST_TOKEN]:
                 connection.execute("delete from sqlite_sequence where name = 'tokens'")
                 connection.execute("insert into sqlite_sequence values ('tokens', ?)", (last,))
-            for block in blocks:
-                insert_block(connection, block)
+            connection.executemany(INSERT_BLOCK, (block.row() for block in blocks))
         connection.execute("pragma journal_mode = delete")
     finally:
         connection.close()

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -31,15 +31,17 @@ from hdr4me.collector.stores.protocol import (
     OnDamage,
     Quarantine,
     Round,
+    Rows,
+    Store,
     StoreBusy,
     Stored,
     StoreError,
     StoreUnavailable,
     UnknownRound,
+    log,
 )
-from hdr4me.collector.stores.shared import Rows, SharedStore
 from hdr4me.collector.stores.sqlite import connection as files
-from hdr4me.collector.stores.sqlite.rows import check_structure, insert_block, read_numbers, scan
+from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, read_numbers, scan
 from hdr4me.errors import FormatError, LedgerBusy
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -54,7 +56,7 @@ class _Change:
     made: list[Block] = field(default_factory=list)
 
 
-class SqliteStore(SharedStore):
+class SqliteStore(Store):
     """Reports in an SQLite file (see `Store`).
 
     Memory: 16 bytes for the id of each stored report and about 20 MB; see `IdSet`.
@@ -140,12 +142,8 @@ class SqliteStore(SharedStore):
             raise UnknownRound(number)
         return self._live[number]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; on the disk when the block ends."""
-        connection = self._ready()
-        with files.store_errors(self.path), files.transaction(connection):
-            yield connection
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return files.transaction(self._ready(), self.path)
 
     @contextmanager
     def _remembering(self) -> Iterator[None]:
@@ -174,7 +172,7 @@ class SqliteStore(SharedStore):
         with self._lock:
             live = self._of(number)
             if live.state == "open":
-                day, change = shared.closing_day(live.opened, now), _Change()
+                day, change = max(live.opened, shared.day_of(now)), _Change()
                 with self._transaction() as connection:
                     connection.execute(shared.CLOSE_ROUND, (day.toordinal(), number))
                     self._forget_order(connection, live, change, set())
@@ -219,7 +217,7 @@ class SqliteStore(SharedStore):
             for block, _ in blocks:
                 made = self._merged(connection, block, change)
                 change.made.append(made)
-                insert_block(connection, made)
+                connection.execute(INSERT_BLOCK, made.row())
         with self._remembering():
             self._follow(change)
             for block, rows in blocks:
@@ -246,7 +244,7 @@ class SqliteStore(SharedStore):
                 others = self._removed(connection, live, numbers, change)
                 if others:
                     change.made.append(joined(others))
-                    insert_block(connection, change.made[-1])
+                    connection.execute(INSERT_BLOCK, change.made[-1].row())
 
     def _removed(
         self, connection: sqlite3.Connection, live: Live, numbers: set[int], change: _Change
@@ -282,7 +280,7 @@ class SqliteStore(SharedStore):
                 change = _Change([found[0]], [] if rest is None else [rest])
                 connection.execute("delete from blocks where number = ?", (found[0].number,))
                 for block in change.made:
-                    insert_block(connection, block)
+                    connection.execute(INSERT_BLOCK, block.row())
                 connection.execute("insert into deleted values (?, ?)", (round, id))
             with self._remembering():
                 self._follow(change)
@@ -371,7 +369,7 @@ class SqliteStore(SharedStore):
                 if 2 * files.pragma(connection, "freelist_count") > files.pragma(connection, "page_count"):
                     connection.execute("vacuum")
         except StoreUnavailable as error:  # the rows are overwritten already
-            shared.log.warning("%s", error)
+            log.warning("%s", error)
 
     def free_space(self) -> int | None:
         return shutil.disk_usage(self.path.absolute().parent).free
@@ -394,6 +392,6 @@ class SqliteStore(SharedStore):
             try:
                 self.truncate()
             except StoreError as error:  # the log stays, and is read from there
-                shared.log.warning("%s", error)
+                log.warning("%s", error)
             self._connection = None
             self._closing.close()
