@@ -197,7 +197,7 @@ def in_process(n: int, seed: int, *, together: int = 32) -> dict[str, Any]:
     """Send n requests through the application."""
     found, said = Seen(), io.StringIO()
     requests = Requests(random.Random(seed), surveys())
-    store = ForgetfulStore()
+    store: Any = ForgetfulStore()
     sizes: list[int] = []
 
     async def main() -> None:

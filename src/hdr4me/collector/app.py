@@ -13,7 +13,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from hdr4me.collector.answers import Asked, as_csv
 from hdr4me.collector.export import write_parquet
@@ -70,7 +70,6 @@ def build_app(collector: Collector) -> ASGIApp:
             )
         ],
         redirect_slashes=False,
-        default=_nothing_here,
         lifespan=lifespan,
     )
     return Upload(collector, Guard(collector, inner))
@@ -109,7 +108,6 @@ class _Routes:
             raise Refusal(400, "the body is not JSON") from None
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the process runs."""
         return _json({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
@@ -120,12 +118,10 @@ class _Routes:
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        """The metrics for Prometheus."""
         text = await self._c.read(exposition, self._c)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def session(self, request: Request) -> Response:
-        """A session in exchange for the key of the dashboard's link."""
         document = await self._document(request)
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
@@ -159,13 +155,11 @@ class _Routes:
         return Response(found.to_json(), media_type="application/json", headers=headers)
 
     async def explanation(self, request: Request) -> Response:
-        """The explanation of a survey with its proof, as blocks for a page."""
         survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
         return _json(await self._c.read(explained, survey, audience), cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
-        """Open a round of the survey in the body."""
         body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
         try:
             survey = await self._c.parse(Survey.from_json, body)
@@ -175,7 +169,6 @@ class _Routes:
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        """Close a round."""
         round = await self._c.close_round(self._number(request))
         return _json({"round": round.number, "state": round.state})
 
@@ -206,18 +199,15 @@ class _Routes:
         return Response(status_code=204)
 
     async def status(self, request: Request) -> Response:
-        """The status of a round for the dashboard."""
         return _json(await self._c.read(status_of, self._c, self._number(request)))
 
     async def estimate(self, request: Request) -> Response:
-        """Means, shares and frequencies of a round."""
         found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
         if request.url.path.endswith(".csv"):
             return Response(as_csv(found), media_type="text/csv; charset=utf-8")
         return _json(found)
 
     async def series(self, request: Request) -> Response:
-        """The rounds of a series together."""
         answers = request.query_params.get("answers", "permanent")
         if answers not in ("permanent", "fresh"):
             raise InvalidInput.of("answers", answers, "permanent or fresh")
@@ -226,7 +216,6 @@ class _Routes:
         return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
 
     async def tally(self, request: Request) -> Response:
-        """The tally as a file of the library."""
         number, without = self._number(request), _without(request)
         tally = await self._c.read(lambda: self._c.answers.tally(number, without_quarantine=without))
         return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
@@ -254,7 +243,6 @@ class _Routes:
                 await self._c.read(pieces.close)
 
     async def page(self, request: Request) -> Response:
-        """A file of the dashboard, of the answer page, or the browser client."""
         return page_response(request.url.path)
 
 
@@ -292,7 +280,3 @@ def _asked(request: Request) -> Asked:
         raise InvalidInput.of("level", text[:40], "a number between 0 and 1")
     method = request.query_params.get("recalibrate")
     return Asked(None if method in (None, "", "raw") else method, level, _without(request))
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    raise Refusal(404, "there is nothing here")

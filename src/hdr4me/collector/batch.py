@@ -119,26 +119,19 @@ class Group:
             batch.stored, batch.refused = stored, False
 
     def blocks(self, new: Mask, survey: Survey) -> list[tuple[Block, NDArray[np.uint8]]]:
-        """The chosen reports as blocks with their rows; InvalidInput if one is not a report of the survey."""
-        found = []
-        for block in self._blocks(new):
-            try:
-                found.append((block, block.rows(survey)))
-            except FormatError as error:
-                raise InvalidInput(
-                    f"a payload is not a report of the survey of round {self.round}"
-                ) from error
-        return found
-
-    def _blocks(self, new: Mask) -> list[Block]:
-        """The chosen reports as blocks, one for each hour and source."""
+        """The chosen reports as blocks, one for each hour and source, with their rows."""
         found = []
         for key, (hour, source) in enumerate(self._keys):
             chosen = np.flatnonzero(new & (self._key_of == key))
-            if chosen.size:
-                sizes, data = self._take(self._order[chosen])
-                ids = self._ids[chosen].tobytes()
-                found.append(Block(random_number(), self.round, hour, source, ids, sizes, data))
+            if not chosen.size:
+                continue
+            sizes, data = self._take(self._order[chosen])
+            ids = self._ids[chosen].tobytes()
+            block = Block(random_number(), self.round, hour, source, ids, sizes, data)
+            try:
+                found.append((block, block.rows(survey)))
+            except FormatError as error:
+                raise InvalidInput(f"a payload is no report of round {self.round}") from error
         return found
 
     def _take(self, rows: Numbers) -> tuple[bytes, bytes]:

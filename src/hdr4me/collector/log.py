@@ -13,12 +13,7 @@ from typing import IO, Any
 
 @dataclass(frozen=True)
 class Log:
-    """Writes events; times are truncated to the minute, so that no line reveals when one report arrived.
-
-    >>> import sys
-    >>> Log(sys.stdout).event("stopped", waiting=0)
-    {"time": "...", "event": "stopped", "waiting": 0}
-    """
+    """Writes events; times are truncated to the minute, so that no line reveals when one report arrived."""
 
     file: IO[str] | None = None
 

@@ -7,7 +7,6 @@ under the same ids counts every report once.
 from __future__ import annotations
 
 import io
-import os
 import random
 import secrets
 import time
@@ -105,7 +104,7 @@ def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
 
 def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     """The open round of the survey, or the one that was named."""
-    rounds = _answer(_try(lambda: client.get("/v1/rounds"), time.sleep))["rounds"]
+    rounds = _ask(lambda: client.get("/v1/rounds"), time.sleep)["rounds"]
     states = {one["round"]: one["state"] for one in rounds if one["survey"] == survey.fingerprint}
     name = survey.fingerprint[:12]
     if number is not None:
@@ -131,22 +130,9 @@ def send(
 ) -> Sent:
     """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    NotTaken means that the collector refused a batch or was not reachable; the spool can be sent again.
-
-    Parameters
-    ----------
-    spool, url
-        The reports and their ids, and the address of the collector.
-    token
-        An upload token, if the collector needs one.
-    round
-        The number of the round; by default the latest open round of the survey.
-    form
-        "arrow" or "ndjson".
-    progress
-        Called with the number of reports sent since the last call.
-    client, wait
-        For tests.
+    The reports go to the given round, or to the latest open round of the survey, in the form "arrow" or "ndjson".
+    `progress` is called with the number of reports in each batch; `client` and `wait` are for tests. NotTaken means
+    that the collector refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
@@ -159,7 +145,7 @@ def send(
         for ids, rows in spool.batches():
             body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
-            sent = sent.plus(_answer(_try(post, wait)))
+            sent = sent.plus(_ask(post, wait))
             progress(len(rows))
     finally:
         if client is None:
@@ -167,9 +153,9 @@ def send(
     return sent
 
 
-def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> httpx.Response:
-    """Repeat a request until there is a final answer."""
-    said = ""
+def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> dict[str, Any]:
+    """The answer to a request, which is repeated until the answer is final."""
+    reason = ""
     for attempt in range(_TRIES):
         asked = 0.0
         try:
@@ -179,32 +165,22 @@ def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
         except httpx.UnsupportedProtocol:
             raise InvalidInput("the collector's address must begin with http:// or https://") from None
         except httpx.TransportError as error:
-            said = f"the collector cannot be reached ({type(error).__name__})"
+            reason = f"the collector cannot be reached ({type(error).__name__})"
         else:
+            try:
+                found = response.json()
+            except ValueError:
+                found = None
+            said = found["error"] if isinstance(found, dict) and "error" in found else response.reason_phrase
+            reason = f"the collector answered {response.status_code}: {str(said)[:300]}"
+            if response.status_code == 200 and isinstance(found, dict):
+                return found
+            if response.status_code == 200:
+                raise NotTaken("the answer is not that of a collector: is the address right?")
             if response.status_code not in _AGAIN:
-                return response
-            said = f"the collector answered {response.status_code}: {_sentence(response)}"
+                raise NotTaken(reason)
             text = response.headers.get("retry-after", "")
             asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
         if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not return together
             wait(max(asked, random.SystemRandom().uniform(0, min(_LONGEST_WAIT, 0.5 * 2**attempt))))
-    raise NotTaken(said)
-
-
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code != 200:
-        raise NotTaken(f"the collector answered {response.status_code}: {_sentence(response)}")
-    try:
-        found = response.json()
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise NotTaken("the answer is not that of a collector: is the address right?")
-    return found
-
-
-def _sentence(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["error"])[:300]
-    except (ValueError, KeyError, TypeError):
-        return response.reason_phrase or os.strerror(0)
+    raise NotTaken(reason)

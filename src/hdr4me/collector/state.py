@@ -17,8 +17,8 @@ from hdr4me.collector.config import Settings
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.log import Log
 from hdr4me.collector.refusals import Rates, Refusal
-from hdr4me.collector.retention import seal_due
 from hdr4me.collector.stores.protocol import Round, Store, StoreError
+from hdr4me.collector.stores.shared import seal_due
 from hdr4me.collector.writer import Writer
 from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
@@ -143,9 +143,6 @@ class Collector:
 
     async def find_survey(self, fingerprint: str) -> Survey:
         """A survey by its fingerprint, or a refusal."""
-        for one in self.forms.values():
-            if one.survey.fingerprint == fingerprint:
-                return one.survey
         try:
             return await self.read(self.store.survey, fingerprint)
         except InvalidInput:

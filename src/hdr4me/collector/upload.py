@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from http import HTTPStatus
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -93,32 +92,37 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
     return Refusal(500, "this is a mistake in hdr4me, please report it")
 
 
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+    """The parts of a body."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
+
+
 async def read_body(collector: Collector, scope: Scope, receive: Receive, most: int) -> tuple[bytes, int]:
     """The body of at most `most` bytes, and the bytes that the caller subtracts from `collector.body_bytes`."""
     length = header_of(scope, b"content-length")
     if length is not None and (not length.isdigit() or int(length) > most):
-        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {most} bytes", close=True)
+        raise Refusal(413, f"the body has more than {most} bytes", close=True)
     parts: list[bytes] = []
     held = 0
     try:
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            part = message.get("body", b"")
-            if part:
-                parts.append(part)
-                held += len(part)
-                collector.body_bytes += len(part)
+        async for part in _parts(receive):
+            parts.append(part)
+            held += len(part)
+            collector.body_bytes += len(part)
             if held > most:
                 raise Refusal(413, f"the body has more than {most} bytes", close=True)
             if collector.body_bytes > collector.limits.waiting_bytes:
                 raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-            if not message.get("more_body", False):
-                return (parts[0] if len(parts) == 1 else b"".join(parts)), held
     except (Refusal, Disconnected, asyncio.CancelledError):
         collector.body_bytes -= held
         raise
+    return b"".join(parts), held
 
 
 async def _discard(scope: Scope, receive: Receive, most: int) -> None:
@@ -127,12 +131,9 @@ async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     if length is not None and (not length.isdigit() or int(length) > most):
         return
     seen = 0
-    while seen <= most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        seen += len(message.get("body", b""))
-        if not message.get("more_body", False):
+    async for part in _parts(receive):
+        seen += len(part)
+        if seen > most:
             return
 
 
@@ -189,17 +190,16 @@ class Upload:
         self, forms: Forms, grant: Grant, kind: bytes, scope: Scope, body: bytes, most: int
     ) -> bytes:
         collector = self._collector
-        zipped = _is_gzip(scope)
         if kind == JSON:
             id = id_of(header_of(scope, b"idempotency-key") or b"")
             if id is None:
                 raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: make 16 random bytes with the report")
-            batch = forms.one(inflate(body, most) if zipped else body, id, grant.source)
+            batch = forms.one(_decoded(scope, body, most), id, grant.source)
         else:
             parse = forms.lines if kind == LINES else forms.arrow
 
             def parsed() -> Batch:
-                return parse(inflate(body, most) if zipped else body, grant.source)
+                return parse(_decoded(scope, body, most), grant.source)
 
             batch = await collector.parse(parsed) if len(body) > _IN_THREAD else parsed()
         for _, reason in batch.rejected:
@@ -224,11 +224,11 @@ class Upload:
         )
 
 
-def _is_gzip(scope: Scope) -> bool:
+def _decoded(scope: Scope, body: bytes, most: int) -> bytes:
     encoding = (header_of(scope, b"content-encoding") or b"identity").strip().lower()
     if encoding not in (b"gzip", b"identity"):
         raise Refusal(415, "the Content-Encoding must be gzip, or left out")
-    return encoding == b"gzip"
+    return inflate(body, most) if encoding == b"gzip" else body
 
 
 class Guard:

@@ -118,11 +118,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Reports that are left out of an estimate: those of an hour, of a source, or of a source in an hour.
-
-    >>> Quarantine(hour=5).covers(5, 0), Quarantine(hour=5, source=1).covers(5, 0)
-    (True, False)
-    """
+    """Reports that are left out of an estimate: those of an hour, of a source, or of a source in an hour."""
 
     hour: int | None = None
     source: int | None = None
@@ -237,16 +233,16 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def free_space(self) -> int | None:
-        """Bytes free for the store; None if unknown."""
-
-    @abstractmethod
-    def ping(self) -> None:
-        """Return if the database answers; raise StoreUnavailable if it does not."""
-
-    @abstractmethod
     def close(self) -> None:
         """Close the database. A closed store raises StoreUnavailable."""
+
+    def free_space(self) -> int | None:
+        """Bytes free for the store; None if unknown, since the database may be on another machine."""
+        return None
+
+    def ping(self) -> None:
+        """Return if the database answers; raise StoreUnavailable if it does not."""
+        self._rows("select 1 from rounds limit 1")
 
     def damage(self) -> list[Damage]:
         """Damaged blocks found so far, in all rounds."""
@@ -261,12 +257,13 @@ class Store(ABC):
                 log.error("%s is damaged: %s", self.name, damage)
 
     def _report(self, found: Sequence[Damage], on_damage: OnDamage | None) -> None:
-        """Pass each damage to `on_damage`; without it, raise Damaged if there is any."""
+        """Note each damage and pass it to `on_damage`; without it, raise Damaged if there is any."""
+        for damage in found:
+            self._note(damage)
+            if on_damage is not None:
+                on_damage(damage)
         if found and on_damage is None:
             raise Damaged(self.name, found)
-        if on_damage is not None:
-            for damage in found:
-                on_damage(damage)
 
     def survey(self, fingerprint: str) -> Survey:
         """The survey of a round; InvalidInput if there is none."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import psycopg
 from psycopg import errors
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 from psycopg_pool import ConnectionPool
 
 from hdr4me.collector.stores.protocol import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
@@ -42,32 +38,12 @@ SCHEMA: list[tuple[str, ...]] = [
     ),
 ]
 
-_UUID, _UUIDS = 2950, 2951  # postgreSQL's numbers of the types uuid and uuid[]
 _MIGRATING = 0x68447234
 _CONNECTIONS = 3  # the writer and two readers of a worker
 _WAIT = 2.0  # seconds to wait for a connection while the database is down
 
 
-class Ids:
-    """Ids end to end as one binary parameter of type uuid[]."""
-
-    def __init__(self, ids: bytes) -> None:
-        items = np.empty(len(ids) // 16, [("size", ">i4"), ("id", "V16")])
-        items["size"] = 16
-        items["id"] = np.frombuffer(ids, "V16")
-        self.data = struct.pack(">5i", 1, 0, _UUID, len(items), 1) + items.tobytes()
-
-
-class _IdsDumper(Dumper):
-    oid = _UUIDS
-    format = Format.BINARY
-
-    def dump(self, obj: Ids) -> bytes:
-        return obj.data
-
-
 def _configure(connection: Connection) -> None:
-    connection.adapters.register_dumper(Ids, _IdsDumper)
     connection.execute("set search_path to hdr4me")
     # A commit is on the disk before it returns, whatever the default of the database is.
     connection.execute(

@@ -8,7 +8,7 @@ from typing import Any
 
 from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block, split_ids
 from hdr4me.collector.stores.memory import IdSet
-from hdr4me.collector.stores.postgres.connection import Connection, Ids
+from hdr4me.collector.stores.postgres.connection import Connection
 from hdr4me.collector.stores.protocol import Damage, OnDamage
 from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
 from hdr4me.errors import FormatError
@@ -29,9 +29,9 @@ def make_partitions(connection: Connection, number: int) -> None:
 def insert_ids(connection: Connection, round: int, ids: bytes) -> set[bytes]:
     """Insert sorted ids; those that are new."""
     rows = connection.execute(
-        "insert into ids (round, id) select %s, one from unnest(%b) one "
-        "on conflict do nothing returning uuid_send(id)",
-        (round, Ids(ids)),
+        "insert into ids (round, id) select %s, encode(substring(%b from 16 * i + 1 for 16), 'hex')::uuid "
+        "from generate_series(0, %s) i on conflict do nothing returning uuid_send(id)",
+        (round, ids, len(ids) // 16 - 1),
         binary=True,
     )
     return {id for (id,) in rows}

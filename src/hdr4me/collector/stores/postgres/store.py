@@ -20,17 +20,10 @@ import numpy as np
 from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, without_id
 from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import Running, count, minus
-from hdr4me.collector.stores.postgres.connection import Connection, Database, Ids
-from hdr4me.collector.stores.postgres.rows import (
-    insert_block,
-    insert_ids,
-    make_partitions,
-    put_tally,
-    read_blocks,
-)
+from hdr4me.collector.stores.postgres import rows as table
+from hdr4me.collector.stores.postgres.connection import Connection, Database
 from hdr4me.collector.stores.protocol import (
     Damage,
-    Damaged,
     OnDamage,
     Quarantine,
     Round,
@@ -91,7 +84,7 @@ class PostgresStore(Store):
             fetch(shared.ADD_SURVEY, survey.fingerprint, survey.to_json())
             number: int = fetch("select coalesce(max(number), 0) + 1 from rounds")[0][0]
             fetch(shared.ADD_ROUND, number, survey.fingerprint, day)
-            make_partitions(connection, number)
+            table.make_partitions(connection, number)
         return self.round(number)
 
     def close_round(self, number: int, *, now: datetime) -> Round:
@@ -140,10 +133,10 @@ class PostgresStore(Store):
                 if group.round not in surveys:
                     group.refuse()
                     continue
-                inserted = insert_ids(connection, group.round, group.ids)
+                inserted = table.insert_ids(connection, group.round, group.ids)
                 new = np.array([id in inserted for id in split_ids(group.ids)], bool)
                 for block, _ in group.blocks(new, surveys[group.round]):
-                    insert_block(connection, block)
+                    table.insert_block(connection, block)
                 news.append((group, new))
         for group, new in news:
             group.acknowledge(new)
@@ -176,12 +169,12 @@ class PostgresStore(Store):
                     chosen.append(number)
                     reports += n
             condition = "round = %s and number = any(%s)"
-            blocks = list(read_blocks(connection, self._note, condition, round, chosen))
+            blocks = list(table.read_blocks(connection, self._note, condition, round, chosen))
             if not blocks:
                 return
             survey = self.survey(found.fingerprint)
             running = self._running(connection, round, survey)
-            put_tally(connection, round, "running", running + count(blocks, survey))
+            table.put_tally(connection, round, "running", running + count(blocks, survey))
             numbers = [block.number for block in blocks]
             connection.execute(f"delete from pending where {condition}", (round, numbers))
             connection.execute(f"delete from blocks where {condition}", (round, numbers))
@@ -189,7 +182,7 @@ class PostgresStore(Store):
             for block in blocks:
                 groups.setdefault((block.hour, block.source), []).append(block)
             for group in groups.values():
-                insert_block(connection, joined(group), pending=False)
+                table.insert_block(connection, joined(group), pending=False)
 
     def _running(self, connection: Connection, round: int, survey: Survey) -> Tally:
         """The stored tally of a round that is not sealed; empty at first."""
@@ -202,10 +195,11 @@ class PostgresStore(Store):
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
             shared.check_delete(round, found.state, id)
-            if not _fetch(connection, "select 1 from ids where round = ? and id = any(?)", round, Ids(id)):
+            known = "select 1 from ids where round = ? and id = ?::uuid"
+            if not _fetch(connection, known, round, id.hex()):
                 return False
             condition = "round = %s and position(%b in ids) > 0"
-            for block in read_blocks(connection, self._note, condition, round, id):
+            for block in table.read_blocks(connection, self._note, condition, round, id):
                 if id in block.ids:
                     self._take(connection, block, id, self.survey(found.fingerprint))
                     return True
@@ -220,24 +214,17 @@ class PostgresStore(Store):
         )
         connection.execute("delete from blocks where round = %s and number = %s", key)
         if rest is not None:
-            insert_block(connection, rest, pending=not counted)
+            table.insert_block(connection, rest, pending=not counted)
         if counted:
             running = self._running(connection, block.round, survey)
-            put_tally(connection, block.round, "running", minus(running, count([gone], survey)))
+            table.put_tally(connection, block.round, "running", minus(running, count([gone], survey)))
 
     def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
         found: list[Damage] = []
         with self._database.reading() as connection:
             self._round(connection, round)
-            yield from read_blocks(connection, self._noting(found), "round = %s", round)
+            yield from table.read_blocks(connection, found.append, "round = %s", round)
         self._report(found, on_damage)
-
-    def _noting(self, found: list[Damage]) -> OnDamage:
-        def on_damage(damage: Damage) -> None:
-            self._note(damage)
-            found.append(damage)
-
-        return on_damage
 
     def arrivals(self, round: int) -> list[Stored]:
         sql = (
@@ -253,11 +240,11 @@ class PostgresStore(Store):
             if found.sealed:
                 return self._sealed_tally(round, survey, without)
             total = self._running(connection, round, survey)
-            waiting = count(read_blocks(connection, self._note, _WAITING, round), survey)
+            waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)
             keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
             chosen = [key for key in keys if shared.covered(without, *key)]
             columns = [[key[i] for key in chosen] for i in (0, 1)]
-            left_out = count(read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
+            left_out = count(table.read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
         if waiting.n_reports >= self._fold_at:
             self.fold(round)
         return minus(total + waiting, left_out)
@@ -271,27 +258,20 @@ class PostgresStore(Store):
                 survey = self.survey(found.fingerprint)
                 damage: list[Damage] = []
                 total, kept = Running(survey), Running(survey)
-                for block in read_blocks(connection, self._noting(damage), "round = %s", round):
+                for block in table.read_blocks(connection, damage.append, "round = %s", round):
                     rows = block.rows(survey)
                     total.add(rows)
                     if not shared.covered(quarantines, block.hour, block.source):
                         kept.add(rows)
-                if damage and not despite_damage:
-                    raise Damaged(self.name, damage)
-                put_tally(connection, round, "all", total.total())
-                put_tally(connection, round, "kept", kept.total())
+                self._report(damage, self._note if despite_damage else None)
+                table.put_tally(connection, round, "all", total.total())
+                table.put_tally(connection, round, "kept", kept.total())
                 fetch: Callable[..., Rows] = partial(_fetch, connection)
                 fetch("delete from tallies where round = ? and kind = 'running'", round)
                 fetch("delete from pending where round = ?", round)
                 fetch(shared.SEAL_ROUND, round)
                 fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
         return self.round(round)
-
-    def free_space(self) -> int | None:
-        return None
-
-    def ping(self) -> None:
-        self._rows("select 1")
 
     def close(self) -> None:
         self._database.close()

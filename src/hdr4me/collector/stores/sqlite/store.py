@@ -27,7 +27,6 @@ from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
 from hdr4me.collector.stores.protocol import (
     Damage,
-    Damaged,
     OnDamage,
     Quarantine,
     Round,
@@ -308,15 +307,13 @@ class SqliteStore(Store):
     def _verified(
         self, reader: sqlite3.Connection, round: int, numbers: set[int], found: list[Damage]
     ) -> Iterator[Block]:
-        """The blocks of a round; those of `numbers` that are unreadable are noted and appended to `found`."""
+        """The blocks of a round; those of `numbers` that are unreadable are appended to `found`."""
         seen = set()
         with files.store_errors(self.path):
             for block in scan(reader, lambda damage: None, round):
                 seen.add(block.number)
                 yield block
-        for number in sorted(numbers - seen):
-            found.append(Damage(number, round, "it is no longer readable"))
-            self._note(found[-1])
+        found += [Damage(number, round, "it is no longer readable") for number in sorted(numbers - seen)]
 
     def arrivals(self, round: int) -> list[Stored]:
         with self._lock:
@@ -332,20 +329,20 @@ class SqliteStore(Store):
                 if not any(shared.covered(without, *key) for key in live.stored):
                     return total
                 reader, numbers = self._snapshot(stack), set(live.blocks)
-            every = self._verified(reader, round, numbers, [])
+            damage: list[Damage] = []
+            every = self._verified(reader, round, numbers, damage)
             left_out = (block for block in every if shared.covered(without, block.hour, block.source))
-            return minus(total, count(left_out, live.survey))
+            rest = minus(total, count(left_out, live.survey))
+        self._report(damage, self._note)
+        return rest
 
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
         with self._lock:
             live = self._of(round)
             if not shared.check_seal(live.public()):
                 return live.public()
-            found: list[Damage] = []
-            for _ in self.blocks(round, on_damage=found.append):
+            for _ in self.blocks(round, on_damage=self._note if despite_damage else None):
                 pass
-            if found and not despite_damage:
-                raise Damaged(self.name, found)
             total = self.tally(round)
             kept = self.tally(round, without=self.quarantines(round))
             with self._transaction() as connection:
@@ -373,10 +370,6 @@ class SqliteStore(Store):
 
     def free_space(self) -> int | None:
         return shutil.disk_usage(self.path.absolute().parent).free
-
-    def ping(self) -> None:
-        with self._lock, files.store_errors(self.path):
-            self._ready().execute("select count(*) from rounds").fetchone()
 
     def truncate(self) -> None:
         """Empty the write-ahead log, which still holds deleted rows; a reader may delay it."""
