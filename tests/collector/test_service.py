@@ -592,6 +592,23 @@ def test_status_export_and_quarantine() -> None:
     check(work, store, min_reports=5)
 
 
+def test_an_alarm_is_part_of_the_status() -> None:
+    """Every report is the same one, which no honest population sends: the p-values are plain numbers in JSON."""
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+    payload = a_report().to_bytes(SURVEY)
+    store.write([Batch(1, 0, secrets.token_bytes(16 * 400), payload * 400)])
+
+    async def work(service: Service) -> None:
+        answer = await service.call("GET", "/v1/rounds/1/status", headers=read)
+        assert answer.status == 200
+        alarms = answer.json()["alarms"]
+        assert alarms
+        assert all(0 <= alarm["p_value"] < alarm["level"] for alarm in alarms)
+
+    check(work, store, min_reports=5)
+
+
 def test_deletion_by_id() -> None:
     id = secrets.token_hex(16)
 
@@ -677,6 +694,36 @@ def test_the_dashboards_link_works_once(tmp_path: Any) -> None:
             assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 401
 
     check(work, store, secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
+
+
+def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from itsdangerous import TimestampSigner
+
+    from hdr4me.collector.access import SESSION_SECONDS, Access
+    from hdr4me.collector.config import Settings
+    from hdr4me.collector.refusals import Refusal
+
+    settings = Settings("x", secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
+    session = f"Bearer {Access(settings).open_session('the key')}".encode()
+    another_worker, now = Access(settings), TimestampSigner.get_timestamp
+    assert another_worker.require(session, "admin").scope == "admin"
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) + SESSION_SECONDS + 1)
+    with pytest.raises(Refusal, match="not known"):
+        another_worker.require(session, "admin")
+
+
+def test_a_collector_without_a_secret_accepts_no_session_of_an_empty_one() -> None:
+    import hashlib
+
+    from itsdangerous import TimestampSigner
+
+    forged = TimestampSigner(b"", digest_method=hashlib.sha256).sign("x").decode()
+
+    async def work(service: Service) -> None:
+        headers = {"authorization": f"Bearer {forged}"}
+        assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 401
+
+    check(work)
 
 
 def test_cors_only_for_listed_origins() -> None:
