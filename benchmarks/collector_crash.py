@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from hdr4me.collector import open_store
-from hdr4me.collector.store import Arrival, StoreError
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.stores.protocol import StoreError
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -71,9 +72,9 @@ def write_for_ever(where: str, pipe: int, again: list[bytes], seed: int) -> None
     while True:
         ids = [os.urandom(16) for _ in range(rng.randrange(1, MOST_BATCH))]
         ids += rng.sample(again, min(len(again), rng.randrange(20)))
-        batch = [Arrival(1, id, payload_of(id), 100 + rng.randrange(2), rng.randrange(2)) for id in ids]
+        batches = [Batch(1, rng.randrange(2), id, payload_of(id), hour=100 + rng.randrange(2)) for id in ids]
         os.write(pipe, b"".join(b"s" + id for id in ids))  # sent
-        store.write(batch)
+        store.write(batches)
         os.write(pipe, b"".join(b"a" + id for id in ids))  # acknowledged
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from hdr4me.collector import open_store
-from hdr4me.collector.sqlite import SqliteStore
-from hdr4me.collector.store import Arrival
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.stores.sqlite.store import SqliteStore
 from hdr4me.survey import Numeric, Schema, Survey
 
 SURVEY = Survey(Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)]), epsilon=2.0, mechanism="duchi", n_sampled=2)
@@ -31,10 +31,9 @@ STORED = 16 + len(PAYLOAD)
 """Bytes of a report as it is stored: id and payload."""
 
 
-def batch_of(n: int) -> list[Arrival]:
+def batch_of(n: int) -> list[Batch]:
     """New reports under random ids."""
-    data = os.urandom(16 * n)
-    return [Arrival(1, data[16 * i : 16 * i + 16], PAYLOAD, 100) for i in range(n)]
+    return [Batch(1, 0, os.urandom(16 * n), PAYLOAD * n, hour=100)]
 
 
 def written_bytes() -> int:
@@ -46,7 +45,7 @@ def written_bytes() -> int:
 def checkpoint(store: Any) -> bool:
     """Write SQLite's log into its file, so that all bytes are counted; whether this is SQLite."""
     if isinstance(store, SqliteStore):
-        store._handle.truncate()
+        store.truncate()
     return isinstance(store, SqliteStore)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-import hdr4me.collector.postgres
 import hdr4me.collector.serve
-import hdr4me.collector.sqlite  # noqa: F401
+import hdr4me.collector.stores.postgres.store
+import hdr4me.collector.stores.sqlite.store  # noqa: F401
 from collector_crash_service import the_survey
 from hdr4me.collector.forms import Forms
 from hdr4me.tally import Tally
 
 _survey = the_survey()
-Forms(_survey).warm()
+Forms(1, _survey).warm()
 Tally(_survey).add_block(np.zeros((1, _survey.report_size), np.uint8))

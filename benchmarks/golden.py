@@ -234,22 +234,16 @@ def comparisons() -> Iterator[tuple[str, Any]]:
 def write_store(path: Path, survey: Survey, rows: Any) -> None:
     """A round with the reports in three writes, of which one repeats an id, and one deleted report."""
     from hdr4me.collector import open_store
-    from hdr4me.collector.store import Arrival
+    from hdr4me.collector.batch import Batch
 
     store = open_store(path)
     store.open_round(survey, now=NOW)
-    arrivals = [
-        Arrival(
-            1,
-            i.to_bytes(16, "big"),
-            Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_bytes(survey),
-            490_000 + i // 20,
-        )
-        for i, row in enumerate(rows)
-    ]
-    for part in (arrivals[:20], arrivals[20:], arrivals[5:8]):
-        store.write(part)
-    store.delete(1, arrivals[3].id)
+    sent = [Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_bytes(survey) for row in rows]
+    ids = [i.to_bytes(16, "big") for i in range(len(rows))]
+    for part in (slice(0, 20), slice(20, None), slice(5, 8)):
+        sizes = [len(one) for one in sent[part]]
+        store.write([Batch(1, 0, b"".join(ids[part]), b"".join(sent[part]), sizes, hour=490_000)])
+    store.delete(1, ids[3])
     store.close()
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdr4me.collector.blocks import Block, block_of, joined, read_block, rows_of, without_id
-from hdr4me.collector.ids import IdSet
-from hdr4me.collector.migrations import SQLITE, migrate
-from hdr4me.collector.sqlite_file import check_structure, insert_block, scan
+from hdr4me.collector.batch import Batch, Block, block_of, joined, read_block, without_id
+from hdr4me.collector.stores.memory import IdSet
+from hdr4me.collector.stores.shared import migrate
+from hdr4me.collector.stores.sqlite.connection import SCHEMA
+from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, scan
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.report import pack, unpack
 
@@ -85,12 +86,12 @@ def test_every_flipped_bit_of_a_stored_row_is_found_and_the_other_rows_are_read(
     """The row's own bytes in the file of SQLite: length, header and contents."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("pragma page_size = 4096")
-    migrate(0, SQLITE, connection.execute, "here")
+    migrate(0, SCHEMA, connection.execute, "here")
     blocks = [
         Block(number, 1, 5, 0, bytes([number % 251]) * 32, b"", b"\7" * 6) for number in (10, 200, 3000)
     ]
     for block in blocks:
-        insert_block(connection, block)
+        connection.execute(INSERT_BLOCK, block.row())
     image = connection.serialize()
     connection.close()
     start, end = cell_of(image, blocks[1])
@@ -118,13 +119,16 @@ def cell_of(image: bytes, block: Block) -> tuple[int, int]:
     return start, end
 
 
-def test_rows_of_a_wrong_length_are_told(even, mixed) -> None:
+def test_rows_of_a_wrong_length_are_an_error(even, mixed) -> None:
     good = bytes(even.report_size)
-    block = block_of(1, 1, 0, [(b"a" * 16, good), (b"b" * 16, good[:-1])])
-    assert rows_of(block, even)[1].tolist() == [True, False]
-    assert rows_of(block_of(1, 1, 0, [(b"a" * 16, b"")]), mixed)[1].tolist() == [False]
-    with pytest.raises(FormatError, match="not of survey"):
-        block.rows(even)
+    assert len(block_of(1, 1, 0, [(b"a" * 16, good), (b"b" * 16, good)]).rows(even)) == 2
+    for pairs, survey in (
+        ([(b"a" * 16, good), (b"b" * 16, good[:-1])], even),
+        ([(b"a" * 16, good[:-1])], even),
+        ([(b"a" * 16, b"")], mixed),
+    ):
+        with pytest.raises(FormatError, match="not of survey"):
+            block_of(1, 1, 0, pairs).rows(survey)
 
 
 def test_rows_are_the_reports_in_memory(mixed, simulate, wire) -> None:
@@ -155,9 +159,9 @@ def test_ids_are_found_exactly(kind: str) -> None:
     ids, truth = IdSet(recent=50), set()
     for _ in range(60):
         some = sorted({make() for _ in range(rng.randrange(1, 40))})
-        known = ids.find(some).tolist()
+        known = ids.find(b"".join(some)).tolist()
         assert known == [id in truth for id in some]
-        ids.add([id for id, old in zip(some, known, strict=True) if not old])
+        ids.add(b"".join(id for id, old in zip(some, known, strict=True) if not old))
         truth.update(some)
     assert len(ids) == len(truth)
 
@@ -165,20 +169,20 @@ def test_ids_are_found_exactly(kind: str) -> None:
 def test_many_ids_at_once_are_found() -> None:
     all_ids = [i.to_bytes(16, "big") for i in range(2000)]
     ids = IdSet()
-    ids.add_bytes(b"".join(all_ids[::2]))
-    ids.add_bytes(b"")
-    assert ids.find(all_ids).tolist() == [True, False] * 1000
-    assert ids.find([]).tolist() == []
+    ids.add(b"".join(all_ids[::2]))
+    ids.add(b"")
+    assert ids.find(b"".join(all_ids)).tolist() == [True, False] * 1000
+    assert ids.find(b"").tolist() == []
 
 
 def test_an_id_costs_sixteen_bytes() -> None:
     ids = IdSet()
-    ids.add_bytes(np.random.default_rng(1).bytes(16 * 100_000))
+    ids.add(np.random.default_rng(1).bytes(16 * 100_000))
     assert sum(part.nbytes for tier in ids._tiers for part in tier) == 16 * 100_000
 
 
 def test_a_migration_is_taken_once_and_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    from hdr4me.collector.store import SchemaTooNew
+    from hdr4me.collector.stores.protocol import SchemaTooNew
 
     done: list[str] = []
     assert migrate(0, [("a",), ("b", "c")], done.append, "x") == 2
@@ -188,19 +192,24 @@ def test_a_migration_is_taken_once_and_a_newer_schema_is_refused(tmp_path: Path)
         migrate(3, [("a",), ("b",)], done.append, "x")
 
 
-def test_bad_arrivals_are_refused() -> None:
-    from hdr4me.collector.arrivals import sort_out
-    from hdr4me.collector.store import Arrival
-
-    good = Arrival(1, bytes(16), b"x", 5, 0)
-    for bad in (
-        good._replace(id=b"short"),
-        good._replace(id="x" * 16),
-        good._replace(payload="x"),
-        good._replace(hour=-1),
-        good._replace(hour=1 << 31),
-        good._replace(source=1.0),
-        good._replace(round="1"),
-    ):
-        with pytest.raises(InvalidInput):
-            sort_out([good, bad])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"ids": b"short"},
+        {"ids": "x" * 16},
+        {"ids": bytes(48)},
+        {"data": b""},
+        {"data": b"xyz"},
+        {"sizes": [1]},
+        {"sizes": [1, 2]},
+        {"hour": -1},
+        {"hour": 1 << 31},
+        {"source": 1.0},
+        {"round": "1"},
+    ],
+)
+def test_a_bad_batch_is_refused(bad: dict) -> None:
+    good = {"round": 1, "source": 0, "ids": bytes(32), "data": b"xx", "sizes": [1, 1], "hour": 5}
+    assert len(Batch(**good)) == 2
+    with pytest.raises(InvalidInput):
+        Batch(**good | bad)

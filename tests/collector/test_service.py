@@ -17,9 +17,9 @@ from collector_service import Service, serving
 from hdr4me.client import Client
 from hdr4me.collector.access import digest
 from hdr4me.collector.answers import Answers
-from hdr4me.collector.limits import Limits
-from hdr4me.collector.loads import Load
-from hdr4me.collector.store import StoreFull, StoreUnavailable
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.config import Limits
+from hdr4me.collector.stores.protocol import StoreFull, StoreUnavailable
 from hdr4me.io.report import pack
 from hdr4me.io.stream import dumps
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -359,10 +359,10 @@ def test_one_request_cannot_sink_the_others_of_its_group() -> None:
     bad = secrets.token_bytes(16)
 
     class Picky(MemoryStore):
-        def write(self, batch: Any) -> Any:
-            if any(arrival.id == bad for arrival in batch):
+        def write(self, batches: Any) -> None:
+            if any(batch.ids == bad for batch in batches):
                 raise ValueError("these reports")
-            return super().write(batch)
+            super().write(batches)
 
     store = Picky()
     store.open_round(SURVEY, now=datetime.now(UTC))
@@ -507,11 +507,11 @@ def test_workers_and_restarts_show_the_same_moment(tmp_path: Path) -> None:
     """Otherwise the difference of two answers could be one report; a damaged file is no answer and no error."""
     store = memory_store(SURVEY)
     first, second = (Answers(store, 5, tmp_path / "shown") for _ in range(2))
-    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 5), a_report().to_bytes(SURVEY) * 5)])
+    store.write([Batch(1, 0, secrets.token_bytes(16 * 5), a_report().to_bytes(SURVEY) * 5)])
     assert first.tally(1).n_reports == 5
-    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16), a_report().to_bytes(SURVEY))])
+    store.write([Batch(1, 0, secrets.token_bytes(16), a_report().to_bytes(SURVEY))])
     assert [answers.tally(1).n_reports for answers in (first, second)] == [5, 5]
-    store.write_loads([Load(1, 1, 0, secrets.token_bytes(16 * 4), a_report().to_bytes(SURVEY) * 4)])
+    store.write([Batch(1, 0, secrets.token_bytes(16 * 4), a_report().to_bytes(SURVEY) * 4)])
     assert [answers.tally(1).n_reports for answers in (second, first)] == [10, 10]
     (file,) = (tmp_path / "shown").iterdir()
     for damage in (b"", file.read_bytes()[:-1], b"{}\n", b"[]", file.read_bytes().replace(b"every", b"very")):
@@ -588,6 +588,23 @@ def test_status_export_and_quarantine() -> None:
             b'{"b": 1}',
         ):
             assert (await service.call("POST", "/v1/rounds/1/quarantine", bad, admin)).status == 400
+
+    check(work, store, min_reports=5)
+
+
+def test_an_alarm_is_part_of_the_status() -> None:
+    """Every report is the same one, which no honest population sends: the p-values are plain numbers in JSON."""
+    store = memory_store(SURVEY)
+    read = with_tokens(store)["read"]
+    payload = a_report().to_bytes(SURVEY)
+    store.write([Batch(1, 0, secrets.token_bytes(16 * 400), payload * 400)])
+
+    async def work(service: Service) -> None:
+        answer = await service.call("GET", "/v1/rounds/1/status", headers=read)
+        assert answer.status == 200
+        alarms = answer.json()["alarms"]
+        assert alarms
+        assert all(0 <= alarm["p_value"] < alarm["level"] for alarm in alarms)
 
     check(work, store, min_reports=5)
 
@@ -670,16 +687,43 @@ def test_the_dashboards_link_works_once(tmp_path: Any) -> None:
         assert (await service.call("POST", "/v1/session", b'{"key": "the key"}')).status == 401
         headers = {"authorization": f"Bearer {token}"}
         assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 200
-        for changed in (
-            token[:-1] + "x",
-            "s.9" + token[3:],
-            "s.99999999999.x." + "0" * 64,
-            "...",
-        ):
+        body, time, signature = token.split(".")
+        later = f"{body}.{'B' + time[1:]}.{signature}"
+        for changed in (token[:-4] + "xxxx", "x" + token, later, f"{body}.{time}", "...", "."):
             headers = {"authorization": f"Bearer {changed}"}
             assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 401
 
     check(work, store, secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
+
+
+def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from itsdangerous import TimestampSigner
+
+    from hdr4me.collector.access import SESSION_SECONDS, Access
+    from hdr4me.collector.config import Settings
+    from hdr4me.collector.refusals import Refusal
+
+    settings = Settings("x", secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
+    session = f"Bearer {Access(settings).open_session('the key')}".encode()
+    another_worker, now = Access(settings), TimestampSigner.get_timestamp
+    assert another_worker.require(session, "admin").scope == "admin"
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) + SESSION_SECONDS + 1)
+    with pytest.raises(Refusal, match="not known"):
+        another_worker.require(session, "admin")
+
+
+def test_a_collector_without_a_secret_accepts_no_session_of_an_empty_one() -> None:
+    import hashlib
+
+    from itsdangerous import TimestampSigner
+
+    forged = TimestampSigner(b"", digest_method=hashlib.sha256).sign("x").decode()
+
+    async def work(service: Service) -> None:
+        headers = {"authorization": f"Bearer {forged}"}
+        assert (await service.call("GET", "/v1/rounds/1/status", headers=headers)).status == 401
+
+    check(work)
 
 
 def test_cors_only_for_listed_origins() -> None:

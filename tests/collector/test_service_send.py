@@ -110,7 +110,7 @@ def test_a_damaged_spool_is_an_error(tmp_path: Path) -> None:
     ids = (tmp_path / "spool" / "ids").read_bytes()
     for wrong in (ids[:-16], ids + ids[:16]):
         (tmp_path / "spool" / "ids").write_bytes(wrong)
-        with pytest.raises(FormatError, match="whole spool"):
+        with pytest.raises(FormatError, match="complete spool"):
             Collector().send(spool)
 
 

@@ -28,7 +28,7 @@ from hdr4me.cli import main
 from hdr4me.client import Client
 from hdr4me.collector import open_store
 from hdr4me.collector.access import digest
-from hdr4me.collector.limits import Limits
+from hdr4me.collector.config import Limits
 from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hdr4me.collector import open_store
-from hdr4me.collector.loads import Load
-from hdr4me.collector.parquet_export import write_parquet
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.export import write_parquet
 from hdr4me.engines import Local
 from hdr4me.io.blocks import to_wire
 from hdr4me.survey import Survey
@@ -29,7 +29,7 @@ def exported(path: Path, survey: Survey, rows: np.ndarray) -> Tally:
         store.open_round(survey, now=datetime.now(UTC))
         ids = secrets.token_bytes(16 * len(rows))
         for _ in range(2):  # a repeated upload
-            store.write_loads([Load(1, 5, 0, ids, data.tobytes(), sizes)])
+            store.write([Batch(1, 0, ids, data.tobytes(), sizes)])
         path.write_bytes(b"".join(write_parquet(store, 1, survey)))
         return store.tally(1)
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collector_memory import Arrival, write
 
 from hdr4me.collector.backup import backup, restore, verify
-from hdr4me.collector.store import Arrival, Damaged, Quarantine, SchemaTooNew, StoreUnavailable
+from hdr4me.collector.stores.protocol import Damaged, Quarantine, SchemaTooNew, StoreUnavailable
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally.file import dumps
@@ -33,8 +34,8 @@ def filled(store: Any, survey: Survey) -> list[Arrival]:
     store.open_round(survey, now=NOW)
     store.open_round(survey, now=NOW)
     batch = batch_of(120, 1)
-    store.write(batch)
-    store.write(batch_of(30, 2, round=2))
+    write(store, batch)
+    write(store, batch_of(30, 2, round=2))
     store.close_round(2, now=NOW)
     store.seal(2)
     store.delete(1, batch[0].id)
@@ -87,10 +88,10 @@ def test_a_restored_store_is_the_same_store(
     assert restore(tmp_path / "saved", target) == contents
     again = opened(target)
     assert facts(again) == before
-    assert again.write(batch).n_stored == 0  # the deleted one too
+    assert write(again, batch).n_stored == 0  # the deleted one too
     assert again.add_token(b"c" * 32, "read").number == 3
     assert again.open_round(small_survey, now=NOW).number == 3
-    assert again.write(batch_of(5, 9, round=3)).n_stored == 5
+    assert write(again, batch_of(5, 9, round=3)).n_stored == 5
 
 
 def test_a_backup_is_taken_while_the_collector_writes(
@@ -99,16 +100,16 @@ def test_a_backup_is_taken_while_the_collector_writes(
     store.open_round(small_survey, now=NOW)
     done, faults = threading.Event(), []
 
-    def write() -> None:
+    def fill() -> None:
         try:
             for i in range(1000):
-                store.write(batch_of(20, i))
+                write(store, batch_of(20, i))
                 if done.is_set():
                     return
         except BaseException as error:
             faults.append(error)
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=fill)
     thread.start()
     found = [backup(where, tmp_path / f"saved{i}").reports for i in range(3)]
     done.set()
@@ -177,7 +178,7 @@ def test_a_damaged_store_is_backed_up_only_on_request(
 ) -> None:
     store.open_round(small_survey, now=NOW)
     for seed in range(3):
-        store.write(batch_of(20, seed))
+        write(store, batch_of(20, seed))
     if isinstance(where, Path):
         with sqlite3.connect(where) as connection:
             connection.execute("update blocks set n = 1 where number = (select min(number) from blocks)")
@@ -209,5 +210,5 @@ def test_what_is_no_backup_is_told(tmp_path: Path) -> None:
         with pytest.raises((StoreUnavailable, HDR4MEError)):
             call()
     path.write_text("hello " * 1000)
-    with pytest.raises(FormatError, match="no SQLite file"):
+    with pytest.raises(FormatError, match="not an SQLite file"):
         backup(path, tmp_path / "y")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collector_memory import Arrival, write
 
-from hdr4me.collector import migrations
-from hdr4me.collector.postgres import PostgresStore
-from hdr4me.collector.store import (
-    Arrival,
+from hdr4me.collector.stores.postgres.connection import SCHEMA
+from hdr4me.collector.stores.postgres.store import PostgresStore
+from hdr4me.collector.stores.protocol import (
     Damaged,
     Quarantine,
     SchemaTooNew,
@@ -57,16 +57,16 @@ def test_two_writers_store_each_id_once(
     stored: list[list[bool]] = [[], []]
     faults: list[BaseException] = []
 
-    def write(which: int) -> None:
+    def fill(which: int) -> None:
         try:
             for start in range(0, 300, 10):
                 # The same ids from both, in other orders: sorted ids cannot deadlock.
                 batch = batch_of(40, start)
-                stored[which] += stores[which].write(batch if which else batch[::-1]).stored
+                stored[which] += write(stores[which], batch if which else batch[::-1]).stored
         except BaseException as error:
             faults.append(error)
 
-    threads = [threading.Thread(target=write, args=(which,)) for which in (0, 1)]
+    threads = [threading.Thread(target=fill, args=(which,)) for which in (0, 1)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,10 +82,10 @@ def test_a_second_worker_sees_what_the_first_did(
     one: PostgresStore, database: str, opened: Callable[[Any], Any]
 ) -> None:
     other = opened(database)
-    one.write(batch_of(10))
-    assert other.write(batch_of(12)).n_stored == 2
+    write(one, batch_of(10))
+    assert write(other, batch_of(12)).n_stored == 2
     other.close_round(1, now=NOW)
-    assert one.write(batch_of(5, 100)).refused == (True,) * 5
+    assert write(one, batch_of(5, 100)).refused == (True,) * 5
 
 
 def test_the_stored_tally_and_what_waits_are_the_tally(
@@ -93,7 +93,7 @@ def test_the_stored_tally_and_what_waits_are_the_tally(
 ) -> None:
     store = PostgresStore(database, fold=50)
     for i in range(9):
-        store.write(batch_of(12, 100 * i, hour=100 + i % 2, source=i % 3))
+        write(store, batch_of(12, 100 * i, hour=100 + i % 2, source=i % 3))
         tally = store.tally(1)
         assert tally.n_reports == 12 * (i + 1)
         (waiting,) = run_sql(database, "select coalesce(sum(n), 0) from hdr4me.pending")[0]
@@ -102,7 +102,7 @@ def test_the_stored_tally_and_what_waits_are_the_tally(
     assert store.tally(1, without=[Quarantine(source=1)]).n_reports == sum(map(len, kept))
     # Deleted from a counted block, and from a waiting one.
     store.fold(1)
-    store.write(batch_of(3, 5000))
+    write(store, batch_of(3, 5000))
     before = store.tally(1)
     assert store.delete(1, (3).to_bytes(16, "big"))
     assert store.delete(1, (5001).to_bytes(16, "big"))
@@ -121,7 +121,7 @@ def test_the_stored_tally_and_what_waits_are_the_tally(
 
 def test_damaged_batches_are_told_and_the_others_are_read(one: PostgresStore, database: str) -> None:
     for hour in range(4):
-        one.write(batch_of(20, 1000 * hour, hour=hour))
+        write(one, batch_of(20, 1000 * hour, hour=hour))
     run_sql(
         database, "update hdr4me.blocks set data = set_byte(data, 5, get_byte(data, 5) # 4) where hour = 2"
     )
@@ -141,7 +141,7 @@ def test_damaged_batches_are_told_and_the_others_are_read(one: PostgresStore, da
 
 
 def test_sealed_reports_are_gone_from_the_database(one: PostgresStore, database: str) -> None:
-    one.write(batch_of(20))
+    write(one, batch_of(20))
     one.close_round(1, now=NOW)
     one.seal(1)
     tables = {
@@ -162,7 +162,7 @@ def test_nothing_of_the_sender_is_in_the_database(one: PostgresStore, database: 
 
 
 def test_a_database_that_may_not_be_written_is_told(one: PostgresStore, database: str) -> None:
-    one.write(batch_of(5))
+    write(one, batch_of(5))
     one.close()
     (name,) = run_sql(database, "select current_database()")[0]
     run_sql(database, f"alter database {name} set default_transaction_read_only = on")
@@ -183,7 +183,7 @@ def test_a_newer_schema_is_refused(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(
-            "hdr4me.collector.postgres_link.POSTGRES", [*migrations.POSTGRES, ("create table extra (x int)",)]
+            "hdr4me.collector.stores.postgres.connection.SCHEMA", [*SCHEMA, ("create table extra (x int)",)]
         )
         newer = PostgresStore(database)
         assert newer.schema_version == 2
@@ -216,17 +216,22 @@ def test_a_database_that_goes_and_comes_back_loses_nothing(small_survey: Survey)
         try:
             store, idle = PostgresStore(server.get_uri()), PostgresStore(server.get_uri())
             store.open_round(small_survey, now=NOW)
-            assert store.write(batch_of(50)).n_stored == 50
+            assert write(store, batch_of(50)).n_stored == 50
             assert idle.tally(1).n_reports == 50
             postgres_server.kill(server)
-            for call in (lambda: store.write(batch_of(60)), store.ping, store.rounds, lambda: store.tally(1)):
+            for call in (
+                lambda: write(store, batch_of(60)),
+                store.ping,
+                store.rounds,
+                lambda: store.tally(1),
+            ):
                 with pytest.raises(StoreUnavailable, match="does not answer"):
                     call()
             postgres_server.start_again(server)
             store.ping()
-            assert store.write(batch_of(60)).n_stored == 10
+            assert write(store, batch_of(60)).n_stored == 10
             # Its connections died while it did nothing: it notices, and connects anew.
-            assert idle.write(batch_of(70)).n_stored == 10
+            assert write(idle, batch_of(70)).n_stored == 10
             assert store.tally(1).n_reports == 70
             store.close()
             idle.close()

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from collector_memory import Arrival, write
 
-from hdr4me.collector.retention import GRACE_DAYS, clock_fault, due, hour_of, seal_due
-from hdr4me.collector.store import Arrival
+from hdr4me.collector.stores.shared import GRACE_DAYS, clock_fault, due, hour_of, seal_due
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
@@ -20,7 +20,7 @@ def two(store: Any, small_survey: Survey) -> Any:
     """Round 1 is closed, round 2 is open."""
     store.open_round(small_survey, now=NOW)
     store.open_round(small_survey, now=NOW)
-    store.write([Arrival(n, bytes([i]) * 16, b"\0\0\1", hour_of(NOW)) for n in (1, 2) for i in range(5)])
+    write(store, [Arrival(n, bytes([i]) * 16, b"\0\0\1", hour_of(NOW)) for n in (1, 2) for i in range(5)])
     store.close_round(1, now=NOW)
     return store
 
@@ -49,7 +49,7 @@ def test_a_clock_that_was_set_back_is_told_and_seals_nothing(two: Any) -> None:
     assert clock_fault(two, now=NOW) is None
     back = NOW - timedelta(days=3)
     assert "set the clock" in (clock_fault(two, now=back) or "")
-    two.write([Arrival(2, b"z" * 16, b"\0\0\1", hour_of(NOW + timedelta(days=30)))])
+    write(two, [Arrival(2, b"z" * 16, b"\0\0\1", hour_of(NOW + timedelta(days=30)))])
     kept = seal_due(two, now=NOW + timedelta(days=20))
     assert kept.sealed == ()
     assert kept.clock is not None

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collector_memory import Arrival, write
 
-from hdr4me.collector import migrations
-from hdr4me.collector.export import export_reports
-from hdr4me.collector.sqlite import SqliteStore
-from hdr4me.collector.sqlite_state import FRESH
-from hdr4me.collector.store import (
-    Arrival,
+from hdr4me.collector.batch import FRESH, Batch
+from hdr4me.collector.export import write_parquet
+from hdr4me.collector.stores.protocol import (
     Damaged,
     SchemaTooNew,
     StoreBusy,
@@ -29,6 +27,8 @@ from hdr4me.collector.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from hdr4me.collector.stores.sqlite.connection import SCHEMA
+from hdr4me.collector.stores.sqlite.store import SqliteStore
 from hdr4me.errors import FormatError
 from hdr4me.survey import Survey
 
@@ -66,12 +66,12 @@ CHILD = """
 import sys
 from datetime import UTC, datetime
 from hdr4me.collector import open_store
-from hdr4me.collector.store import Arrival
+from hdr4me.collector.batch import Batch
 from hdr4me.survey import Numeric, Schema, Survey
 store = open_store(sys.argv[1])
 store.open_round(Survey(Schema([Numeric("a", 0, 1)]), mechanism="duchi"), now=datetime.now(UTC))
 for i in range(3):
-    store.write([Arrival(1, bytes([i]) * 16, bytes([0, 0, 1]), 5)])
+    store.write([Batch(1, 0, bytes([i]) * 16, bytes([0, 0, 1]))])
     sys.stdout.write("acknowledged\\n")
     sys.stdout.flush()
 """
@@ -108,7 +108,7 @@ def test_the_system_is_told_to_sync_between_the_write_and_the_acknowledgement(tm
 
 def test_small_blocks_are_merged(one: SqliteStore) -> None:
     for i in range(140):
-        one.write(batch_of(3, 3 * i))
+        write(one, batch_of(3, 3 * i))
     sizes = [len(block) for block in one.blocks(1)]
     assert sum(sizes) == 420
     assert len(sizes) < 64 + 3
@@ -134,23 +134,32 @@ def test_the_order_of_arrival_is_gone_when_the_hour_is(one: SqliteStore) -> None
         return [block.number for block in one.blocks(1) if block.hour == 100]
 
     for i in range(30):
-        one.write(batch_of(1, i, hour=100))
+        write(one, batch_of(1, i, hour=100))
     assert len(numbers()) == 30
-    one.write(batch_of(1, 100, hour=101))
+    write(one, batch_of(1, 100, hour=101))
     (block,) = (block for block in one.blocks(1) if block.hour == 100)
     assert len(block) == 30
     assert block.number < FRESH  # random
-    one.write(batch_of(3, 200, hour=101))
-    one.write(batch_of(3, 300, hour=100))  # a clock that was set back
+    write(one, batch_of(3, 200, hour=101))
+    write(one, batch_of(3, 300, hour=100))  # a clock that was set back
     one.close_round(1, now=NOW)
     assert all(block.number < FRESH for block in one.blocks(1))
     assert one.tally(1).n_reports == 37
     one.close()
 
 
+def test_the_number_of_a_large_block_is_random_and_not_taken_for_an_order(one: SqliteStore) -> None:
+    for i in range(40):  # a block in two had a number of the other kind
+        one.write([Batch(1, 0, b"".join(a.id for a in batch_of(64, 64 * i)), b"\0\0\1" * 64, hour=100)])
+    numbers = [block.number for block in one.blocks(1)]
+    assert len(numbers) == 40
+    assert max(numbers) < FRESH
+    assert one._live[1].fresh == {}
+
+
 def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path: Path) -> None:
     batch = [Arrival(1, bytes([i]) * 16, b"\0\0\1", 100) for i in range(1, 40)]
-    one.write(batch)
+    write(one, batch)
     one.delete(1, batch[7].id)
     for name in ("reports.db", "reports.db-wal"):
         content = path.with_name(name).read_bytes()
@@ -166,7 +175,7 @@ def test_deleted_and_sealed_reports_leave_no_bytes_behind(one: SqliteStore, path
 
 def test_sqlite_may_vacuum_the_file(one: SqliteStore, path: Path, opened: Callable[[Any], Any]) -> None:
     for i in range(50):
-        one.write(batch_of(70, 100 * i))
+        write(one, batch_of(70, 100 * i))
     tally = one.tally(1)
     one.close()
     with sqlite3.connect(path) as connection:
@@ -197,10 +206,10 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
     opened: Callable[[Any], Any],
     bit: int,
     caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
+    small_survey: Survey,
 ) -> None:
     for hour in range(5):
-        one.write(batch_of(20, 1000 * (hour + 1), hour=hour))
+        write(one, batch_of(20, 1000 * (hour + 1), hour=hour))
     one.close()
     damaged(path, (2007).to_bytes(16, "big"), bit)
     with caplog.at_level(logging.ERROR, "hdr4me.collector"):
@@ -219,10 +228,9 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
     with pytest.raises(Damaged, match=f"block {damage.block} of round 1: its checksum"):
         next(blocks)
     with pytest.raises(Damaged):
-        export_reports(store, 1, tmp_path / "x.parquet")
-    assert export_reports(store, 1, tmp_path / "x.parquet", on_damage=found.append) == 80
+        list(write_parquet(store, 1, small_survey))
     # What was lost can be sent again.
-    assert store.write(batch_of(20, 2000, hour=1)).n_stored == 20
+    assert write(store, batch_of(20, 2000, hour=1)).n_stored == 20
     store.close_round(1, now=NOW)
     with pytest.raises(Damaged):
         store.seal(1)
@@ -231,24 +239,24 @@ def test_a_damaged_block_is_told_and_the_others_are_read(
 
 def test_damage_while_the_store_is_open_is_told(one: SqliteStore, path: Path) -> None:
     for hour in range(3):
-        one.write(batch_of(20, 1000 * (hour + 1), hour=hour))
+        write(one, batch_of(20, 1000 * (hour + 1), hour=hour))
     with sqlite3.connect(path) as other:
         other.execute("update blocks set hour = 7 where hour = 1")
         other.execute("update blocks set round = 9 where hour = 2")
     other.close()
-    with pytest.raises(Damaged, match="cannot be read any more"):
+    with pytest.raises(Damaged, match="no longer readable"):
         list(one.blocks(1))
     assert len(one.damage()) == 2
 
 
 def test_a_merge_leaves_damaged_blocks_where_they_are(one: SqliteStore, path: Path) -> None:
     for i in range(30):
-        one.write(batch_of(1, i))
+        write(one, batch_of(1, i))
     with sqlite3.connect(path) as other:
         other.execute("update blocks set source = 1 where number = (select min(number) from blocks)")
     other.close()
     for i in range(30, 100):
-        one.write(batch_of(1, i))
+        write(one, batch_of(1, i))
     assert len(one.damage()) == 1
     found: list = []
     assert sum(len(block) for block in one.blocks(1, on_damage=found.append)) == 99
@@ -258,7 +266,7 @@ def test_pages_of_rubbish_are_told_and_the_others_are_read(
     one: SqliteStore, path: Path, opened: Callable[[Any], Any]
 ) -> None:
     for i in range(60):
-        one.write(batch_of(70, 100 * i, hour=i))
+        write(one, batch_of(70, 100 * i, hour=i))
     one.close()
     data = bytearray(path.read_bytes())
     # Leaves of the table: pages with the type of an index leaf on which rows of blocks begin.
@@ -282,17 +290,17 @@ def test_pages_of_rubbish_are_told_and_the_others_are_read(
 def test_a_full_disk_is_told_and_nothing_is_lost(
     one: SqliteStore, path: Path, opened: Callable[[Any], Any]
 ) -> None:
-    assert one.write(batch_of(100)).n_stored == 100
+    assert write(one, batch_of(100)).n_stored == 100
     connection = one._connection
     assert connection is not None
     (pages,) = connection.execute("pragma page_count").fetchone()
     connection.execute(f"pragma max_page_count = {pages + 2}")
     with pytest.raises(StoreFull, match="the disk is full; nothing of this batch was stored"):
-        one.write(batch_of(5000, 1000))
+        write(one, batch_of(5000, 1000))
     assert one.round(1).stored == one.tally(1).n_reports == 100
-    assert one.write(batch_of(100)).n_stored == 0
+    assert write(one, batch_of(100)).n_stored == 0
     connection.execute("pragma max_page_count = 1000000")
-    assert one.write(batch_of(5000, 1000)).n_stored == 5000
+    assert write(one, batch_of(5000, 1000)).n_stored == 5000
     one.close()
     assert opened(path).tally(1).n_reports == 5100
 
@@ -301,7 +309,8 @@ FULL = """
 import resource, signal, sys
 from datetime import UTC, datetime
 from hdr4me.collector import open_store
-from hdr4me.collector.store import Arrival, StoreUnavailable
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.stores.protocol import StoreUnavailable
 from hdr4me.survey import Numeric, Schema, Survey
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = open_store(sys.argv[1])
@@ -310,11 +319,14 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 stored = 0
 try:
     for i in range(1000):
-        store.write([Arrival(1, (400 * i + j).to_bytes(16, "big"), bytes([0, 0, 1]), 5) for j in range(400)])
+        ids = b"".join((400 * i + j).to_bytes(16, "big") for j in range(400))
+        store.write([Batch(1, 0, ids, bytes([0, 0, 1]) * 400)])
         stored += 400
 except StoreUnavailable as error:
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    print(stored, store.tally(1).n_reports, store.write([Arrival(1, bytes([9]) * 16, bytes([0, 0, 1]), 5)]).n_stored)
+    last = Batch(1, 0, bytes([9]) * 16, bytes([0, 0, 1]))
+    store.write([last])
+    print(stored, store.tally(1).n_reports - last.stored, last.stored)
 """
 
 
@@ -331,22 +343,22 @@ def test_a_file_that_cannot_grow_is_told_and_nothing_is_lost(
 
 
 def test_a_file_that_may_not_be_written_is_told(one: SqliteStore) -> None:
-    one.write(batch_of(10))
+    write(one, batch_of(10))
     connection = one._connection
     assert connection is not None
     connection.execute("pragma query_only = on")
     with pytest.raises(StoreReadOnly, match="read-only"):
-        one.write(batch_of(10, 50))
+        write(one, batch_of(10, 50))
     assert one.tally(1).n_reports == 10
     connection.execute("pragma query_only = off")
-    assert one.write(batch_of(10, 50)).n_stored == 10
+    assert write(one, batch_of(10, 50)).n_stored == 10
 
 
 def test_a_second_process_is_refused(one: SqliteStore, path: Path) -> None:
     code = textwrap.dedent("""
         import sys
         from hdr4me.collector import open_store
-        from hdr4me.collector.store import StoreBusy
+        from hdr4me.collector.stores.protocol import StoreBusy
         try:
             open_store(sys.argv[1])
         except StoreBusy as error:
@@ -363,7 +375,7 @@ def test_a_second_process_is_refused(one: SqliteStore, path: Path) -> None:
 def test_memory_is_read_anew_if_it_could_not_follow_the_file(
     one: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hdr4me.collector.ids import IdSet
+    from hdr4me.collector.stores.memory import IdSet
 
     def no_memory(self: IdSet, ids: object) -> None:
         raise MemoryError
@@ -371,9 +383,9 @@ def test_memory_is_read_anew_if_it_could_not_follow_the_file(
     with monkeypatch.context() as patch:
         patch.setattr(IdSet, "add", no_memory)
         with pytest.raises(MemoryError):
-            one.write(batch_of(10))
+            write(one, batch_of(10))
     # The batch is in the file, though nobody was told: the same batch again is a duplicate.
-    assert one.write(batch_of(10)).n_stored == 0
+    assert write(one, batch_of(10)).n_stored == 0
     assert one.tally(1).n_reports == 10
 
 
@@ -383,7 +395,7 @@ def test_memory_is_read_anew_if_it_could_not_follow_the_file(
 def test_other_files_are_refused(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("this is not a database, it is a text of some length" * 20)
-    with pytest.raises(FormatError, match="no SQLite file"):
+    with pytest.raises(FormatError, match="not an SQLite file"):
         SqliteStore(text)
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
@@ -400,11 +412,11 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(
     one: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Any], Any]
 ) -> None:
-    one.write(batch_of(10))
+    write(one, batch_of(10))
     one.close()
-    steps = [*migrations.SQLITE, ("create table extra (x)",)]
+    steps = [*SCHEMA, ("create table extra (x)",)]
     with monkeypatch.context() as patch:
-        patch.setattr("hdr4me.collector.sqlite.SQLITE", steps)
+        patch.setattr("hdr4me.collector.stores.sqlite.connection.SCHEMA", steps)
         newer = SqliteStore(path)
         assert newer.schema_version == 2
         assert newer.tally(1).n_reports == 10
@@ -416,9 +428,9 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_migrated(
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [*migrations.SQLITE, ("create table extra (x)", "this is no statement")]
+    steps = [*SCHEMA, ("create table extra (x)", "this is no statement")]
     with monkeypatch.context() as patch:
-        patch.setattr("hdr4me.collector.sqlite.SQLITE", steps)
+        patch.setattr("hdr4me.collector.stores.sqlite.connection.SCHEMA", steps)
         with pytest.raises(StoreUnavailable, match="syntax error"):
             SqliteStore(path)
     store = SqliteStore(path)

@@ -8,14 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hdr4me.collector.blocks import block_of
-from hdr4me.collector.loads import Load, Outcome, write_one_by_one
-from hdr4me.collector.store import (
-    Arrival,
-    Block,
+from hdr4me.collector.batch import Batch, Block, block_of, split_ids
+from hdr4me.collector.stores.protocol import (
     Damage,
     Quarantine,
     Rejection,
@@ -24,12 +22,52 @@ from hdr4me.collector.store import (
     Stored,
     Token,
     UnknownRound,
-    Written,
 )
 from hdr4me.errors import InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
+
+
+class Arrival(NamedTuple):
+    """One report of a request of its own."""
+
+    round: int
+    id: bytes
+    payload: bytes
+    hour: int
+    source: int = 0
+
+
+class Written(NamedTuple):
+    """For each report: whether it was stored now, and whether it was refused because its round is not open."""
+
+    stored: tuple[bool, ...]
+    refused: tuple[bool, ...]
+    duplicates: tuple[bool, ...]
+
+    @property
+    def n_stored(self) -> int:
+        return sum(self.stored)
+
+
+def write(store: Any, arrivals: Sequence[Arrival]) -> Written:
+    """Write reports together, each as a batch of its own; what became of each."""
+    batches = [Batch(a.round, a.source, a.id, a.payload, hour=a.hour) for a in arrivals]
+    store.write(batches)
+    return Written(
+        tuple(bool(batch.stored) for batch in batches),
+        tuple(batch.refused for batch in batches),
+        tuple(bool(batch.duplicates) for batch in batches),
+    )
+
+
+def reports_of(batch: Batch) -> Iterator[Arrival]:
+    """The reports of a batch one by one."""
+    sizes = batch.sizes or [len(batch.data) // len(batch)] * len(batch)
+    ends = np.cumsum(sizes).tolist()
+    for id, size, end in zip(split_ids(batch.ids), sizes, ends, strict=True):
+        yield Arrival(batch.round, id, batch.data[end - size : end], batch.hour, batch.source)
 
 
 class MemoryStore:
@@ -67,7 +105,7 @@ class MemoryStore:
 
     def round(self, number: int) -> Round:
         if number not in self._rounds:
-            raise UnknownRound(f"there is no round {number}")
+            raise UnknownRound(number)
         return replace(self._rounds[number], stored=len(self.reports[number]))
 
     def survey(self, fingerprint: str) -> Survey:
@@ -75,25 +113,21 @@ class MemoryStore:
             raise InvalidInput.of("fingerprint", fingerprint, "one of a round")
         return self._surveys[fingerprint]
 
-    def write(self, batch: Sequence[Arrival]) -> Written:
+    def write(self, batches: Sequence[Batch]) -> None:
         if self.delay:
             time.sleep(self.delay)
         if self.fail is not None:
             raise self.fail
-        self.batches.append(len(batch))
-        stored, refused = [], []
+        self.batches.append(sum(map(len, batches)))
         with self._lock:
-            for arrival in batch:
-                closed = self._rounds[arrival.round].state != "open"
-                new = not closed and arrival.id not in self.reports[arrival.round]
-                if new:
-                    self.reports[arrival.round][arrival.id] = arrival
-                stored.append(new)
-                refused.append(closed)
-        return Written(tuple(stored), tuple(refused))
-
-    def write_loads(self, loads: Sequence[Load]) -> list[Outcome]:
-        return write_one_by_one(self.write, loads)
+            for batch in batches:
+                reports = self.reports[batch.round]
+                batch.refused = self._rounds[batch.round].state != "open"
+                before = len(reports)
+                if not batch.refused:
+                    for arrival in reports_of(batch):
+                        reports.setdefault(arrival.id, arrival)
+                batch.stored = len(reports) - before
 
     def delete(self, round: int, id: bytes) -> bool:
         with self._lock:

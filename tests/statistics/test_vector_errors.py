@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.mechanisms.codebook import least_noise
-from hdr4me.reports import read_reports
+from hdr4me.channels.codebook.design import least_noise
+from hdr4me.io import read_reports
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kinds"
 

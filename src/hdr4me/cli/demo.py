@@ -13,7 +13,7 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.collector.store import Store
+    from hdr4me.collector.stores.protocol import Store
 
 
 def demo(
@@ -66,7 +66,7 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
 
     with needs_collector():
         from hdr4me.collector.config import Settings
-        from hdr4me.collector.simulated import load_reports
+        from hdr4me.collector.export import load_reports
     output.mkdir(parents=True, exist_ok=True)
     path, reports = output / "survey.json", output / "reports.parquet"
     if not path.exists():

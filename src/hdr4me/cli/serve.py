@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hdr4me.collector.config import Settings
-    from hdr4me.collector.store import Store
+    from hdr4me.collector.stores.protocol import Store
     from hdr4me.survey import Survey
 
 _SCOPES = ("upload", "read", "admin")
@@ -74,8 +74,7 @@ def serve(
     """
     with needs_collector():
         import_module("hdr4me.collector.serve")
-        from hdr4me.collector.config import Settings
-        from hdr4me.collector.limits import Limits
+        from hdr4me.collector.config import Limits, Settings
     from hdr4me.survey import Survey
 
     if not 0 <= port <= 65535:

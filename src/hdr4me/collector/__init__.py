@@ -1,4 +1,4 @@
-"""The collector: takes reports over HTTP, keeps them in SQL, and answers. The only room that knows either."""
+"""The collector: receives reports over HTTP, stores them in SQL, and answers. No other package depends on either."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hdr4me.collector.store import Store
+    from hdr4me.collector.stores.protocol import Store
 
 __all__ = ["open_store"]
 
 
-def open_store(where: str | os.PathLike[str]) -> Store:
-    """The store at a path (SQLite; made if it is not there) or at a URL `postgresql://…`.
+def is_postgres(where: str | os.PathLike[str]) -> bool:
+    """Whether a store is the URL of a PostgreSQL database, not the path of an SQLite file."""
+    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
 
-    Raises
-    ------
-    StoreBusy
-        Another process has the SQLite file open.
-    StoreUnavailable
-        The database does not answer.
-    SchemaTooNew
-        The store was written by a newer version of this program.
-    FormatError
-        The file is not a store.
+
+def open_store(where: str | os.PathLike[str]) -> Store:
+    """The store at a path (SQLite; created if it does not exist) or at a URL `postgresql://…`.
+
+    Raises StoreBusy if another process has the SQLite file open, StoreUnavailable if the database does not answer,
+    SchemaTooNew if a newer version of this program wrote the store, FormatError if the file is not a store.
 
     Examples
     --------
@@ -35,10 +32,10 @@ def open_store(where: str | os.PathLike[str]) -> Store:
     ...     store.close()
     ([], 1)
     """
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
-        from hdr4me.collector.postgres import PostgresStore
+    if is_postgres(where):
+        from hdr4me.collector.stores.postgres.store import PostgresStore
 
-        return PostgresStore(where)
-    from hdr4me.collector.sqlite import SqliteStore
+        return PostgresStore(str(where))
+    from hdr4me.collector.stores.sqlite.store import SqliteStore
 
     return SqliteStore(where)

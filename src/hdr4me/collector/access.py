@@ -1,20 +1,19 @@
-"""Who may do what: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
+"""Access: bearer tokens known by their SHA-256, a link that works once, and signed sessions."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.store import Scope, Token
+from itsdangerous import BadSignature, TimestampSigner
 
-__all__ = ["Access", "Grant", "Link", "digest", "new_token"]
+from hdr4me.collector.config import Settings
+from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.stores.protocol import Scope, Token
 
 SESSION_SECONDS = 12 * 3600
 _ALLOWS: dict[Scope, frozenset[str]] = {
@@ -31,11 +30,7 @@ def new_token() -> str:
 
 
 def digest(token: str | bytes) -> bytes:
-    """What is stored of a token.
-
-    >>> digest("secret").hex()[:8]
-    '2bb80d53'
-    """
+    """The SHA-256 of a token, which is all that is stored."""
     return hashlib.sha256(token.encode(errors="replace") if isinstance(token, str) else token).digest()
 
 
@@ -47,61 +42,25 @@ class Grant:
     source: int
 
     def allows(self, scope: str) -> bool:
-        """Whether it covers what is asked."""
+        """Whether it covers a scope."""
         return scope in _ALLOWS[self.scope]
 
 
-@dataclass(frozen=True)
-class Link:
-    """The dashboard link: a key that opens one session, once, in whichever of the workers it is used.
-
-    `folder` is where a file is made when the key is used; making a file that must not exist is atomic.
-    """
-
-    key: str
-    folder: str
-
-    @classmethod
-    def new(cls, folder: str) -> Link:
-        """A new link."""
-        return cls(new_token(), folder)
-
-    def use(self, key: str) -> bool:
-        """Whether the key is right and was not used before."""
-        if not hmac.compare_digest(digest(key), digest(self.key)):
-            return False
-        try:
-            os.close(os.open(Path(self.folder, "used"), os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            return False
-        return True
-
-
-@dataclass
 class Access:
-    """Decides what a request's bearer token allows.
+    """Decides what the bearer token of a request allows, under the settings of a collector."""
 
-    Parameters
-    ----------
-    secret
-        Signs sessions; the same in all workers of one collector.
-    open_upload
-        Whether reports are taken without a token.
-    link
-        The dashboard's link, if there is one.
-    """
-
-    secret: bytes
-    open_upload: bool = True
-    link: Link | None = None
-    _tokens: list[Token] = field(default_factory=list)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        secret = settings.secret or secrets.token_bytes(32)
+        self._signer = TimestampSigner(secret, digest_method=hashlib.sha256)
+        self._tokens: list[Token] = []
 
     def renew(self, tokens: Iterable[Token]) -> None:
-        """Take over the tokens of the store."""
+        """Use the tokens of the store."""
         self._tokens = list(tokens)
 
     def grant(self, authorization: bytes | None) -> Grant | None:
-        """What an Authorization header allows; None if there is none. A wrong one is refused.
+        """What an Authorization header allows; None without a header. A wrong one is refused.
 
         Every stored token is compared in constant time, so the time says nothing about any of them.
         """
@@ -125,32 +84,34 @@ class Access:
     def require(self, authorization: bytes | None, scope: str) -> Grant:
         """The grant, or a refusal if it does not cover the scope."""
         grant = self.grant(authorization)
+        if grant is not None and grant.allows(scope):
+            return grant
+        if scope == "upload" and self._settings.open_upload:
+            return Grant("upload", 0)
         if grant is None:
-            if scope == "upload" and self.open_upload:
-                return Grant("upload", 0)
             raise Refusal(401, f"this needs a token with the scope {scope}")
-        if not grant.allows(scope):
-            if scope == "upload" and self.open_upload:
-                return Grant("upload", 0)
-            raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
-        return grant
-
-    # -- sessions --------------------------------------------------------------------------------------------------
+        raise Refusal(403, f"the token's scope is {grant.scope}: this needs {scope}")
 
     def open_session(self, key: str) -> str:
-        """A session token for the link's key, which then is used up."""
-        if self.link is None or not self.link.use(key):
+        """A session token in exchange for the key of the dashboard's link, which works once in one of the workers."""
+        right = hmac.compare_digest(digest(key), digest(self._settings.link_key))
+        if not (right and self._settings.link_key and self._first_use()):
             raise Refusal(
                 401, "this link was used before or is wrong: start the collector again for a new one"
             )
-        head = f"s.{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
-        return f"{head}.{self._signature(head.encode())}"
+        return self._signer.sign(secrets.token_urlsafe(12)).decode()
 
-    def _signature(self, head: bytes) -> str:
-        return hmac.new(self.secret, head, hashlib.sha256).hexdigest()
+    def _first_use(self) -> bool:
+        """Mark the link as used; creating a file that must not exist is atomic."""
+        try:
+            Path(self._settings.run_folder, "used").touch(0o600, exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _is_session(self, given: bytes) -> bool:
-        head, _, signature = given.rpartition(b".")
-        if not hmac.compare_digest(self._signature(head).encode(), signature):
+        try:
+            self._signer.unsign(given, max_age=SESSION_SECONDS)
+        except BadSignature:
             return False
-        return int(head.split(b".")[1]) > time.time()
+        return True

@@ -1,29 +1,28 @@
-"""Answers: the library's own, from a tally that is renewed in steps, so that nobody watches one report arrive."""
+"""Answers from a tally that is renewed in steps, so that no reader observes the arrival of one report."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hdr4me.accounting.rounds import average
+from hdr4me.atomic import write_bytes
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.shelf import Shelf, Snapshot
-from hdr4me.collector.store import Quarantine, Round, Store
-from hdr4me.errors import InvalidInput
+from hdr4me.collector.stores.protocol import Quarantine, Round, Store
+from hdr4me.errors import HDR4MEError
 from hdr4me.pages import tables
 from hdr4me.pages.stamp import FIELDS, stamp
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
-from hdr4me.tally.file import dumps
-
-__all__ = ["Answers", "Asked", "as_csv", "n_steps", "next_step"]
+from hdr4me.tally.file import dumps, loads
 
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 _KEPT = 64
@@ -31,29 +30,66 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader asks for: the method of re-calibration (None: raw), the level, and whether quarantine counts."""
+    """A question of a reader: the method of re-calibration (None: raw), the level, and whether to omit quarantine."""
 
     recalibrate: str | None = None
     level: float = 0.95
     without_quarantine: bool = False
 
 
-def next_step(shown: int, min_reports: int) -> int:
-    """How many reports there must be before an answer from `shown` reports is renewed: a twentieth more, and at least
-    `min_reports` more.
+@dataclass(frozen=True)
+class Snapshot:
+    """The tallies of a round at one moment, and the answers that were made from them."""
 
-    >>> next_step(0, 100), next_step(100, 100), next_step(10_000, 100)
-    (100, 200, 10500)
-    """
+    stored: int
+    state: str
+    left_out: tuple[Quarantine, ...]
+    look: int  # the number of the snapshot, from 1: alarms spend their error probability over all of them
+    every: Tally
+    clean: Tally  # of the reports outside quarantine
+    documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Snapshots in a folder, one file for each round; a file that cannot be read or written counts as missing."""
+
+    folder: Path
+
+    def _path(self, round: int) -> Path:
+        return self.folder / f"round-{round}.shown"
+
+    def put(self, round: int, held: Snapshot) -> None:
+        """Store a snapshot, which replaces the one before."""
+        every, clean = dumps(held.every), dumps(held.clean)
+        left_out = [[quarantine.hour, quarantine.source] for quarantine in held.left_out]
+        head = {"stored": held.stored, "state": held.state, "left_out": left_out, "look": held.look}
+        head["every"] = len(every)
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_bytes(self._path(round), json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
+
+    def get(self, round: int, survey: Survey) -> Snapshot | None:
+        """The stored snapshot, after the checksums of its tallies were verified."""
+        try:
+            first, _, rest = self._path(round).read_bytes().partition(b"\n")
+            head = json.loads(first)
+            every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
+            left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
+            return Snapshot(
+                int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean
+            )
+        except (OSError, ValueError, KeyError, TypeError, HDR4MEError):
+            return None
+
+
+def next_step(shown: int, min_reports: int) -> int:
+    """The number of reports at which an answer from `shown` reports is renewed: 5 % and at least `min_reports` more."""
     return shown + max(min_reports, shown // 20)
 
 
 def n_steps(stored: int, min_reports: int) -> int:
-    """How many steps there can have been up to so many reports, at least 1.
-
-    >>> n_steps(100, 100), n_steps(350, 100)
-    (1, 3)
-    """
+    """The number of steps up to `stored` reports, at least 1."""
     n, shown = 0, 0
     while (shown := next_step(shown, min_reports)) <= stored:
         n += 1
@@ -61,27 +97,17 @@ def n_steps(stored: int, min_reports: int) -> int:
 
 
 class Answers:
-    """Answers about rounds, from snapshots that every question shares. Its methods are called in threads.
+    """Answers about rounds from at least `min_reports` reports, called in threads.
 
-    Parameters
-    ----------
-    store
-        Where reports are kept.
-    min_reports
-        The fewest valid reports of an answer.
-    shelf
-        A folder that keeps what is shown for other workers and after a restart: without it, each would show another
-        moment, and their difference could be one report.
+    All questions share the snapshots in `folder`, and so do other workers and a restarted collector: otherwise each
+    would show a different moment, and the difference could be one report.
     """
 
-    def __init__(self, store: Store, min_reports: int, shelf: Path | None = None) -> None:
+    def __init__(self, store: Store, min_reports: int, folder: Path | None = None) -> None:
         self._store, self._least = store, min_reports
-        self._shelf = Shelf(shelf) if shelf is not None else None
+        self._shared = Snapshots(folder) if folder is not None else None
         self._snapshots: dict[int, Snapshot] = {}
-        self._made: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
-
-    # -- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self, number: int) -> Snapshot:
         """The tallies that are shown of a round; a refusal below `min_reports` valid reports."""
@@ -90,9 +116,13 @@ class Answers:
             left_out = self._store.quarantines(number)
             if held is None or self._is_old(held, round, left_out):
                 held = self._renewed(held, round, left_out)
-        if held.every.n_reports < self._least:
-            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        self._enough(held.every)
         return held
+
+    def _enough(self, tally: Tally) -> Tally:
+        if tally.n_reports < self._least:
+            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        return tally
 
     def _is_old(self, held: Snapshot, round: Round, left_out: list[Quarantine]) -> bool:
         step = next_step(held.stored, self._least) - held.stored
@@ -100,9 +130,9 @@ class Answers:
         return moved or round.state != held.state or left_out != list(held.left_out)
 
     def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
-        """What another worker shows, or this one did before it was started again; a new snapshot if that is old."""
-        if self._shelf is not None:
-            kept = self._shelf.get(round.number, self._store.survey(round.fingerprint))
+        """The snapshot that another worker or a previous run shows, or a new one if that is old."""
+        if self._shared is not None:
+            kept = self._shared.get(round.number, self._store.survey(round.fingerprint))
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
@@ -113,34 +143,32 @@ class Answers:
         taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
-            if self._shelf is not None:
-                self._shelf.put(round.number, taken)
+            if self._shared is not None:
+                self._shared.put(round.number, taken)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:
         """The tally that is shown."""
         held = self.snapshot(number)
-        found = held.clean if without_quarantine else held.every
-        if found.n_reports < self._least:
-            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
-        return found
-
-    def tally_bytes(self, number: int, *, without_quarantine: bool = False) -> bytes:
-        """The tally as the library writes it to a file."""
-        return dumps(self.tally(number, without_quarantine=without_quarantine))
-
-    # -- documents -------------------------------------------------------------------------------------------------
+        return self._enough(held.clean if without_quarantine else held.every)
 
     def document(self, number: int, asked: Asked) -> dict[str, Any]:
-        """What `hdr4me estimate --json` prints, of a round."""
-        tally = self.tally(number, without_quarantine=asked.without_quarantine)
-        return self._kept((number, asked, id(tally)), tally, lambda: estimated(tally, asked))
+        """The answers of a round, as `hdr4me estimate --json` prints them."""
+        held = self.snapshot(number)
+        tally = self._enough(held.clean if asked.without_quarantine else held.every)
+        found = held.documents.get(asked)
+        if found is None:
+            found = estimated(tally, asked)
+            if len(held.documents) >= _KEPT:
+                held.documents.clear()
+            held.documents[asked] = found
+        return found
 
     def series(self, series: str, asked: Asked, *, permanent: bool) -> dict[str, Any]:
         """The rounds of a series together.
 
-        Fresh answers, or those of different users, add up: the tallies are summed. Permanent answers repeat their
-        noise: the rounds are averaged, with standard errors that hold whatever changed.
+        The tallies of fresh answers, or of different users, are summed. Permanent answers repeat their noise: the
+        rounds are averaged, with conservative standard errors.
         """
         rounds = [round for round in self._store.rounds() if round.series == series]
         if not rounds:
@@ -162,51 +190,32 @@ class Answers:
         numbers = [round.number for round in rounds if round.number not in left_out]
         return {**found, "series": series, "rounds": numbers, "too_few_reports": left_out}
 
-    def _kept(self, key: Any, owner: object, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What was made for this key, or make it; `owner` is kept alive so that its id stays its own."""
-        with self._lock:
-            if key in self._made:
-                self._made.move_to_end(key)
-                return self._made[key][1]  # type: ignore[no-any-return]
-        made = make()
-        with self._lock:
-            self._made[key] = (owner, made)
-            while len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-        return made
-
 
 def estimated(tally: Tally, asked: Asked) -> dict[str, Any]:
     """The document of one tally, raw or re-calibrated."""
-    if not 0 < asked.level < 1:
-        raise InvalidInput.of("level", asked.level, "a number between 0 and 1")
     found, advice = tally.estimate(), []
     if asked.recalibrate is not None:
         better = found.recalibrate(asked.recalibrate)
         rows, advice = better.table(level=asked.level), list(better.advice)
     else:
         rows = found.table(asked.level)
-    return {
-        **stamp(tally.survey.fingerprint, tally.survey.epsilon, asked.level),
-        "reports": tally.n_reports,
-        "rejected": tally.rejected,
-        "simultaneous": False,
-        "advice": advice,
-        "rows": rows,
-    }
+    about = {"reports": tally.n_reports, "rejected": tally.rejected}
+    return _document(tally.survey, asked.level, about, advice, rows)
+
+
+def _document(
+    survey: Survey, level: float, about: dict[str, Any], advice: list[str], rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    origin = stamp(survey.fingerprint, survey.epsilon, level)
+    return {**origin, **about, "simultaneous": False, "advice": advice, "rows": rows}
 
 
 def together(tallies: Sequence[Tally]) -> Tally:
-    """The sum of tallies of one series, under the first one's survey: their surveys differ in nothing but the name."""
-    survey: Survey = tallies[0].survey
-    total = Tally(survey)
+    """The sum of tallies of one series, whose surveys differ only in their names."""
+    total = Tally(tallies[0].survey)
     for tally in tallies:
-        if tally.survey.series != survey.series:
-            raise InvalidInput("only rounds of one series can be added")
-        part = Tally(survey)
-        part.counts[:] = tally.counts
-        part.n_reports = tally.n_reports
-        total = total + part
+        total.counts += tally.counts
+        total.n_reports += tally.n_reports
     return total
 
 
@@ -227,14 +236,9 @@ def _averaged(tallies: Sequence[Tally], level: float) -> dict[str, Any]:
             "upper": float(found.estimate[i] + reach[i]),
             "answers": int(sum(answer.n_answers[i] for answer in answers)),
         }
-    return {
-        **stamp(tallies[0].survey.fingerprint, tallies[0].survey.epsilon, level),
-        "reports": sum(tally.n_reports for tally in tallies),
-        "rejected": {},
-        "simultaneous": False,
-        "advice": ["The average of rounds with permanent answers: its errors hold whatever changed."],
-        "rows": rows,
-    }
+    about = {"reports": sum(tally.n_reports for tally in tallies), "rejected": {}}
+    advice = ["The average of rounds with permanent answers: its errors hold whatever changed."]
+    return _document(tallies[0].survey, level, about, advice, rows)
 
 
 def as_csv(document: dict[str, Any]) -> str:

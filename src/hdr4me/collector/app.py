@@ -1,39 +1,39 @@
-"""The collector's routes, beside the uploads: rounds, surveys, answers, status, administration, pages."""
+"""The collector's routes beside the uploads: rounds, surveys, answers, status, administration, pages."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp
 
 from hdr4me.collector.answers import Asked, as_csv
-from hdr4me.collector.explained import explained
-from hdr4me.collector.files import page_response
-from hdr4me.collector.guard import Guard
-from hdr4me.collector.headers import header_of
-from hdr4me.collector.metrics import exposition
-from hdr4me.collector.parquet_export import parquet_parts
+from hdr4me.collector.export import write_parquet
+from hdr4me.collector.files import explained, page_response
 from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.state import Collector
-from hdr4me.collector.status import status_of
-from hdr4me.collector.store import Quarantine
-from hdr4me.collector.upload import App, Receive, Scope, Send, Upload, read_body
+from hdr4me.collector.status import exposition, status_of
+from hdr4me.collector.stores.protocol import Quarantine
+from hdr4me.collector.upload import Guard, Upload, header_of, read_body
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
+from hdr4me.tally.file import dumps
 
-__all__ = ["build_app"]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MOST_DOCUMENT = 8 << 20
 
 
-def build_app(collector: Collector) -> App:
-    """The whole application: uploads in front, everything else behind, the same headers on all of it."""
+def build_app(collector: Collector) -> ASGIApp:
+    """The application: uploads first, then all other routes, with the same headers on all answers."""
     routes = _Routes(collector)
 
     @asynccontextmanager
@@ -44,33 +44,32 @@ def build_app(collector: Collector) -> App:
 
     inner = Router(
         routes=[
-            Route(path, endpoint, methods=[method])
-            for method, path, endpoint in (
-                ("GET", "/healthz", routes.healthz),
-                ("GET", "/readyz", routes.readyz),
-                ("GET", "/metrics", routes.metrics),
-                ("GET", "/v1/rounds", routes.rounds),
-                ("POST", "/v1/rounds", routes.open_round),
-                ("POST", "/v1/rounds/{round}/close", routes.close_round),
-                ("POST", "/v1/rounds/{round}/quarantine", routes.quarantine),
-                ("GET", "/v1/rounds/{round}/status", routes.status),
-                ("GET", "/v1/rounds/{round}/estimate", routes.estimate),
-                ("GET", "/v1/rounds/{round}/estimate.csv", routes.estimate),
-                ("GET", "/v1/rounds/{round}/tally", routes.tally),
-                ("GET", "/v1/rounds/{round}/reports.parquet", routes.parquet),
-                ("DELETE", "/v1/rounds/{round}/reports/{id}", routes.delete),
-                ("GET", "/v1/series/{series}/estimate", routes.series),
-                ("GET", "/v1/surveys/{fingerprint}", routes.survey),
-                ("GET", "/v1/surveys/{fingerprint}/explanation", routes.explanation),
-                ("POST", "/v1/session", routes.session),
-                ("GET", "/", routes.page),
-                ("GET", "/answer", routes.page),
-                ("GET", "/static/{name:path}", routes.page),
-                ("GET", "/client/{name}", routes.page),
+            Route(path, routes.needing(scope, endpoint), methods=[method])
+            for method, path, scope, endpoint in (
+                ("GET", "/healthz", "", routes.healthz),
+                ("GET", "/readyz", "", routes.readyz),
+                ("GET", "/metrics", "read", routes.metrics),
+                ("GET", "/v1/rounds", "", routes.rounds),
+                ("POST", "/v1/rounds", "admin", routes.open_round),
+                ("POST", "/v1/rounds/{round}/close", "admin", routes.close_round),
+                ("POST", "/v1/rounds/{round}/quarantine", "admin", routes.quarantine),
+                ("GET", "/v1/rounds/{round}/status", "read", routes.status),
+                ("GET", "/v1/rounds/{round}/estimate", "read", routes.estimate),
+                ("GET", "/v1/rounds/{round}/estimate.csv", "read", routes.estimate),
+                ("GET", "/v1/rounds/{round}/tally", "read", routes.tally),
+                ("GET", "/v1/rounds/{round}/reports.parquet", "admin", routes.parquet),
+                ("DELETE", "/v1/rounds/{round}/reports/{id}", "", routes.delete),
+                ("GET", "/v1/series/{series}/estimate", "read", routes.series),
+                ("GET", "/v1/surveys/{fingerprint}", "", routes.survey),
+                ("GET", "/v1/surveys/{fingerprint}/explanation", "", routes.explanation),
+                ("POST", "/v1/session", "", routes.session),
+                ("GET", "/", "", routes.page),
+                ("GET", "/answer", "", routes.page),
+                ("GET", "/static/{name:path}", "", routes.page),
+                ("GET", "/client/{name}", "", routes.page),
             )
         ],
         redirect_slashes=False,
-        default=_nothing_here,
         lifespan=lifespan,
     )
     return Upload(collector, Guard(collector, inner))
@@ -82,14 +81,23 @@ class _Routes:
     def __init__(self, collector: Collector) -> None:
         self._c = collector
 
-    def _need(self, request: Request, scope: str) -> None:
-        self._c.access.require(header_of(request.scope, b"authorization"), scope)
+    def needing(self, scope: str, endpoint: Endpoint) -> Endpoint:
+        """An endpoint that needs a token with a scope, or none if the scope is empty."""
+
+        async def checked(request: Request) -> Response:
+            if scope:
+                self._c.access.require(header_of(request.scope, b"authorization"), scope)
+            return await endpoint(request)
+
+        return checked
 
     def _number(self, request: Request) -> int:
         text = request.path_params["round"]
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise Refusal(404, "a round's number is a whole number from 1")
-        return self._c.view(int(text)).number
+            raise Refusal(404, "the number of a round is a positive integer")
+        if int(text) not in self._c.forms:
+            raise Refusal(404, f"there is no round {int(text)}")
+        return int(text)
 
     async def _document(self, request: Request) -> Any:
         body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
@@ -99,37 +107,29 @@ class _Routes:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise Refusal(400, "the body is not JSON") from None
 
-    # -- operation -------------------------------------------------------------------------------------------------
-
     async def healthz(self, request: Request) -> Response:
-        """Whether the process lives."""
         return _json({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """Whether reports can be taken."""
+        """Whether reports are accepted."""
         if not self._c.ready or self._c.full:
             raise Refusal(503, "the store does not answer or its disk is nearly full", retry_after=2)
         await self._c.read(self._c.store.ping)
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
-        """Counts for Prometheus."""
-        self._need(request, "read")
         text = await self._c.read(exposition, self._c)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def session(self, request: Request) -> Response:
-        """A session for the dashboard link's key."""
         document = await self._document(request)
         key = document.get("key") if isinstance(document, dict) else None
         if not isinstance(key, str):
             raise Refusal(400, 'the body must be {"key": …}, the key of the dashboard\'s link')
         return _json({"token": self._c.access.open_session(key)})
 
-    # -- rounds and surveys ----------------------------------------------------------------------------------------
-
     async def rounds(self, request: Request) -> Response:
-        """Every round; how many reports it has only for readers, who are also told their token's scope."""
+        """Every round; the number of reports and the scope of the token only for readers."""
         grant = self._c.access.grant(header_of(request.scope, b"authorization"))
         found = []
         for round in await self._c.read(self._c.store.rounds):
@@ -155,16 +155,11 @@ class _Routes:
         return Response(found.to_json(), media_type="application/json", headers=headers)
 
     async def explanation(self, request: Request) -> Response:
-        """A survey in plain words with its proof, as blocks that a page puts together."""
         survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
-        found = await self._c.read(explained, survey, audience)
-        headers = {"cache-control": "public, max-age=3600"}
-        return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
+        return _json(await self._c.read(explained, survey, audience), cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
-        """Open a round of the survey in the body."""
-        self._need(request, "admin")
         body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
         try:
             survey = await self._c.parse(Survey.from_json, body)
@@ -174,18 +169,15 @@ class _Routes:
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        """Close a round."""
-        self._need(request, "admin")
         round = await self._c.close_round(self._number(request))
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
-        """Put an hour or a source into quarantine, or with "on": false take it out."""
-        self._need(request, "admin")
+        """Put an hour or a source into quarantine, or with "on": false release it."""
         number = self._number(request)
         given = await self._document(request)
         if not isinstance(given, dict) or not set(given) <= {"hour", "source", "on"}:
-            raise Refusal(400, 'the body must be {"hour": …} or {"source": …}, and perhaps "on": false')
+            raise Refusal(400, 'the body must be {"hour": …} or {"source": …}, and optionally "on": false')
         on = given.get("on", True)
         if not isinstance(on, bool):
             raise Refusal(400, '"on" must be true or false')
@@ -194,7 +186,7 @@ class _Routes:
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
-        """Delete a report: whoever knows its id may."""
+        """Delete a report; the id is the permission."""
         number, text = self._number(request), request.path_params["id"]
         try:
             id = bytes.fromhex(text) if len(text) == 32 else b""
@@ -206,24 +198,16 @@ class _Routes:
             raise Refusal(404, "there is no report of this id")
         return Response(status_code=204)
 
-    # -- answers ---------------------------------------------------------------------------------------------------
-
     async def status(self, request: Request) -> Response:
-        """What the dashboard shows of a round."""
-        self._need(request, "read")
         return _json(await self._c.read(status_of, self._c, self._number(request)))
 
     async def estimate(self, request: Request) -> Response:
-        """Means, shares and frequencies of a round."""
-        self._need(request, "read")
         found = await self._c.read(self._c.answers.document, self._number(request), _asked(request))
         if request.url.path.endswith(".csv"):
             return Response(as_csv(found), media_type="text/csv; charset=utf-8")
         return _json(found)
 
     async def series(self, request: Request) -> Response:
-        """The rounds of a series together."""
-        self._need(request, "read")
         answers = request.query_params.get("answers", "permanent")
         if answers not in ("permanent", "fresh"):
             raise InvalidInput.of("answers", answers, "permanent or fresh")
@@ -232,46 +216,51 @@ class _Routes:
         return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
 
     async def tally(self, request: Request) -> Response:
-        """The tally, as the library writes it."""
-        self._need(request, "read")
         number, without = self._number(request), _without(request)
-        data = await self._c.read(lambda: self._c.answers.tally_bytes(number, without_quarantine=without))
-        return Response(
-            data, media_type="application/octet-stream", headers=_attachment(f"round-{number}.tally")
-        )
+        tally = await self._c.read(lambda: self._c.answers.tally(number, without_quarantine=without))
+        return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
 
     async def parquet(self, request: Request) -> Response:
         """Every stored report with its id, as one Parquet file that is made while it is sent."""
-        self._need(request, "admin")
         number = self._number(request)
         round = await self._c.read(self._c.store.round, number)
         if round.sealed:
             raise Refusal(410, f"round {number} is sealed: only its tally is kept")
-        parts = parquet_parts(self._c, number)
-        return StreamingResponse(
-            parts,
-            media_type="application/vnd.apache.parquet",
-            headers=_attachment(f"round-{number}.parquet"),
-        )
+        headers = _attachment(f"round-{number}.parquet", "vnd.apache.parquet")
+        return StreamingResponse(self._parquet_pieces(number), headers=headers)
 
-    # -- pages -----------------------------------------------------------------------------------------------------
+    async def _parquet_pieces(self, number: int) -> AsyncIterator[bytes]:
+        """The pieces of the export, each made in a thread after the one before was sent."""
+        pieces = write_parquet(self._c.store, number, self._c.forms[number].survey)
+        end = object()
+        try:
+            while (piece := await self._c.read(next, pieces, end)) is not end:
+                assert isinstance(piece, bytes)
+                if piece:
+                    yield piece
+        finally:
+            if not asyncio.get_running_loop().is_closed():
+                await self._c.read(pieces.close)
 
     async def page(self, request: Request) -> Response:
-        """A file of the dashboard, the page on which a person answers, or the browser client."""
         return page_response(request.url.path)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(
-        msgspec.json.encode(value),
-        status,
-        media_type="application/json",
-        headers={"cache-control": "no-store"},
-    )
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _attachment(name: str) -> dict[str, str]:
-    return {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
+def _json(value: Any, status: int = 200, cache: str = "no-store") -> Response:
+    body = msgspec.json.encode(value, enc_hook=_plain)
+    return Response(body, status, media_type="application/json", headers={"cache-control": cache})
+
+
+def _attachment(name: str, kind: str) -> dict[str, str]:
+    shown = f'attachment; filename="{name}"'
+    return {"cache-control": "no-store", "content-disposition": shown, "content-type": f"application/{kind}"}
 
 
 def _without(request: Request) -> bool:
@@ -291,7 +280,3 @@ def _asked(request: Request) -> Asked:
         raise InvalidInput.of("level", text[:40], "a number between 0 and 1")
     method = request.query_params.get("recalibrate")
     return Asked(None if method in (None, "", "raw") else method, level, _without(request))
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    raise Refusal(404, "there is nothing here")

@@ -1,7 +1,7 @@
 """Backups: one file for every store, with the checksum of each part; written whole or not at all, verified, restored.
 
-The file is a line of JSON (what is in it, and checksums), then the bytes of an SQLite store. It can be restored as
-an SQLite file or into PostgreSQL, wherever it came from.
+The file is a line of JSON (the contents and checksums), then the bytes of an SQLite store. It can be restored as an
+SQLite file or into PostgreSQL, from either kind of store.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hdr4me.atomic import replacing
-from hdr4me.collector.migrations import SQLITE
-from hdr4me.collector.sqlite_file import APPLICATION, check_structure, connect, scan, told
-from hdr4me.collector.store import Damage, Damaged, SchemaTooNew, StoreUnavailable
+from hdr4me.collector import is_postgres
+from hdr4me.collector.stores.protocol import Damage, Damaged, Rows, StoreUnavailable
+from hdr4me.collector.stores.sqlite import rows as sqlite_rows
+from hdr4me.collector.stores.sqlite.connection import check_kind, connect, store_errors
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.tally.file import loads
 
-__all__ = ["Contents", "backup", "restore", "verify"]
+if TYPE_CHECKING:
+    from hdr4me.collector.stores.postgres.connection import Database
 
 FORMAT, VERSION = "hdr4me-backup", 1
 _LONGEST_HEADER = 1 << 16
@@ -36,70 +38,42 @@ FilePath = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a backup holds, every checksum verified."""
+    """What a backup holds, after every checksum was verified; `size` is the bytes of its SQLite part."""
 
     rounds: int
     blocks: int
     reports: int
     size: int
-    """Bytes of the file's SQLite part."""
-
-
-# -- writing ---------------------------------------------------------------------------------------------------
 
 
 def backup(where: FilePath, target: FilePath, *, despite_damage: bool = False) -> Contents:
-    """Copy a store into one file, while the collector runs; the copy is read back and every checksum verified.
+    """Copy a store (a path or URL) into one file while the collector runs, read it back and verify every checksum.
 
-    Parameters
-    ----------
-    where
-        A store's path or URL, as for `open_store`.
-    target
-        The file to write; it appears whole or not at all.
-    despite_damage
-        Leave damaged blocks out instead of refusing.
-
-    Raises
-    ------
-    Damaged
-        The store is damaged; the message names the blocks.
+    The file appears whole or not at all. `despite_damage` leaves damaged blocks out instead of raising Damaged.
     """
     with replacing(target, mode=0o600) as temporary, _folder(target) as folder:
         body = folder / "body.db"
-        if _is_url(where):
-            _copy_postgres(str(where), body, despite_damage)
+        if is_postgres(where):
+            name = _copy_postgres(str(where), body, despite_damage)
         else:
+            name = str(where)
             _copy_sqlite(Path(where), body, despite_damage)
-        with told(_name(where)):
+        with store_errors(name):
             contents, header, damage = _inspect(body)
         if damage:
-            raise Damaged(_name(where), damage)
+            raise Damaged(name, damage)
         header["sha256"] = _sha256(body)
         with temporary.open("wb") as file, body.open("rb") as source:
             file.write(_line(header))
             shutil.copyfileobj(source, file, 1 << 20)
     if Path(target).is_file():
-        verify(target)  # what is on the disk, not what was meant to be
+        verify(target)  # what is on the disk
     return contents
-
-
-def _name(where: FilePath) -> str:
-    """The store without user and password."""
-    if not _is_url(where):
-        return str(where)
-    from hdr4me.collector.postgres_link import Link
-
-    return Link(str(where)).name
-
-
-def _is_url(where: FilePath) -> bool:
-    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
 
 
 @contextmanager
 def _folder(target: FilePath) -> Iterator[Path]:
-    """A folder beside the target, on the same disk, that only this user can read."""
+    """A folder beside the target, on the same disk, readable only by this user."""
     parent = Path(target).absolute().parent
     with tempfile.TemporaryDirectory(dir=parent, prefix=".hdr4me-backup-") as folder:
         yield Path(folder)
@@ -108,56 +82,44 @@ def _folder(target: FilePath) -> Iterator[Path]:
 def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
     if not path.is_file():
         raise StoreUnavailable(f"{path} does not exist: there is no store to back up")
-    with ExitStack() as stack, told(path):
-        source = connect(path, readonly=True)
-        stack.callback(source.close)
-        _check_kind(source, path)
+    with store_errors(path), closing(connect(path, readonly=True)) as source:
+        check_kind(source, path)
         if despite_damage:
-            from hdr4me.collector.portable import into_sqlite, rows_in
-
             source.execute("begin")
-            into_sqlite(body, rows_in(source), scan(source, lambda damage: None))
+            intact = sqlite_rows.scan(source, lambda damage: None)
+            sqlite_rows.fill(body, sqlite_rows.read_tables(source), intact)
             return
-        copy = sqlite3.connect(body)
-        stack.callback(copy.close)
-        source.backup(copy)  # in one step: the copy is the store at one moment
-        copy.execute("pragma journal_mode = delete")
+        with closing(sqlite3.connect(body)) as copy:
+            source.backup(copy)  # in one step: the copy is the store at one moment
+            copy.execute("pragma journal_mode = delete")
 
 
-def _copy_postgres(url: str, body: Path, despite_damage: bool) -> None:
-    from hdr4me.collector.portable import from_postgres, into_sqlite
-    from hdr4me.collector.postgres_link import Link
-    from hdr4me.collector.postgres_rows import read_blocks
+def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
+    from hdr4me.collector.stores.postgres.rows import read_blocks, read_tables
 
-    link = Link(url)
     damage: list[Damage] = []
-    with closing(link):
-        link.prepare()
-        with link.reading() as connection:
-            into_sqlite(body, from_postgres(connection), read_blocks(connection, damage.append))
-    if damage and not despite_damage:
-        raise Damaged(link.name, damage)
+    with closing(_database(url)) as database:
+        with database.reading() as connection:
+            sqlite_rows.fill(body, read_tables(connection), read_blocks(connection, damage.append))
+        if damage and not despite_damage:
+            raise Damaged(database.name, damage)
+        return database.name
 
 
-# -- verifying -------------------------------------------------------------------------------------------------
+def _database(url: str) -> Database:
+    from hdr4me.collector.stores.postgres.connection import Database
+
+    return Database(url)
 
 
 def verify(path: FilePath) -> Contents:
-    """Check every checksum of a backup.
-
-    Raises
-    ------
-    Damaged
-        Something in it is damaged; the message names what.
-    FormatError
-        It is not a backup, or of a version that this program does not read.
-    """
+    """Check every checksum of a backup; Damaged lists the damage, FormatError means that it is not a backup."""
     with _folder(path) as folder:
         return _extract(Path(path), folder / "body.db")
 
 
 def _extract(path: Path, body: Path) -> Contents:
-    """Write the SQLite part of a backup to `body`, after which all of it is verified."""
+    """Write the SQLite part of a backup to `body` and verify all of it."""
     try:
         with path.open("rb") as file:
             header = _header(path, file)
@@ -193,34 +155,27 @@ def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
         raise FormatError(f"{path} is not a backup, or damaged: its first line is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"{path} is not a backup, or damaged: its format is not {FORMAT!r}")
-    if header.get("version") != VERSION:
-        raise FormatError(
-            f"{path} is a backup of version {header.get('version')!r}: this program reads {VERSION}"
-        )
-    if set(header) != {"format", "version", "tables", "sha256"} or not isinstance(header["tables"], dict):
-        raise FormatError(f"{path} is not a backup, or damaged: fields are missing or unknown")
-    if _line(header) != line:
+    version = header.get("version")
+    if version != VERSION:
+        raise FormatError(f"{path} is a backup of version {version!r}: this program reads {VERSION}")
+    fields = {"format", "version", "tables", "sha256"}
+    if set(header) != fields or not isinstance(header["tables"], dict) or _line(header) != line:
         raise FormatError(f"{path} is damaged: its first line was changed")
     return header
 
 
 def _inspect(body: Path) -> tuple[Contents, dict[str, Any], list[Damage]]:
-    """What is in an SQLite store, the header that a backup of it has, and what is damaged."""
-    from hdr4me.collector.portable import digest, rows_in
-
+    """The contents of an SQLite store, the header of a backup of it, and the damage found."""
     damage: list[Damage] = []
-    connection = connect(body, readonly=True)
-    try:
-        _check_kind(connection, body)
-        check_structure(connection, damage.append)
+    with closing(connect(body, readonly=True)) as connection:
+        check_kind(connection, body)
+        sqlite_rows.check_structure(connection, damage.append)
         blocks = reports = 0
         sums = hashlib.sha256()
-        for block in scan(connection, damage.append):
+        for block in sqlite_rows.scan(connection, damage.append):
             blocks, reports = blocks + 1, reports + len(block)
             sums.update(block.checksum)
-        tables = rows_in(connection)
-    finally:
-        connection.close()
+        tables = sqlite_rows.read_tables(connection)
     surveys: dict[str, Survey] = {}
     for fingerprint, document in tables["surveys"]:
         try:
@@ -233,17 +188,17 @@ def _inspect(body: Path) -> tuple[Contents, dict[str, Any], list[Damage]]:
             loads(content, of_round.get(number))
         except HDR4MEError as error:
             damage.append(Damage(None, None, f"the tally ({kind}) of round {number}: {error}"))
-    sizes = {name: digest(rows) for name, rows in tables.items()} | {"blocks": sums.hexdigest()}
-    header = {"format": FORMAT, "version": VERSION, "tables": sizes}
+    digests = {name: _digest(rows) for name, rows in tables.items()} | {"blocks": sums.hexdigest()}
+    header = {"format": FORMAT, "version": VERSION, "tables": digests}
     return Contents(len(of_round), blocks, reports, body.stat().st_size), header, damage
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    if connection.execute("pragma application_id").fetchone()[0] != APPLICATION:
-        raise FormatError(f"{path} is not a store of this program")
-    version = connection.execute("pragma user_version").fetchone()[0]
-    if version > len(SQLITE):
-        raise SchemaTooNew(f"{path} has schema {version}, and this program knows schemas up to {len(SQLITE)}")
+def _digest(rows: Rows) -> str:
+    """SHA-256 of a table, whatever the order of its rows."""
+    total = hashlib.sha256()
+    for row in sorted(rows, key=repr):
+        total.update(repr(row).encode() + b"\n")
+    return total.hexdigest()
 
 
 def _sha256(path: Path) -> str:
@@ -251,27 +206,12 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# -- restoring -------------------------------------------------------------------------------------------------
-
-
 def restore(source: FilePath, where: FilePath) -> Contents:
-    """Make a store of a backup, after every checksum of it is verified.
+    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
 
-    Parameters
-    ----------
-    source
-        A file that `backup` wrote, of either kind of store.
-    where
-        The path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
-
-    Raises
-    ------
-    Damaged
-        The backup is damaged: nothing is restored, and the message names what is damaged.
-    InvalidInput
-        There is a store already: nothing is overwritten.
+    `where` is the path of a new SQLite store, or the URL of a PostgreSQL database without rounds.
     """
-    if not _is_url(where):
+    if not is_postgres(where):
         target = Path(where)
         if target.exists() or target.with_name(target.name + "-wal").exists():
             raise InvalidInput(f"{where} exists already: restore into a new file, then move it")
@@ -287,17 +227,15 @@ def restore(source: FilePath, where: FilePath) -> Contents:
 
 
 def _fill_postgres(url: str, body: Path) -> None:
-    from hdr4me.collector.portable import into_postgres, rows_in
-    from hdr4me.collector.postgres_link import Connection, Link
+    from hdr4me.collector.stores.postgres.rows import fill
 
-    link = Link(url)
-
-    def work(connection: Connection) -> None:
+    with (
+        closing(connect(body, readonly=True)) as source,
+        closing(_database(url)) as database,
+        database.transaction() as connection,
+    ):
         connection.execute("lock table rounds in access exclusive mode")
         if connection.execute("select 1 from rounds limit 1").fetchone():
-            raise InvalidInput(f"{link.name} has rounds already: restore into an empty database")
-        into_postgres(connection, rows_in(source), scan(source, lambda damage: None))
-
-    with closing(link), closing(connect(body, readonly=True)) as source:
-        link.prepare()
-        link.run(work)
+            raise InvalidInput(f"{database.name} has rounds already: restore into an empty database")
+        blocks = sqlite_rows.scan(source, lambda damage: None)
+        fill(connection, sqlite_rows.read_tables(source), blocks)

@@ -1,4 +1,4 @@
-"""The settings of a collector: what `hdr4me serve` was told."""
+"""The settings of a collector: the options of `hdr4me serve`, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -6,72 +6,71 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hdr4me.collector.limits import Limits
+from hdr4me.collector import is_postgres
 from hdr4me.errors import InvalidInput
-
-__all__ = ["Settings"]
 
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
+class Limits:
+    """The limits of a collector; every number is a maximum unless stated otherwise."""
+
+    report_bytes: int = 16 << 10  # of a request with one report; more if the reports of a survey are longer
+    body_bytes: int = 8 << 20  # of any other request, as sent and after decompression
+    reports: int = 10_000  # in one request
+    header_bytes: int = 16 << 10  # of a request's first line and headers
+    seconds: float = 10.0  # from the first byte of a request to its last
+    idle_seconds: float = 60.0  # between two requests on one connection
+    waiting_bytes: int = 128 << 20  # of requests that are being read, before 503 is answered
+    waiting_reports: int = 1_000_000  # that wait to be written, before 503 is answered
+    connections: int = 8_192  # before 503 is answered
+    rate: float = 100_000.0  # reports per second for each upload token, over a minute
+    free_bytes: int = 256 << 20  # minimum of free space for the store; below it 507 is answered
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if not value > 0 and name != "free_bytes":
+                raise InvalidInput.of(name, value, "a positive number")
+
+
+@dataclass(frozen=True)
 class Settings:
-    """Everything that a worker needs to know; it travels to worker processes.
+    """Everything that a worker needs; it is passed to worker processes."""
 
-    Parameters
-    ----------
-    database
-        A path for SQLite, or `postgresql://…`.
-    min_reports
-        No answer is given from fewer valid reports, and answers are renewed in steps of at least as many.
-    origins
-        Origins (`https://example.org`) whose pages may call the collector.
-    retain_days
-        Days after closing until only the tally of a round is kept.
-    open_upload
-        Whether reports are taken without a token.
-    tolerance
-        The planned half-width of 95 % intervals, as a share of each dimension's range; None if none was planned.
-    secret
-        Signs sessions; the same in all workers.
-    link_key, run_folder
-        The dashboard link's key, and a folder of this run that all workers share.
-    limits
-        What a request may cost.
-    """
-
-    database: str
-    min_reports: int = 100
-    origins: tuple[str, ...] = ()
-    retain_days: int = 7
-    open_upload: bool = True
-    tolerance: float | None = None
-    secret: bytes = b""
-    link_key: str = ""
-    run_folder: str = ""
+    database: str  # a path for SQLite, or postgresql://…
+    min_reports: int = 100  # no answer from fewer valid reports; also the smallest step between two answers
+    origins: tuple[str, ...] = ()  # origins (https://example.org) whose pages may call the collector
+    retain_days: int = 7  # days after closing until only the tally of a round is kept
+    open_upload: bool = True  # whether reports are accepted without a token
+    tolerance: float | None = None  # the planned half-width of 95 % intervals, as a share of the range
+    secret: bytes = b""  # signs sessions; the same in all workers
+    link_key: str = ""  # the key of the dashboard's link
+    run_folder: str = ""  # a folder of this run that all workers share
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if type(self.min_reports) is not int or self.min_reports < 1:
-            raise InvalidInput.of("min_reports", self.min_reports, "a whole number from 1")
+            raise InvalidInput.of("min_reports", self.min_reports, "a positive integer")
         if type(self.retain_days) is not int or self.retain_days < 0:
-            raise InvalidInput.of("retain_days", self.retain_days, "a whole number of days from 0")
+            raise InvalidInput.of("retain_days", self.retain_days, "a nonnegative number of days")
         if self.tolerance is not None and not 0 < self.tolerance <= 1:
             raise InvalidInput.of("tolerance", self.tolerance, "a share of the range, above 0 and at most 1")
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidInput.of(
-                    "origins", origin, "a scheme, a host and perhaps a port, such as https://example.org"
+                    "origins", origin, "a scheme, a host and optionally a port, such as https://example.org"
                 )
-
-    @property
-    def shelf(self) -> Path | None:
-        """Where the shown answers are kept: beside the SQLite file, or for PostgreSQL in the folder of this run."""
-        if not self.is_postgres:
-            return Path(f"{self.database}.shown")
-        return Path(self.run_folder, "shown") if self.run_folder else None
 
     @property
     def is_postgres(self) -> bool:
         """Whether the database is a PostgreSQL server."""
-        return self.database.startswith(("postgresql://", "postgres://"))
+        return is_postgres(self.database)
+
+    @property
+    def snapshots(self) -> Path | None:
+        """The folder of the shown answers: beside the SQLite file, or for PostgreSQL in the folder of this run."""
+        if not self.is_postgres:
+            return Path(f"{self.database}.shown")
+        return Path(self.run_folder, "shown") if self.run_folder else None

@@ -1,6 +1,6 @@
-"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes checked reports.
+"""The three forms of an upload: one JSON report, lines of JSON, an Arrow stream; each becomes a checked `Batch`.
 
-A bad line never sinks its batch: it is named with its number and the reason.
+A bad line never fails its batch: it is listed with its number and the reason.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.collector.batch import Batch, Mask
 from hdr4me.collector.refusals import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import stream
@@ -29,8 +30,6 @@ from hdr4me.survey.canonical import no_twins
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import count_any
 
-__all__ = ["BAD_ID", "Checked", "Forms", "id_of"]
-
 BAD_ID = "not an id of 32 hexadecimal digits"
 _HEAD, _MIDDLE = b'{"id":"', b'","report":'
 _ANSWERS: msgspec.json.Decoder[list[list[int]]] = msgspec.json.Decoder(list[list[int]])
@@ -38,33 +37,8 @@ _ANSWERS: msgspec.json.Decoder[list[list[int]]] = msgspec.json.Decoder(list[list
 Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Valid reports of one request, and what was rejected.
-
-    Parameters
-    ----------
-    ids
-        The reports' ids end to end, 16 bytes each.
-    data
-        The reports' wire bytes end to end.
-    sizes
-        Bytes of each report, or None where all have the same.
-    rejected
-        The lines that are not counted, from 1, and why.
-    """
-
-    ids: bytes
-    data: bytes
-    sizes: Sequence[int] | None
-    rejected: list[tuple[int, str]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.ids) // 16
-
-
 def id_of(text: bytes) -> bytes | None:
-    """The 16 bytes of an id written as 32 hexadecimal digits, quoted or not; None if it is none."""
+    """The 16 bytes of an id written as 32 hexadecimal digits, quoted or not; None if it is not an id."""
     digits = text.strip().removeprefix(b'"').removesuffix(b'"')
     if len(digits) != 32:
         return None
@@ -76,18 +50,11 @@ def id_of(text: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Forms:
-    """Reads uploads that answer one survey.
+    """Parses the uploads of one round."""
 
-    Parameters
-    ----------
-    survey
-        The survey of the round.
-    most
-        The most reports in a request.
-    """
-
+    round: int
     survey: Survey
-    most: int = 10_000
+    most: int = 10_000  # reports in a request
 
     @cached_property
     def _prefix(self) -> bytes:
@@ -99,28 +66,29 @@ class Forms:
 
     @cached_property
     def longest(self) -> int:
-        """No report's JSON is longer."""
+        """The length of the longest JSON of a report."""
         return longest_line(self.survey)
 
     def warm(self) -> None:
         """Compile the kernels that uploads of this survey need, so that the first one does not wait for it."""
-        self.lines(b'{"id":"' + b"0" * 32 + b'","report":' + self._prefix + b"]}}")
-        rows = np.zeros(
-            (self.most, self.survey.report_size), np.uint8
-        )  # many rows are counted by another kernel
+        self.lines(_HEAD + b"0" * 32 + _MIDDLE + self._prefix + b"]}}", 0)
+        rows = np.zeros((self.most, self.survey.report_size), np.uint8)  # many rows have their own kernel
         self._status(rows)
         warm()
 
-    def one(self, body: bytes, id: bytes) -> Checked:
-        """One report as JSON; a refusal if it is none."""
-        found: Report | Reason | None = self._canonical(body) or understand(body, self.survey)
-        if isinstance(found, Report):
-            return Checked(id, pack(found.answers, self.survey, padded=False), None)
-        reason = Reason.MALFORMED if found is None else found
-        return Checked(b"", b"", None, [(1, reason.text)])
+    def one(self, body: bytes, id: bytes, source: int) -> Batch:
+        """One report as JSON, under the id of the request."""
+        answers = self._canonical(body)
+        if answers is None:
+            found = understand(body, self.survey)
+            if not isinstance(found, Report):
+                reason = Reason.MALFORMED if found is None else found
+                return Batch(self.round, source, b"", b"", None, [(1, reason.text)])
+            answers = found.answers
+        return Batch(self.round, source, id, pack(answers, self.survey, padded=False))
 
-    def _canonical(self, body: bytes) -> Report | None:
-        """The report in a body as this package's clients write it; None if another reader must look at it."""
+    def _canonical(self, body: bytes) -> Sequence[tuple[int, ...]] | None:
+        """The answers in a body as the clients of this package write it; None if it needs the general parser."""
         prefix = self._prefix
         if not body.startswith(prefix) or not body.endswith(b"]}"):
             return None
@@ -128,18 +96,12 @@ class Forms:
             answers = _ANSWERS.decode(body[len(prefix) - 1 : -1])
         except (msgspec.MsgspecError, RecursionError):
             return None
-        if fault(answers, self.survey) is not None:
-            return None
-        return Report(self.survey.fingerprint, tuple(map(tuple, answers)))
+        return [*map(tuple, answers)] if fault(answers, self.survey) is None else None
 
-    # -- lines of JSON ---------------------------------------------------------------------------------------------
-
-    def lines(self, body: bytes) -> Checked:
-        """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are passed over."""
-        if body.count(b"\n") >= self.most + 1:
-            raise Refusal(413, f"more than {self.most} lines: send fewer in a request")
-        lines = body.split(b"\n")
-        if len(lines) > self.most and lines[self.most :] != [b""]:
+    def lines(self, body: bytes, source: int) -> Batch:
+        """Lines `{"id": "32 hexadecimal digits", "report": {...}}`; blank lines are skipped."""
+        lines = body.split(b"\n") if body.count(b"\n") <= self.most else []
+        if not lines or (len(lines) > self.most and lines[self.most :] != [b""]):
             raise Refusal(413, f"more than {self.most} lines: send fewer in a request")
         ids, rows, good = self._quick(lines)
         rejected: list[tuple[int, str]] = []
@@ -151,27 +113,25 @@ class Forms:
                 good[i] = True
             elif found is not None:
                 rejected.append((i + 1, found))
-        return self._checked(ids[good], rows[good], rejected)
+        return self._batch(source, ids[good], rows[good], rejected)
 
-    def _quick(self, lines: Sequence[bytes]) -> tuple[Bytes, Bytes, NDArray[np.bool_]]:
-        """Ids, rows, and which lines the compiled parser understood: those that are written in the plainest way."""
+    def _quick(self, lines: Sequence[bytes]) -> tuple[Bytes, Bytes, Mask]:
+        """Ids, rows, and which lines the compiled parser could read: those in the canonical form."""
         n = len(lines)
         ids = np.zeros((n, 16), np.uint8)
         rows = np.zeros((n, self.survey.report_size), np.uint8)
         good = np.zeros(n, bool)
-        shape = _shape(self.survey)
-        if shape is None:
-            return ids, rows, good
         plain = [
             i
             for i, line in enumerate(lines)
             if line[:7] == _HEAD and line[39:50] == _MIDDLE and line[-1:] == b"}" and len(line) > 50
         ]
-        if not plain:
-            return ids, rows, good
         try:
             digits = binascii.unhexlify(b"".join([lines[i][7:39] for i in plain]))
         except binascii.Error:
+            plain = []
+        shape = _shape(self.survey)
+        if shape is None or not plain:
             return ids, rows, good
         text = b"\n".join([lines[i][50:-1] for i in plain]) + b"\n"
         _, found, parsed = _parsed(text, len(text), self.survey, shape)
@@ -181,7 +141,7 @@ class Forms:
         return ids, rows, good
 
     def _slow(self, line: bytes) -> tuple[bytes, Report] | str | None:
-        """The id and the report on a line, why there is none, or None for a blank line."""
+        """The id and the report on a line, the reason why there is none, or None for a blank line."""
         content = line.strip(b" \t\r")
         if not content:
             return None
@@ -200,9 +160,7 @@ class Forms:
         found = understood(document["report"], self.survey)
         return (id, found) if isinstance(found, Report) else found.text
 
-    # -- Arrow -----------------------------------------------------------------------------------------------------
-
-    def arrow(self, body: bytes) -> Checked:
+    def arrow(self, body: bytes, source: int) -> Batch:
         """An Arrow IPC stream with the columns `id` and `report`."""
         try:
             found = stream.loads(body, self.survey, self.most)
@@ -214,12 +172,12 @@ class Forms:
             for row in np.flatnonzero(reasons).tolist()
         ]
         if not rejected:
-            return self._checked(found.ids, found.rows, rejected)
+            return self._batch(source, found.ids, found.rows, rejected)
         good = reasons == 0
-        return self._checked(found.ids[good], found.rows[good], rejected)
+        return self._batch(source, found.ids[good], found.rows[good], rejected)
 
     def _status(self, rows: Bytes) -> Bytes:
-        """0 for each valid report, or the reason why it is none: by the code that counts reports."""
+        """0 for each valid report, or the reason why it is rejected: by the code that counts reports."""
         survey, layout = self.survey, self._layout
         counts = np.zeros(layout.size, np.int64)
         if not survey.byte_wise:
@@ -236,7 +194,7 @@ class Forms:
             )
         )
 
-    def _checked(self, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Checked:
+    def _batch(self, source: int, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Batch:
         data, offsets = to_wire(np.ascontiguousarray(rows), self.survey)
         sizes = None if self.survey.fixed_size else np.diff(offsets).tolist()
-        return Checked(ids.tobytes(), data.tobytes(), sizes, rejected)
+        return Batch(self.round, source, ids.tobytes(), data.tobytes(), sizes, rejected)

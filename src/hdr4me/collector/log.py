@@ -10,17 +10,10 @@ import traceback
 from dataclasses import dataclass
 from typing import IO, Any
 
-__all__ = ["Log", "quiet_server"]
-
 
 @dataclass(frozen=True)
 class Log:
-    """Writes events; times are cut to the minute, so that no line tells when one report arrived.
-
-    >>> import sys
-    >>> Log(sys.stdout).event("stopped", waiting=0)
-    {"time": "...", "event": "stopped", "waiting": 0}
-    """
+    """Writes events; times are truncated to the minute, so that no line reveals when one report arrived."""
 
     file: IO[str] | None = None
 
@@ -30,14 +23,14 @@ class Log:
         print(json.dumps(line, default=str), file=self.file or sys.stderr, flush=True)
 
     def failure(self, event: str, error: BaseException, **fields: Any) -> None:
-        """Write that something failed: the error's type and where it was raised, never what it says of a report."""
+        """Write the type of an error and where it was raised, never its message, which may quote a report."""
         frames = traceback.extract_tb(error.__traceback__)[-3:]
         where = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames]
         self.event(event, error=type(error).__name__, where=where, **fields)
 
 
 class _ToLog(logging.Handler):
-    """What the HTTP server says, as events; of exceptions the type and the place."""
+    """The messages of the HTTP server as events; of exceptions only the type and the place."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -52,8 +45,11 @@ class _ToLog(logging.Handler):
 
 
 def quiet_server(log: Log) -> None:
-    """Let the HTTP server's own loggers write to `log`, and its access log nowhere: it holds addresses."""
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses.
+
+    The warnings of the connection pool are dropped: the store reports the same failures.
+    """
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "psycopg.pool"):
         logger = logging.getLogger(name)
         logger.handlers = [_ToLog(log)] if name == "uvicorn.error" else []
         logger.propagate = False

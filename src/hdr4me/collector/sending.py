@@ -1,17 +1,18 @@
-"""The device side for many records: reports with their ids kept in a spool, sent in batches, sent again until taken.
+"""The client for many records: reports and their ids in a spool, sent in batches until the collector accepts them.
 
-The ids are made with the reports and written down before anything is sent. Whatever fails, sending the spool again
+The ids are generated with the reports and stored before anything is sent. After any failure, sending the spool again
 under the same ids counts every report once.
 """
 
 from __future__ import annotations
 
-import os
+import io
 import random
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,8 @@ from hdr4me.io.lines import LineSink
 from hdr4me.io.stream import ID_SIZE, dumps
 from hdr4me.survey import Survey
 
-__all__ = ["FORMS", "NotTaken", "Sent", "Spool", "send"]
-
-FORMS = ("arrow", "ndjson")
+FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
+"""The forms of a batch, and their content types."""
 MOST = 10_000
 _TRIES = 8
 _LONGEST_WAIT = 60.0
@@ -38,12 +38,12 @@ Bytes = NDArray[np.uint8]
 
 
 class NotTaken(HDR4MEError):
-    """The collector did not take a batch; the spool still holds all reports."""
+    """The collector did not accept a batch; the spool still holds all reports."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What the collector answered, over all batches."""
+    """The totals of the collector's answers."""
 
     stored: int = 0
     duplicates: int = 0
@@ -51,16 +51,14 @@ class Sent:
 
     def plus(self, answer: dict[str, Any]) -> Sent:
         """With one more answer."""
-        return Sent(
-            self.stored + int(answer["stored"]),
-            self.duplicates + int(answer["duplicates"]),
-            self.rejected + len(answer["rejected"]),
-        )
+        stored, duplicates = int(answer["stored"]), int(answer["duplicates"])
+        rejected = len(answer["rejected"])
+        return Sent(self.stored + stored, self.duplicates + duplicates, self.rejected + rejected)
 
 
 @dataclass(frozen=True)
 class Spool:
-    """Reports and their ids in a folder: `reports.arrow` and `ids`, and `sent` with the number already taken."""
+    """Reports and their ids in a folder: the files `reports.arrow` and `ids`."""
 
     folder: Path
     survey: Survey
@@ -72,11 +70,11 @@ class Spool:
 
     @property
     def is_there(self) -> bool:
-        """Whether the spool is whole: its ids are written last."""
+        """Whether the spool is complete: its ids are written last."""
         return (self.folder / "ids").is_file() and self.reports.is_file()
 
     def seal(self, n: int) -> None:
-        """Make an id for each of the n reports; from here on the spool can be sent."""
+        """Generate an id for each of the n reports; after that the spool can be sent."""
         write_bytes(self.folder / "ids", secrets.token_bytes(ID_SIZE * n))
 
     def batches(self, most: int = MOST) -> Iterator[tuple[Bytes, Bytes]]:
@@ -86,49 +84,36 @@ class Spool:
         for block in read_blocks(self.reports, self.survey, block_rows=most):
             n = len(block.rows)
             if at + n > len(ids):
-                raise FormatError(f"{self.folder} is not a whole spool: it has fewer ids than reports")
+                raise FormatError(f"{self.folder} is not a complete spool: it has fewer ids than reports")
             yield ids[at : at + n], block.rows
             at += n
         if at != len(ids):
-            raise FormatError(f"{self.folder} is not a whole spool: it has more ids than reports")
+            raise FormatError(f"{self.folder} is not a complete spool: it has more ids than reports")
 
     def __len__(self) -> int:
         return (self.folder / "ids").stat().st_size // ID_SIZE
 
 
-class _Memory:
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: Any) -> int:
-        self.parts.append(bytes(data))
-        return len(self.parts[-1])
-
-
 def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
     """Reports and their ids as lines of JSON."""
-    sink: Any = _Memory()
+    sink = io.BytesIO()
     LineSink(sink, survey).write(np.ascontiguousarray(rows))
-    lines = b"".join(sink.parts).splitlines()
-    return b"\n".join(
-        b'{"id":"%s","report":%s}' % (id.tobytes().hex().encode(), line)
-        for id, line in zip(ids, lines, strict=True)
-    )
+    pairs = zip(ids, sink.getvalue().splitlines(), strict=True)
+    return b"\n".join(b'{"id":"%s","report":%s}' % (id.tobytes().hex().encode(), line) for id, line in pairs)
 
 
 def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     """The open round of the survey, or the one that was named."""
-    rounds = _answer(_try(lambda: client.get("/v1/rounds"), time.sleep))["rounds"]
-    of_survey = [round for round in rounds if round["survey"] == survey.fingerprint]
+    rounds = _ask(lambda: client.get("/v1/rounds"), time.sleep)["rounds"]
+    states = {one["round"]: one["state"] for one in rounds if one["survey"] == survey.fingerprint}
+    name = survey.fingerprint[:12]
     if number is not None:
-        if number not in [round["round"] for round in of_survey]:
-            raise InvalidInput(
-                f"round {number} of this collector is not a round of survey {survey.fingerprint[:12]}"
-            )
+        if number not in states:
+            raise InvalidInput(f"round {number} of this collector is not a round of survey {name}")
         return number
-    found = [round["round"] for round in of_survey if round["state"] == "open"]
+    found = [one for one, state in states.items() if state == "open"]
     if not found:
-        raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
+        raise InvalidInput(f"this collector has no open round of survey {name}")
     return int(found[-1])
 
 
@@ -143,51 +128,24 @@ def send(
     client: httpx.Client | None = None,
     wait: Callable[[float], Any] = time.sleep,
 ) -> Sent:
-    """Send a spool; each batch is sent again, after a random and growing wait, until the collector has taken it.
+    """Send a spool; each batch is sent again, after a random and growing delay, until the collector accepts it.
 
-    Parameters
-    ----------
-    spool
-        The reports and their ids.
-    url
-        The collector's address.
-    token
-        An upload token, if the collector wants one.
-    round
-        The round's number; unless given, the latest open round of the survey.
-    form
-        "arrow" or "ndjson".
-    progress
-        Called with the number of reports sent since the last call.
-    client, wait
-        For tests.
-
-    Returns
-    -------
-    Sent
-
-    Raises
-    ------
-    NotTaken
-        The collector refused a batch or could not be reached; sending the spool again counts nothing twice.
+    The reports go to the given round, or to the latest open round of the survey, in the form "arrow" or "ndjson".
+    `progress` is called with the number of reports in each batch; `client` and `wait` are for tests. NotTaken means
+    that the collector refused a batch or was not reachable; the spool can be sent again.
     """
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    opened = client or httpx.Client(base_url=url, timeout=60.0, headers=headers)
+    access = {"authorization": f"Bearer {token}"} if token else {}
+    opened = client or httpx.Client(base_url=url, timeout=60.0, headers=access)
+    headers = {"content-type": FORMS[form], **access}
     sent = Sent()
     try:
         number = find_round(opened, spool.survey, round)
-        kind = "application/vnd.apache.arrow.stream" if form == "arrow" else "application/x-ndjson"
         for ids, rows in spool.batches():
             body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
-
-            def post(body: bytes = body) -> httpx.Response:
-                return opened.post(
-                    f"/v1/rounds/{number}/reports", content=body, headers={"content-type": kind, **headers}
-                )
-
-            sent = sent.plus(_answer(_try(post, wait)))
+            post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
+            sent = sent.plus(_ask(post, wait))
             progress(len(rows))
     finally:
         if client is None:
@@ -195,9 +153,9 @@ def send(
     return sent
 
 
-def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> httpx.Response:
-    """Ask until there is an answer that will not change by asking again."""
-    said = ""
+def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> dict[str, Any]:
+    """The answer to a request, which is repeated until the answer is final."""
+    reason = ""
     for attempt in range(_TRIES):
         asked = 0.0
         try:
@@ -207,35 +165,22 @@ def _try(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) ->
         except httpx.UnsupportedProtocol:
             raise InvalidInput("the collector's address must begin with http:// or https://") from None
         except httpx.TransportError as error:
-            said = f"the collector cannot be reached ({type(error).__name__})"
+            reason = f"the collector cannot be reached ({type(error).__name__})"
         else:
+            try:
+                found = response.json()
+            except ValueError:
+                found = None
+            said = found["error"] if isinstance(found, dict) and "error" in found else response.reason_phrase
+            reason = f"the collector answered {response.status_code}: {str(said)[:300]}"
+            if response.status_code == 200 and isinstance(found, dict):
+                return found
+            if response.status_code == 200:
+                raise NotTaken("the answer is not that of a collector: is the address right?")
             if response.status_code not in _AGAIN:
-                return response
-            said = f"the collector answered {response.status_code}: {_sentence(response)}"
-            asked = _seconds(response.headers.get("retry-after"))
-        if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not come back together
+                raise NotTaken(reason)
+            text = response.headers.get("retry-after", "")
+            asked = min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
+        if attempt + 1 < _TRIES:  # full jitter: senders that were refused together do not return together
             wait(max(asked, random.SystemRandom().uniform(0, min(_LONGEST_WAIT, 0.5 * 2**attempt))))
-    raise NotTaken(said)
-
-
-def _seconds(text: str | None) -> float:
-    return min(float(text), _LONGEST_WAIT) if text and text.isascii() and text.isdigit() else 0.0
-
-
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code != 200:
-        raise NotTaken(f"the collector answered {response.status_code}: {_sentence(response)}")
-    try:
-        found = response.json()
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise NotTaken("the answer is not that of a collector: is the address right?")
-    return found
-
-
-def _sentence(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["error"])[:300]
-    except (ValueError, KeyError, TypeError):
-        return response.reason_phrase or os.strerror(0)
+    raise NotTaken(reason)

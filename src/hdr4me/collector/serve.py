@@ -18,60 +18,103 @@ from dataclasses import replace
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hdr4me.collector import open_store
 from hdr4me.collector.access import new_token
 from hdr4me.collector.app import build_app
-from hdr4me.collector.config import Settings
+from hdr4me.collector.config import Limits, Settings
 from hdr4me.collector.log import Log, quiet_server
-from hdr4me.collector.protocol import DeadlineProtocol, protocol_with
+from hdr4me.collector.refusals import error_body
 from hdr4me.collector.state import Collector
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Server", "bind", "run", "run_workers", "server_of", "with_secrets"]
-
-_GRACE = 20
-"""Seconds in which requests that have begun are finished when the collector is told to stop."""
+_GRACE = 20  # seconds in which started requests are finished when the collector stops
+_SLOW_READER = 60.0  # seconds in which a client must read some of a waiting answer
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which also ends connections that are too slow and ends without raising its signal again.
+def _last_answer(status: str, sentence: str) -> bytes:
+    body = error_body(sentence)
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"connection: close\r\n\r\n" + body
 
-    Parameters
-    ----------
-    config
-        uvicorn's.
-    started
-        Called when connections are taken.
+
+_TOO_SLOW = _last_answer("408 Request Timeout", "the request took too long")
+_BAD = _last_answer("400 Bad Request", "this is not an HTTP request")
+_LONG_HEAD = _last_answer("431 Request Header Fields Too Large", "the headers are too long")
+
+
+class DeadlineProtocol(HttpToolsProtocol):
+    """A connection with a deadline from the first byte of a request to its last.
+
+    uvicorn has no setting for it: its own protocol waits without limit for a request that arrives byte by byte.
+    A sweep, once a second, ends every connection whose request, or whose reading of an answer, takes too long.
     """
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], Any] | None = None) -> None:
-        super().__init__(config)
-        self._on_started = started
+    limits: Limits = Limits()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._on_started is not None:
-            self._on_started()
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # The time since which the server waits for the client; None while the client waits for the server.
+        self._since: float | None = self.loop.time()
+        self._head = self._bytes = self._buffered = 0
+        self._stuck: float | None = None
+        self._ended = False
 
-    async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
-            now = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, DeadlineProtocol):
-                    connection.sweep(now)
-        return await super().on_tick(counter)
+    def data_received(self, data: bytes) -> None:
+        if self._ended:
+            return
+        if self._since is None and (self.cycle is None or self.cycle.response_complete):
+            self._since = self.loop.time()
+        self._head += len(data)
+        self._bytes += len(data)
+        super().data_received(data)
+        if self._head > self.limits.header_bytes and not self.transport.is_closing():
+            self._end(_LONG_HEAD)
+        elif self._bytes > 3 * self.limits.body_bytes + (1 << 20):  # endless chunks and trailers
+            self.transport.abort()
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        main = threading.current_thread() is threading.main_thread()
-        handled = (signal.SIGINT, signal.SIGTERM) if main else ()
-        before = {number: signal.signal(number, self.handle_exit) for number in handled}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._since is None:
+            self._since = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        self._head = -(1 << 62)  # until the request is complete, only its body follows
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head = self._bytes = 0
+        self._since = None
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._end(_BAD)
+
+    def sweep(self, now: float) -> None:
+        """End the connection if its client is too slow."""
+        if self.flow is not None and self.flow.write_paused:
+            size = self.transport.get_write_buffer_size()
+            if self._stuck is None or size != self._buffered:
+                self._stuck, self._buffered = now, size
+            elif now - self._stuck > _SLOW_READER:
+                self.transport.abort()
+                return
+        else:
+            self._stuck = None
+        if self._since is not None and now - self._since > self.limits.seconds:
+            if self._ended or self.transport.is_closing() or not self._bytes:
+                self.transport.abort()
+            else:
+                self._end(_TOO_SLOW)
+
+    def _end(self, answer: bytes) -> None:
+        """Send a last answer, unless another one is being sent, and close."""
+        self._ended = True
+        started = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if not started:
+            self.transport.write(answer)
+        self.transport.close()
 
 
 def with_secrets(settings: Settings) -> Settings:
@@ -85,7 +128,7 @@ def with_secrets(settings: Settings) -> Settings:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes any free one."""
+    """A bound socket; port 0 chooses a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -98,12 +141,21 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-def server_of(collector: Collector, started: Callable[[], Any] | None = None) -> Server:
-    """The HTTP server of a collector."""
-    limits = collector.limits
+def server_of(collector: Collector, started: Callable[[], Any] | None = None) -> uvicorn.Server:
+    """The HTTP server of a collector; `started` is called when it accepts connections."""
+    limits, waiting = collector.limits, [started] if started is not None else []
+
+    async def every_second() -> None:
+        while waiting:
+            waiting.pop()()
+        now = asyncio.get_running_loop().time()
+        for connection in list(server.server_state.connections):
+            if isinstance(connection, DeadlineProtocol):
+                connection.sweep(now)
+
     config = uvicorn.Config(
         build_app(collector),
-        http=protocol_with(limits),
+        http=type("Protocol", (DeadlineProtocol,), {"limits": limits}),
         ws="none",
         loop="uvloop" if os.name == "posix" else "asyncio",
         lifespan="on",
@@ -111,13 +163,28 @@ def server_of(collector: Collector, started: Callable[[], Any] | None = None) ->
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        limit_concurrency=limits.connections,
         timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE,
+        callback_notify=every_second,
+        timeout_notify=0,
         backlog=2048,
     )
-    server = Server(config, started)
+    server = uvicorn.Server(config)
     quiet_server(collector.log)
     return server
+
+
+@contextmanager
+def _on_stop(handler: Callable[..., None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM in the main thread."""
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
 def run(
@@ -127,63 +194,55 @@ def run(
     log: Log | None = None,
     started: Callable[[], Any] | None = None,
 ) -> None:
-    """Serve in this process until it is told to stop; everything that was taken is written by then."""
+    """Serve in this process until it is stopped; all accepted reports are written by then.
+
+    Events are written to `log` (standard error unless given), and `started` is called when connections are accepted.
+    """
     log = log or Log()
-    store = open_store(settings.database)
-    collector = Collector(store, settings, log)
+    collector = Collector(open_store(settings.database), settings, log)
     server = server_of(collector, started)
     log.event("started", process=os.getpid())
     try:
-        server.run(sockets=[sock])
+        with _on_stop(lambda *_: None):  # uvicorn raises the signal again after a clean stop
+            server.run(sockets=[sock])
     finally:
         if settings.run_folder and started is not None:
             shutil.rmtree(settings.run_folder, ignore_errors=True)
 
 
-def _worker(settings: Settings, sock: socket.socket) -> None:
-    run(settings, sock)
-
-
 def run_workers(
     settings: Settings, sock: socket.socket, workers: int, *, started: Callable[[], Any] | None = None
 ) -> None:
-    """Serve in several processes; one that dies is started again. Needs PostgreSQL."""
+    """Serve as `run` in several processes; one that ends is started again. Needs PostgreSQL."""
     if not settings.is_postgres:
         raise InvalidInput.of("workers", workers, "1 with SQLite: several need --database postgresql://…")
     context = multiprocessing.get_context("spawn")
-    log, stopping = Log(), False
-
-    def stop(*_: object) -> None:
-        nonlocal stopping
-        stopping = True
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    log, stopping = Log(), threading.Event()
     sock.listen(2048)
 
     def spawn() -> Any:
-        process = context.Process(target=_worker, args=(settings, sock))
+        process = context.Process(target=run, args=(settings, sock))
         process.start()
         return process
 
-    processes = [spawn() for _ in range(workers)]
-    if started is not None:
-        started()
-    try:
-        while not stopping:
-            time.sleep(0.2)
-            for i, process in enumerate(processes):
-                if not process.is_alive() and not stopping:
-                    log.event("a worker died and is started again", code=process.exitcode)
-                    time.sleep(0.5)
-                    processes[i] = spawn()
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.terminate()
-        for process in processes:
-            process.join(_GRACE + 5)
-            if process.is_alive():
-                process.kill()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        shutil.rmtree(settings.run_folder, ignore_errors=True)
+    with _on_stop(lambda *_: stopping.set()):
+        processes = [spawn() for _ in range(workers)]
+        if started is not None:
+            started()
+        try:
+            while not stopping.is_set():
+                time.sleep(0.2)
+                for i, process in enumerate(processes):
+                    if not process.is_alive() and not stopping.is_set():
+                        log.event("a worker died and is started again", code=process.exitcode)
+                        time.sleep(0.5)
+                        processes[i] = spawn()
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.terminate()
+            for process in processes:
+                process.join(_GRACE + 5)
+                if process.is_alive():
+                    process.kill()
+            shutil.rmtree(settings.run_folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The collector at work: its store, its writer, and what of the store is kept at hand for every request."""
+"""The running collector: its store, its writer, and the parts of the store that every request needs."""
 
 from __future__ import annotations
 
@@ -7,77 +7,49 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from hdr4me.collector.access import Access, Link
+from hdr4me.collector.access import Access
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.config import Settings
 from hdr4me.collector.forms import Forms
-from hdr4me.collector.limits import Rates
 from hdr4me.collector.log import Log
-from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.retention import seal_due
-from hdr4me.collector.store import Round, Store, StoreError
+from hdr4me.collector.refusals import Rates, Refusal
+from hdr4me.collector.stores.protocol import Round, Store, StoreError
+from hdr4me.collector.stores.shared import seal_due
 from hdr4me.collector.writer import Writer
 from hdr4me.errors import HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Collector", "View"]
-
 T = TypeVar("T")
-_SEAL_EVERY = 600.0
-"""Seconds between two looks for rounds to seal."""
-
-
-@dataclass(frozen=True)
-class View:
-    """A round as uploads need it."""
-
-    number: int
-    open: bool
-    forms: Forms
-
-    @property
-    def survey(self) -> Survey:
-        """The round's survey."""
-        return self.forms.survey
+_SEAL_EVERY = 600.0  # seconds between two searches for rounds to seal
 
 
 class Collector:
-    """Everything that requests share.
+    """Everything that requests share: a `store`, the `settings` and a `log`.
 
-    Parameters
-    ----------
-    store
-        Where reports are kept.
-    settings
-        What the command was told.
-    log
-        Where events are written.
+    `forms` parses the uploads of each round by its number, and `open_rounds` holds the numbers of open rounds. Both are
+    renewed every second, since another worker may change the store.
     """
 
     def __init__(self, store: Store, settings: Settings, log: Log | None = None) -> None:
         self.store, self.settings, self.log = store, settings, log or Log()
         self.limits = settings.limits
         self.writer = Writer(store, self.limits.waiting_reports, self.log)
-        link = Link(settings.link_key, settings.run_folder) if settings.link_key else None
-        self.access = Access(settings.secret, settings.open_upload, link)
+        self.access = Access(settings)
         self.rates = Rates(self.limits.rate)
-        self.answers = Answers(store, settings.min_reports, settings.shelf)
+        self.answers = Answers(store, settings.min_reports, settings.snapshots)
+        self.forms: dict[int, Forms] = {}
+        self.open_rounds: frozenset[int] = frozenset()
         self.body_bytes = 0
         self.full = False
         self.ready = False
-        self._views: dict[int, View] = {}
-        self._forms: dict[str, Forms] = {}
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="hdr4me-reader")
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-parser")
         self._watch: asyncio.Task[None] | None = None
         self._next_seal = time.monotonic()
-
-    # -- life ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Read rounds and tokens, compile what uploads need, and begin to write."""
@@ -87,7 +59,7 @@ class Collector:
         self.ready = True
 
     async def stop(self) -> None:
-        """Write all that waits, then close the store."""
+        """Write everything that waits, then close the store."""
         self.ready = False
         if self._watch is not None:
             self._watch.cancel()
@@ -101,7 +73,7 @@ class Collector:
         self.log.event("stopped", written_at_the_end=waiting)
 
     async def _keep_fresh(self) -> None:
-        """Once a second: rounds and tokens that another worker changed, and the space that is left."""
+        """Renew every second, and seal rounds from time to time."""
         while True:
             await asyncio.sleep(1.0)
             try:
@@ -120,11 +92,9 @@ class Collector:
 
     async def _seal(self) -> None:
         """Keep only the tallies of rounds whose grace period is over."""
+        now, days = datetime.now(UTC), self.settings.retain_days
         try:
-            now = datetime.now(UTC)
-            kept = await self.read(
-                lambda: seal_due(self.store, now=now, grace_days=self.settings.retain_days)
-            )
+            kept = await self.read(lambda: seal_due(self.store, now=now, grace_days=days))
         except HDR4MEError as error:
             self.log.failure("rounds were not sealed", error)
             return
@@ -134,57 +104,38 @@ class Collector:
             self.log.event("the clock cannot be trusted: no round is sealed", said=kept.clock)
 
     def _renew(self) -> None:
-        """Read what every request needs. In a thread."""
+        """Read what every request needs, in a thread."""
         self.access.renew(self.store.tokens())
-        views = {}
-        for round in self.store.rounds():
-            views[round.number] = self._view(round)
-        self._views = views
+        rounds, forms = self.store.rounds(), dict(self.forms)
+        known = {one.survey.fingerprint for one in forms.values()}
+        for round in rounds:
+            if round.number not in forms:
+                survey = self.store.survey(round.fingerprint)
+                forms[round.number] = Forms(round.number, survey, self.limits.reports)
+                if round.fingerprint not in known:
+                    forms[round.number].warm()
+        self.forms = forms
+        self.open_rounds = frozenset(round.number for round in rounds if round.state == "open")
         free = self.store.free_space()
         self.full = free is not None and free < self.limits.free_bytes
 
-    def _view(self, round: Round) -> View:
-        forms = self._forms.get(round.fingerprint)
-        if forms is None:
-            forms = Forms(self.store.survey(round.fingerprint), self.limits.reports)
-            forms.warm()
-            self._forms[round.fingerprint] = forms
-        return View(round.number, round.state == "open", forms)
-
-    # -- threads ---------------------------------------------------------------------------------------------------
-
     async def read(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do work that reads the store in a thread."""
+        """Call a function that uses the store in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *arguments))
 
     async def parse(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do work that takes a while on a processor in a thread."""
+        """Call a function that needs a processor for a while in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
 
-    # -- rounds ----------------------------------------------------------------------------------------------------
-
-    def view(self, number: int) -> View:
-        """A round, or a refusal if there is none."""
-        found = self._views.get(number)
-        if found is None:
-            raise Refusal(404, f"there is no round {number}")
-        return found
-
-    @property
-    def views(self) -> list[View]:
-        """Every round, by number."""
-        return [self._views[number] for number in sorted(self._views)]
-
     async def open_round(self, survey: Survey) -> Round:
-        """Open a round and let uploads know."""
+        """Open a round and accept its uploads."""
         round = await self.read(lambda: self.store.open_round(survey, now=datetime.now(UTC)))
         await self.read(self._renew)
         self.log.event("round opened", round=round.number, survey=round.fingerprint[:12])
         return round
 
     async def close_round(self, number: int) -> Round:
-        """Close a round and let uploads know."""
-        self.view(number)
+        """Close a round and accept no more uploads."""
         round = await self.read(lambda: self.store.close_round(number, now=datetime.now(UTC)))
         await self.read(self._renew)
         self.log.event("round closed", round=number)
@@ -192,9 +143,6 @@ class Collector:
 
     async def find_survey(self, fingerprint: str) -> Survey:
         """A survey by its fingerprint, or a refusal."""
-        forms = self._forms.get(fingerprint)
-        if forms is not None:
-            return forms.survey
         try:
             return await self.read(self.store.survey, fingerprint)
         except InvalidInput:

@@ -1,32 +1,34 @@
-"""What the dashboard shows of a round: how many reports when, what was rejected, progress, harm and alarms."""
+"""The status of a round for the dashboard, and the metrics of the collector for Prometheus."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hdr4me.accounting.harm import harm
 from hdr4me.auditing.alarms import watch
+from hdr4me.collector.answers import Snapshot
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.shelf import Snapshot
 from hdr4me.collector.state import Collector
 from hdr4me.statistics.intervals import quantile
 from hdr4me.tally import Tally
 
-__all__ = ["status_of"]
-
 
 def status_of(collector: Collector, number: int) -> dict[str, Any]:
-    """The status of a round; called in a thread."""
+    """The status of a round: arrivals, rejections, progress, manipulation bounds and alarms. Called in a thread."""
     store, settings = collector.store, collector.settings
     round = store.round(number)
     survey = store.survey(round.fingerprint)
-    by_hour: dict[int, int] = {}
-    by_source: dict[int, int] = {}
+    by_hour, by_source = Counter[int](), Counter[int]()
     for hour, source, stored in store.arrivals(number):
-        by_hour[hour] = by_hour.get(hour, 0) + stored
-        by_source[source] = by_source.get(source, 0) + stored
+        by_hour[hour] += stored
+        by_source[source] += stored
     try:
         held: Snapshot | None = collector.answers.snapshot(number)
     except Refusal:
@@ -44,10 +46,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "shown_at": None if tally is None else tally.n_reports,
         "by_hour": sorted(by_hour.items()),
         "by_source": sorted(by_source.items()),
-        "rejected": [
-            {"reason": rejection.reason, "hour": rejection.hour, "count": rejection.count}
-            for rejection in store.rejections(number)
-        ],
+        "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
         "harm": [one.to_dict() for one in harm(survey)],
         **({"alarms": []} if held is None else _alarms(held)),
@@ -57,13 +56,12 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
 
 
 def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
-    """How wide the widest 95 % interval is, as a share of its range, beside the planned tolerance."""
+    """The half-width of the widest 95 % interval as a share of its range, and the planned tolerance."""
     if tally is None:
         return {"tolerance": tolerance, "half_width": None, "reports_needed": None}
     answer = tally.estimate()
-    share = np.where(
-        np.array(answer.statistics) == "mean", answer.scaled_error / 2, answer.scaled_error
-    )  # a mean's scale is [-1, 1], a frequency's [0, 1]
+    # The scale of a mean is [-1, 1], of a frequency [0, 1].
+    share = answer.scaled_error / np.where(np.array(answer.statistics) == "mean", 2, 1)
     reach = quantile(0.95, answer.n_answers) * share
     widest = float(np.max(reach[np.isfinite(reach)], initial=0.0))
     needed = None
@@ -73,7 +71,7 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
 
 
 def _alarms(held: Snapshot) -> dict[str, Any]:
-    """Counts that no honest population gives, in the shown tally; its error is spent over all that were shown."""
+    """Counts that no honest population produces; the error probability is spent over all snapshots."""
     found = watch(held.every, look=held.look)
     return {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
@@ -81,3 +79,48 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
         "alarm_level": found.level,
         "alarm_tests": found.n_tests,
     }
+
+
+class _Counts:
+    """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def collect(self) -> Iterator[Metric]:
+        store, writer = self._collector.store, self._collector.writer
+        stored = GaugeMetricFamily("hdr4me_reports_stored", "Reports stored", labels=["round", "state"])
+        rejected = CounterMetricFamily(
+            "hdr4me_uploads_rejected", "Uploads that were no reports", labels=["round", "reason"]
+        )
+        for round in store.rounds():
+            stored.add_metric([str(round.number), round.state], round.stored)
+            reasons = Counter[str]()
+            for rejection in store.rejections(round.number):
+                reasons[rejection.reason] += rejection.count
+            for reason, count in sorted(reasons.items()):
+                rejected.add_metric([str(round.number), reason], count)
+        yield stored
+        yield rejected
+        yield GaugeMetricFamily("hdr4me_damaged_blocks", "Damaged blocks found", value=len(store.damage()))
+        free = store.free_space()
+        if free is not None:
+            yield GaugeMetricFamily("hdr4me_free_bytes", "Free space for the store", value=free)
+        worker = [str(os.getpid())]
+        held = self._collector.body_bytes
+        for family, name, text, value in (
+            (GaugeMetricFamily, "hdr4me_reports_waiting", "Reports that wait to be written", writer.waiting),
+            (GaugeMetricFamily, "hdr4me_body_bytes", "Bytes of requests that are being read", held),
+            (CounterMetricFamily, "hdr4me_commits", "Transactions written by this worker", writer.commits),
+            (CounterMetricFamily, "hdr4me_commit_seconds", "Seconds spent in them", writer.commit_seconds),
+        ):
+            metric = family(name, text, labels=["worker"])
+            metric.add_metric(worker, value)
+            yield metric
+
+
+def exposition(collector: Collector) -> bytes:
+    """The metrics as text; called in a thread."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Counts(collector))
+    return generate_latest(registry)

@@ -1,196 +1,279 @@
-"""Uploads: POST /v1/rounds/{n}/reports as plain ASGI in front of everything else, for speed."""
+"""Uploads: POST /v1/rounds/{n}/reports as plain ASGI in front of everything else, for speed.
+
+Here is also what all requests have in common: headers, bodies and errors.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
-from http import HTTPStatus
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
-from hdr4me.collector.forms import BAD_ID, Checked, id_of
-from hdr4me.collector.headers import SECURITY, cors_headers, header_of
-from hdr4me.collector.limits import inflate
-from hdr4me.collector.refusals import Refusal, error_body
-from hdr4me.collector.state import Collector, View
-from hdr4me.collector.store import StoreError
-from hdr4me.collector.writer import Receipt
+from hdr4me.collector.batch import Batch
+from hdr4me.collector.forms import BAD_ID, Forms, id_of
+from hdr4me.collector.log import Log
+from hdr4me.collector.refusals import Refusal, inflate
+from hdr4me.collector.state import Collector
+from hdr4me.collector.stores.protocol import Sealed, StoreError, UnknownRound
+from hdr4me.errors import HDR4MEError
 
-__all__ = ["Upload", "discard", "read_body"]
+Headers = list[tuple[bytes, bytes]]
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
+_SECURITY: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+_PREFLIGHT: Headers = [
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b"authorization, content-type, content-encoding, idempotency-key, if-none-match",
+    ),
+    (b"access-control-max-age", b"3600"),
+]
 PATH = re.compile(r"/v1/rounds/([1-9][0-9]{0,8})/reports", re.ASCII)
 JSON, LINES, ARROW = b"application/json", b"application/x-ndjson", b"application/vnd.apache.arrow.stream"
-_IN_THREAD = 1 << 14
-"""Bodies larger than this are parsed in a thread, so that nobody else waits."""
-_PLAIN = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY]
+_IN_THREAD = 1 << 14  # bodies larger than this are parsed in a thread, so that no other request waits
+_PLAIN = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 _ONE_STORED = b'{"stored":1,"duplicates":0,"rejected":[]}'
-_ONE_TWIN = b'{"stored":0,"duplicates":1,"rejected":[]}'
+_ONE_DUPLICATE = b'{"stored":0,"duplicates":1,"rejected":[]}'
+_SENTENCES = {404: "there is nothing here", 405: "this method is not allowed here"}
 
 
 class Disconnected(Exception):
-    """The client went away before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
-class Upload:
-    """Answers uploads, and hands every other request on."""
-
-    def __init__(self, collector: Collector, inner: App) -> None:
-        self._collector, self._inner = collector, inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self._inner(scope, receive, send)
-            return
-        found = PATH.fullmatch(scope["path"])
-        if found is None:
-            await self._inner(scope, receive, send)
-            return
-        headers = list(_PLAIN)
-        headers += cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
-        try:
-            body = await self._answer(int(found[1]), scope, receive)
-            status = 200
-        except Refusal as refusal:
-            status, body = refusal.status, refusal.body
-            headers += refusal.headers
-            if refusal.close:
-                headers.append((b"connection", b"close"))
-        except Disconnected:
-            return
-        except StoreError as error:
-            self._collector.log.failure("the store failed", error)
-            status, body = 503, error_body("the store does not answer: try again")
-            headers.append((b"retry-after", b"2"))
-        except Exception as error:
-            self._collector.log.failure("unforeseen error in an upload", error)
-            status, body = 500, error_body("this is a mistake in hdr4me, please report it")
-        headers.append((b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
-        collector = self._collector
-        kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
-        try:
-            grant = collector.access.require(header_of(scope, b"authorization"), "upload")
-            view = collector.view(number)
-            if not view.open:
-                raise Refusal(409, f"round {number} is closed")
-            if kind not in (JSON, LINES, ARROW):
-                raise Refusal(
-                    415,
-                    f"the Content-Type must be one of {', '.join(k.decode() for k in (JSON, LINES, ARROW))}",
-                )
-            if collector.full:
-                raise Refusal(507, "the disk is nearly full: nothing is taken", retry_after=60)
-        except Refusal:
-            await discard(scope, receive, collector.limits.body_bytes)
-            raise
-        limits = collector.limits
-        most = max(limits.report_bytes, view.forms.longest) if kind == JSON else limits.body_bytes
-        body, held = await read_body(collector, scope, receive, most)
-        try:
-            return await self._store(view, grant, kind, scope, body, most)
-        finally:
-            collector.body_bytes -= held
-
-    async def _store(
-        self, view: View, grant: Grant, kind: bytes, scope: Scope, body: bytes, most: int
-    ) -> bytes:
-        collector = self._collector
-        zipped = _is_gzip(scope)
-        if kind == JSON:
-            id = id_of(header_of(scope, b"idempotency-key") or b"")
-            if id is None:
-                raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: make 16 random bytes with the report")
-            reports = view.forms.one(inflate(body, most) if zipped else body, id)
-        else:
-            parse = view.forms.lines if kind == LINES else view.forms.arrow
-
-            def checked() -> Checked:
-                return parse(inflate(body, most) if zipped else body)
-
-            reports = await collector.parse(checked) if len(body) > _IN_THREAD else checked()
-        for _, reason in reports.rejected:
-            collector.writer.reject(view.number, reason)
-        if not reports.ids and not reports.rejected:
-            raise Refusal(400, "the request holds no report")
-        if kind == JSON and reports.rejected:
-            raise Refusal(422, f"the report is not counted: {reports.rejected[0][1]}")
-        if grant.source and (wait := collector.rates.take(grant.source, len(reports))):
-            raise Refusal(
-                429, "this token sends too many reports: try again later", retry_after=int(wait) + 1
-            )
-        receipt = (
-            await collector.writer.submit(view.number, grant.source, reports) if reports.ids else _NOTHING
-        )
-        if receipt.refused:
-            raise Refusal(409, f"round {view.number} is closed")
-        if kind == JSON:
-            return _ONE_STORED if receipt.stored else _ONE_TWIN
-        rejected = [{"line": line, "reason": reason} for line, reason in reports.rejected]
-        return msgspec.json.encode(
-            {"stored": receipt.stored, "duplicates": receipt.duplicates, "rejected": rejected}
-        )
+def header_of(scope: Scope, name: bytes) -> bytes | None:
+    """The first header with this name (in lower case), or None."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None
 
 
-_NOTHING = Receipt(0, 0, 0)
+def cors_headers(origins: Sequence[str], origin: bytes | None) -> Headers:
+    """The headers that allow a page of a listed origin to read the answer; never with credentials."""
+    if not origins:
+        return []
+    if origin is None or origin.decode("latin-1") not in origins:
+        return [(b"vary", b"origin")]
+    return [
+        (b"vary", b"origin"),
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"etag, retry-after"),
+    ]
 
 
-def _is_gzip(scope: Scope) -> bool:
-    encoding = (header_of(scope, b"content-encoding") or b"identity").strip().lower()
-    if encoding not in (b"gzip", b"identity"):
-        raise Refusal(415, "the Content-Encoding must be gzip, or left out")
-    return encoding == b"gzip"
+def refusal_of(error: Exception, log: Log) -> Refusal:
+    """The answer to a request that raised an error."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, HTTPException):
+        return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
+    if isinstance(error, UnknownRound):
+        return Refusal(404, str(error))
+    if isinstance(error, Sealed):
+        return Refusal(410, str(error))
+    if isinstance(error, StoreError):
+        log.failure("the store failed", error)
+        return Refusal(503, "the store does not answer: try again", retry_after=2)
+    if isinstance(error, HDR4MEError):
+        return Refusal(400, str(error))
+    log.failure("unforeseen error in a request", error)
+    return Refusal(500, "this is a mistake in hdr4me, please report it")
+
+
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+    """The parts of a body."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
 
 
 async def read_body(collector: Collector, scope: Scope, receive: Receive, most: int) -> tuple[bytes, int]:
-    """The whole body of at most `most` bytes, and how many bytes of `collector.body_bytes` the caller gives back."""
+    """The body of at most `most` bytes, and the bytes that the caller subtracts from `collector.body_bytes`."""
     length = header_of(scope, b"content-length")
     if length is not None and (not length.isdigit() or int(length) > most):
-        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {most} bytes", close=True)
+        raise Refusal(413, f"the body has more than {most} bytes", close=True)
     parts: list[bytes] = []
     held = 0
     try:
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            part = message.get("body", b"")
-            if part:
-                parts.append(part)
-                held += len(part)
-                collector.body_bytes += len(part)
+        async for part in _parts(receive):
+            parts.append(part)
+            held += len(part)
+            collector.body_bytes += len(part)
             if held > most:
                 raise Refusal(413, f"the body has more than {most} bytes", close=True)
             if collector.body_bytes > collector.limits.waiting_bytes:
                 raise Refusal(503, "too many uploads at once: try again later", retry_after=2, close=True)
-            if not message.get("more_body", False):
-                return (parts[0] if len(parts) == 1 else b"".join(parts)), held
     except (Refusal, Disconnected, asyncio.CancelledError):
         collector.body_bytes -= held
         raise
+    return b"".join(parts), held
 
 
-async def discard(scope: Scope, receive: Receive, most: int) -> None:
+async def _discard(scope: Scope, receive: Receive, most: int) -> None:
     """Read a body that is refused, so that the client sees the answer and not a broken connection."""
     length = header_of(scope, b"content-length")
     if length is not None and (not length.isdigit() or int(length) > most):
         return
     seen = 0
-    while seen <= most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        seen += len(message.get("body", b""))
-        if not message.get("more_body", False):
+    async for part in _parts(receive):
+        seen += len(part)
+        if seen > most:
             return
+
+
+class Upload:
+    """Answers uploads, and passes every other request on."""
+
+    def __init__(self, collector: Collector, inner: ASGIApp) -> None:
+        self._collector, self._inner = collector, inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = None
+        if scope["type"] == "http" and scope["method"] == "POST":
+            found = PATH.fullmatch(scope["path"])
+        if found is None:
+            await self._inner(scope, receive, send)
+            return
+        headers = [*_SECURITY, *cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))]
+        try:
+            status, body = 200, await self._answer(int(found[1]), scope, receive)
+        except Disconnected:
+            return
+        except Exception as error:
+            refusal = refusal_of(error, self._collector.log)
+            status, body = refusal.status, refusal.body
+            headers += refusal.headers
+        await _send(send, status, headers, body)
+
+    async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
+        collector, limits = self._collector, self._collector.limits
+        kind = (header_of(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
+        try:
+            grant = collector.access.require(header_of(scope, b"authorization"), "upload")
+            forms = collector.forms.get(number)
+            if forms is None:
+                raise Refusal(404, f"there is no round {number}")
+            if number not in collector.open_rounds:
+                raise Refusal(409, f"round {number} is closed")
+            if kind not in (JSON, LINES, ARROW):
+                kinds = ", ".join(k.decode() for k in (JSON, LINES, ARROW))
+                raise Refusal(415, f"the Content-Type must be one of {kinds}")
+            if collector.full:
+                raise Refusal(507, "the disk is nearly full: nothing is taken", retry_after=60)
+        except Refusal:
+            await _discard(scope, receive, limits.body_bytes)
+            raise
+        most = max(limits.report_bytes, forms.longest) if kind == JSON else limits.body_bytes
+        body, held = await read_body(collector, scope, receive, most)
+        try:
+            return await self._store(forms, grant, kind, scope, body, most)
+        finally:
+            collector.body_bytes -= held
+
+    async def _store(
+        self, forms: Forms, grant: Grant, kind: bytes, scope: Scope, body: bytes, most: int
+    ) -> bytes:
+        collector = self._collector
+        if kind == JSON:
+            id = id_of(header_of(scope, b"idempotency-key") or b"")
+            if id is None:
+                raise Refusal(400, f"the Idempotency-Key is {BAD_ID}: make 16 random bytes with the report")
+            batch = forms.one(_decoded(scope, body, most), id, grant.source)
+        else:
+            parse = forms.lines if kind == LINES else forms.arrow
+
+            def parsed() -> Batch:
+                return parse(_decoded(scope, body, most), grant.source)
+
+            batch = await collector.parse(parsed) if len(body) > _IN_THREAD else parsed()
+        for _, reason in batch.rejected:
+            collector.writer.reject(batch.round, reason)
+        if not batch.ids and not batch.rejected:
+            raise Refusal(400, "the request holds no report")
+        if kind == JSON and batch.rejected:
+            raise Refusal(422, f"the report is not counted: {batch.rejected[0][1]}")
+        if grant.source and (wait := collector.rates.take(grant.source, len(batch))):
+            raise Refusal(
+                429, "this token sends too many reports: try again later", retry_after=int(wait) + 1
+            )
+        if batch.ids:
+            await collector.writer.submit(batch)
+        if batch.refused:
+            raise Refusal(409, f"round {batch.round} is closed")
+        if kind == JSON:
+            return _ONE_STORED if batch.stored else _ONE_DUPLICATE
+        rejected = [{"line": line, "reason": reason} for line, reason in batch.rejected]
+        return msgspec.json.encode(
+            {"stored": batch.stored, "duplicates": batch.duplicates, "rejected": rejected}
+        )
+
+
+def _decoded(scope: Scope, body: bytes, most: int) -> bytes:
+    encoding = (header_of(scope, b"content-encoding") or b"identity").strip().lower()
+    if encoding not in (b"gzip", b"identity"):
+        raise Refusal(415, "the Content-Encoding must be gzip, or left out")
+    return inflate(body, most) if encoding == b"gzip" else body
+
+
+class Guard:
+    """Adds security headers and CORS to every answer, and answers every error in one sentence."""
+
+    def __init__(self, collector: Collector, inner: ASGIApp) -> None:
+        self._collector, self._inner = collector, inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        scope["app"] = self  # so that Starlette raises its refusals
+        extra = cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
+        if scope["method"] == "OPTIONS":
+            preflight = _PREFLIGHT if len(extra) > 1 else []
+            await _send(send, 204, [*_SECURITY, *extra, *preflight], b"")
+            return
+        extra = [*_SECURITY, *extra]
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
+            await send(message)
+
+        try:
+            await self._inner(scope, receive, sending)
+        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
+            return
+        except Exception as error:
+            if started:
+                raise
+            refusal = refusal_of(error, self._collector.log)
+            await _send(send, refusal.status, [*refusal.headers, *extra], refusal.body)
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    if body:
+        headers = [*_PLAIN, *headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

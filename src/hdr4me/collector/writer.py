@@ -1,103 +1,58 @@
-"""The writer: takes all reports that wait, writes them in one transaction, and only then acknowledges them.
+"""The writer: writes all batches that wait in one transaction, and only then acknowledges them.
 
-While one transaction is on its way to the disk, arriving reports wait and make up the next: the slower the disk, the
+While one transaction is on its way to the disk, arriving batches wait and form the next: the slower the disk, the
 larger the transactions.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
-from hdr4me.collector.forms import Checked
-from hdr4me.collector.loads import Load
+from hdr4me.collector.batch import Batch, hour_now
 from hdr4me.collector.log import Log
 from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.store import Store, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.stores.protocol import Store, StoreFull, StoreReadOnly, StoreUnavailable
 
-__all__ = ["Receipt", "Writer", "hour_now"]
-
-MOST_AT_ONCE = 200_000
-"""Reports in a transaction, beyond which the rest waits for the next."""
+MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
 
 
-def hour_now() -> int:
-    """Whole hours since 1970: nothing finer is kept."""
-    return int(time.time() // 3600)
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What became of the reports of one request, all of it durable."""
-
-    stored: int
-    duplicates: int
-    refused: int
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """The reports of one request."""
-
-    round: int
-    source: int
-    hour: int
-    reports: Checked
-    done: asyncio.Future[Receipt]
-
-
-@dataclass
 class Writer:
     """One writer for a store; `submit` is called in the event loop, the store in a thread of its own.
 
-    Parameters
-    ----------
-    store
-        Where reports are written.
-    most_waiting
-        Reports that may wait; beyond it `submit` refuses with 503.
-    log
-        Where failures are told.
+    If more than `most_waiting` reports wait, `submit` refuses with 503.
     """
 
-    store: Store
-    most_waiting: int
-    log: Log
-    waiting: int = 0
-    commits: int = 0
-    commit_seconds: float = 0.0
-    _queue: deque[_Waiting] = field(default_factory=deque)
-    _rejected: Counter[tuple[int, str, int]] = field(default_factory=Counter)
-    _task: asyncio.Task[None] | None = None
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _stop: bool = False
-    _thread: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="hdr4me-writer")
-    )
+    def __init__(self, store: Store, most_waiting: int, log: Log) -> None:
+        self.store, self.most_waiting, self.log = store, most_waiting, log
+        self.waiting = self.commits = 0
+        self.commit_seconds = 0.0
+        self._queue: deque[Batch] = deque()
+        self._rejected: Counter[tuple[int, str, int]] = Counter()
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._stop = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hdr4me-writer")
 
     def start(self) -> None:
         """Begin to write."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def submit(self, round: int, source: int, reports: Checked) -> asyncio.Future[Receipt]:
-        """Queue the reports of a request; the future is done when they are on the disk."""
-        n = len(reports)
+    def submit(self, batch: Batch) -> asyncio.Future[None]:
+        """Queue a batch; the future is done when the batch is on the disk and holds its result."""
         if self._stop:
             raise Refusal(503, "the collector is stopping: try again", retry_after=5)
-        if self.waiting + n > self.most_waiting and self.waiting:
+        if self.waiting + len(batch) > self.most_waiting and self.waiting:
             raise Refusal(503, "too many reports wait to be written: try again later", retry_after=2)
-        done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(round, source, hour_now(), reports, done))
-        self.waiting += n
+        batch.written = asyncio.get_running_loop().create_future()
+        self._queue.append(batch)
+        self.waiting += len(batch)
         self._wake.set()
-        return done
+        return batch.written
 
     def reject(self, round: int, reason: str, count: int = 1) -> None:
-        """Count what was no report; written with the next transaction, or within a second."""
+        """Count a rejected upload; the count is written within a second when no batch waits."""
         self._rejected[round, reason, hour_now()] += count
 
     async def drain(self) -> None:
@@ -121,92 +76,77 @@ class Writer:
             group = self._take()
             started = loop.time()
             try:
-                receipts = await loop.run_in_executor(self._thread, self._write, group)
+                failed = await loop.run_in_executor(self._thread, self._write, group)
             except BaseException as error:
-                self._failed(group, error)
+                self._fail(group, error)
             else:
                 self.commits += 1
                 self.commit_seconds += loop.time() - started
-                for waiting, receipt in zip(group, receipts, strict=True):
-                    if isinstance(receipt, BaseException):
-                        self._failed([waiting], receipt)
-                    elif not waiting.done.done():
-                        waiting.done.set_result(receipt)
+                for batch, reason in failed:
+                    self._fail([batch], reason)
+                for batch in group:
+                    if batch.written and not batch.written.done():
+                        batch.written.set_result(None)
             finally:
-                self.waiting -= sum(len(waiting.reports) for waiting in group)
+                self.waiting -= sum(map(len, group))
         await self._flush_rejected()
 
-    def _take(self) -> list[_Waiting]:
-        """All that waits, up to the most for one transaction."""
-        group: list[_Waiting] = []
+    def _take(self) -> list[Batch]:
+        """All batches that wait, up to the maximum of one transaction."""
+        group: list[Batch] = []
         n = 0
-        while self._queue and (not group or n + len(self._queue[0].reports) <= MOST_AT_ONCE):
+        while self._queue and (not group or n + len(self._queue[0]) <= MOST_AT_ONCE):
             group.append(self._queue.popleft())
-            n += len(group[-1].reports)
+            n += len(group[-1])
         return group
 
-    def _write(self, group: list[_Waiting]) -> list[Receipt | BaseException]:
-        """Write a group in one transaction; the store sorts it by id and drops twins. In the writer's thread.
+    def _write(self, group: list[Batch]) -> list[tuple[Batch, Exception]]:
+        """Write a group in one transaction, in the writer's thread; the batches that failed, with the error.
 
-        If something about the reports themselves fails, which should not be, each request is written alone: one
-        cannot sink the others.
+        If the contents of a batch make the store fail, which a parsed batch should not, each batch is written alone,
+        so that one cannot affect the others.
         """
         try:
-            return list(self._written(group))
+            self.store.write(group)
+            return []
         except StoreUnavailable:
             raise
         except Exception as error:
             if len(group) == 1:
                 raise
             self.log.failure("a group failed and is written one by one", error, requests=len(group))
-        found: list[Receipt | BaseException] = []
-        for waiting in group:
+        failed = []
+        for batch in group:
             try:
-                found += self._written([waiting])
+                self.store.write([batch])
             except Exception as error:
-                found.append(error)
-        return found
+                failed.append((batch, error))
+        return failed
 
-    def _written(self, group: list[_Waiting]) -> list[Receipt]:
-        outcomes = self.store.write_loads(
-            [
-                Load(waiting.round, waiting.hour, waiting.source, reports.ids, reports.data, reports.sizes)
-                for waiting in group
-                for reports in (waiting.reports,)
-            ]
-        )
-        return [
-            Receipt(stored, len(waiting.reports) - stored - refused, refused)
-            for (stored, refused), waiting in zip(outcomes, group, strict=True)
-        ]
-
-    def _failed(self, group: list[_Waiting], error: BaseException) -> None:
-        """Nothing of the group is acknowledged; whoever sent it may send it again under the same ids."""
-        self.log.failure("write failed", error, reports=sum(len(waiting.reports) for waiting in group))
-        refusal: Callable[[], Refusal]
+    def _fail(self, group: list[Batch], error: BaseException) -> None:
+        """Acknowledge nothing of a group; the senders may send it again under the same ids."""
+        self.log.failure("write failed", error, reports=sum(map(len, group)))
+        status, sentence, wait = 503, "the store does not answer: nothing was stored, try again", 2
         if isinstance(error, StoreFull):
-            refusal = lambda: Refusal(507, "the disk is full: nothing was stored", retry_after=60)  # noqa: E731
+            status, sentence, wait = 507, "the disk is full: nothing was stored", 60
         elif isinstance(error, StoreReadOnly):
-            refusal = lambda: Refusal(507, "the store is read-only: nothing was stored", retry_after=60)  # noqa: E731
-        else:
-            refusal = lambda: Refusal(  # noqa: E731
-                503, "the store does not answer: nothing was stored, try again", retry_after=2
-            )
-        for waiting in group:
-            if not waiting.done.done():
-                waiting.done.set_exception(refusal())
+            status, sentence, wait = 507, "the store is read-only: nothing was stored", 60
+        for batch in group:
+            if batch.written and not batch.written.done():
+                batch.written.set_exception(Refusal(status, sentence, retry_after=wait))
 
     async def _flush_rejected(self) -> None:
         if not self._rejected:
             return
         counted, self._rejected = self._rejected, Counter()
+
+        def write() -> None:
+            for (round, reason, hour), count in sorted(counted.items()):
+                self.store.rejected(round, reason, hour, count)
+
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._write_rejected, counted)
+            await asyncio.get_running_loop().run_in_executor(self._thread, write)
         except StoreUnavailable:
             self._rejected.update(counted)
             if self._stop:
                 self.log.event("counts of rejected uploads were not written", kinds=len(counted))
-
-    def _write_rejected(self, counted: Counter[tuple[int, str, int]]) -> None:
-        for (round, reason, hour), count in sorted(counted.items()):
-            self.store.rejected(round, reason, hour, count)

@@ -1,97 +1,41 @@
-"""An SQLite file of the collector: opened safely, read even where it is damaged, its errors told in plain words."""
+"""Blocks and tables as rows of an SQLite file, readable even where the file is damaged."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hdr4me.collector.blocks import Block, read_block
-from hdr4me.collector.statements import BLOCK_COLUMNS
-from hdr4me.collector.store import (
-    Damage,
-    OnDamage,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block
+from hdr4me.collector.stores.protocol import Damage, OnDamage
+from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
+from hdr4me.collector.stores.sqlite.connection import connect, prepare, transaction
 from hdr4me.errors import FormatError
 
-__all__ = ["APPLICATION", "check_structure", "connect", "insert_block", "scan", "shape", "shrink", "told"]
-
-APPLICATION = 0x68447234
-"""In the header of the file: it is a store of this program."""
-
-_PRAGMAS = (
-    "synchronous = full",  # a commit is on the disk before it returns
-    "secure_delete = on",  # what is deleted is overwritten
-    "busy_timeout = 10000",
-    "journal_size_limit = 67108864",
-    "cache_size = -16384",
-    "wal_autocheckpoint = 4096",
-)
+INSERT_BLOCK = f"insert into blocks ({BLOCK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LARGEST = (1 << 63) - 1
-_PAGE = 1024
-"""Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
 
 
-def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
-    """A connection without automatic transactions, for use by any one thread at a time."""
-    mode = "ro" if readonly else "rwc"
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    with told(path):
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-        for pragma in _PRAGMAS:
-            connection.execute(f"pragma {pragma}")
-    return connection
-
-
-def shape(connection: sqlite3.Connection) -> None:
-    """The settings that a file has from its beginning."""
-    connection.execute(f"pragma page_size = {_PAGE}")
-
-
-def shrink(connection: sqlite3.Connection) -> None:
-    """Give the space of deleted rows back, if it is more than half of the file."""
-    (free,), (pages,) = (
-        connection.execute(f"pragma {name}").fetchone() for name in ("freelist_count", "page_count")
-    )
-    if 2 * free > pages:
-        connection.execute("vacuum")
-
-
-@contextmanager
-def told(path: os.PathLike[str] | str) -> Iterator[None]:
-    """SQLite's errors as the store's."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
-            raise StoreFull(f"{path}: the disk is full; nothing of this batch was stored") from error
-        if code == sqlite3.SQLITE_READONLY:
-            raise StoreReadOnly(f"{path} cannot be written: it is read-only") from error
-        if code == sqlite3.SQLITE_NOTADB:
-            raise FormatError(f"{path} is not a store: it is no SQLite file") from error
-        if code == sqlite3.SQLITE_CORRUPT:
-            raise StoreError(f"{path} is damaged: {error}; restore it from a backup") from error
-        raise StoreUnavailable(f"{path}: {error}") from error
-
-
-def insert_block(connection: sqlite3.Connection, block: Block) -> None:
-    """One block as one row."""
-    row = block.row()
-    connection.execute(f"insert into blocks ({BLOCK_COLUMNS}) values ({', '.join('?' * len(row))})", row)
+def read_numbers(connection: sqlite3.Connection, numbers: Iterable[int], on_damage: OnDamage) -> list[Block]:
+    """Blocks by number; damaged ones are passed to `on_damage` and stay in the file."""
+    found = []
+    sql = f"select {BLOCK_COLUMNS} from blocks where number = ?"
+    for number in numbers:
+        try:
+            row = connection.execute(sql, (number,)).fetchone()
+            if row is None:
+                raise FormatError("it is missing from the file")
+            found.append(read_block(row))
+        except (FormatError, sqlite3.DatabaseError) as error:
+            on_damage(Damage(number, None, str(error)))
+    return found
 
 
 def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None = None) -> Iterator[Block]:
-    """Every whole block (of a round), and what is damaged to `on_damage`.
+    """Every intact block (of a round); damage is passed to `on_damage`.
 
-    Where SQLite cannot read on, the table is read again in parts that are halved until only the damage is left out.
+    Where SQLite cannot continue, the table is read again in parts that are halved until only the damage is left out.
     The parts are counted from the beginning of the table, never searched for: a search would trust row numbers.
     """
     before, connection.text_factory = connection.text_factory, _not_bytes
@@ -102,12 +46,12 @@ def scan(connection: sqlite3.Connection, on_damage: OnDamage, round: int | None 
 
 
 def _not_bytes(text: bytes) -> str:
-    """No column of a block is text: what SQLite takes for text was changed, and its type shows it."""
+    """No column of a block is text: a value that SQLite reads as text was changed, and its type shows it."""
     return text.decode("latin-1")
 
 
 class _Scan:
-    """One reading of the table of blocks."""
+    """One pass over the table of blocks."""
 
     def __init__(self, connection: sqlite3.Connection, on_damage: OnDamage, round: int | None) -> None:
         self._connection, self._on_damage, self._round = connection, on_damage, round
@@ -120,7 +64,7 @@ class _Scan:
             return
         try:
             (n,) = self._connection.execute("select count(*) from blocks").fetchone()
-        except sqlite3.DatabaseError:  # a page is not a page any more: search for the pages after it
+        except sqlite3.DatabaseError:  # a page is destroyed: search for the pages after it
             self._fault(Damage(None, None, "SQLite cannot read all of its table of blocks"))
             yield from self._jumps()
             return
@@ -146,7 +90,7 @@ class _Scan:
         return row
 
     def _next_readable(self, low: int) -> int:
-        """The smallest number after which SQLite can read on, found by halving."""
+        """The smallest number after which SQLite can read on, found by bisection."""
         high = _LARGEST
         while high - low > 1:
             middle = (low + high) // 2
@@ -167,10 +111,10 @@ class _Scan:
         yield from self._halves(start + n // 2, n - n // 2)
 
     def _part(self, condition: str, *values: int) -> Generator[Block, None, bool]:
-        """Blocks that were not seen before; whether SQLite could read all of this part."""
-        sql = f"select {BLOCK_COLUMNS} from blocks {condition}"
+        """Blocks that were not seen before; returns whether SQLite could read all of this part."""
         try:
-            yield from self._read(self._connection.execute(sql, values))
+            rows = self._connection.execute(f"select {BLOCK_COLUMNS} from blocks {condition}", values)
+            yield from self._read(rows)
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
@@ -178,7 +122,7 @@ class _Scan:
         return True
 
     def _read(self, rows: Iterable[Sequence[Any]]) -> Iterator[Block]:
-        """The whole blocks among some rows that were not seen before."""
+        """The intact blocks among some rows that were not seen before."""
         for row in rows:
             try:
                 block = read_block(row)
@@ -198,7 +142,7 @@ class _Scan:
 
 
 def check_structure(connection: sqlite3.Connection, on_damage: OnDamage) -> None:
-    """What SQLite finds wrong with the file's own structure: so a block that vanished is noticed."""
+    """Check the structure of the file itself, so that a block that vanished is noticed."""
     try:
         found = [line for (line,) in connection.execute("pragma quick_check(10)")]
     except sqlite3.DatabaseError as error:
@@ -206,3 +150,31 @@ def check_structure(connection: sqlite3.Connection, on_damage: OnDamage) -> None
     if found != ["ok"]:
         text = "; ".join(str(line) for line in found).replace("\n", " ")
         on_damage(Damage(None, None, f"the file's structure is damaged ({text[:300]})"))
+
+
+def read_tables(connection: sqlite3.Connection) -> Tables:
+    """Every table except the blocks."""
+    found = {
+        name: connection.execute(f"select {columns} from {name}").fetchall()
+        for name, columns in TABLES.items()
+    }
+    last = "select seq from sqlite_sequence where name = 'tokens'"
+    return found | {LAST_TOKEN: connection.execute(last).fetchall()}
+
+
+def fill(path: Path, tables: Tables, blocks: Iterable[Block]) -> None:
+    """Make a new SQLite store with these contents."""
+    connection = connect(path)
+    try:
+        prepare(connection, path)
+        with transaction(connection, path):
+            for name, columns in TABLES.items():
+                marks = ", ".join("?" * len(columns.split(",")))
+                connection.executemany(f"insert into {name} ({columns}) values ({marks})", tables[name])
+            for (last,) in tables[LAST_TOKEN]:
+                connection.execute("delete from sqlite_sequence where name = 'tokens'")
+                connection.execute("insert into sqlite_sequence values ('tokens', ?)", (last,))
+            connection.executemany(INSERT_BLOCK, (block.row() for block in blocks))
+        connection.execute("pragma journal_mode = delete")
+    finally:
+        connection.close()

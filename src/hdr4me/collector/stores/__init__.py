@@ -1,0 +1,1 @@
+"""Where reports are stored: one folder for each database, behind one protocol."""

@@ -1,0 +1,1 @@
+"""The store in a PostgreSQL database: `connection`, `rows` and the `store` itself."""

@@ -1,0 +1,352 @@
+"""What the collector stores, the protocol of the stores, and their errors.
+
+Never stored: an address, a user agent, a time finer than the hour, the order in which reports arrived.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple
+
+from hdr4me.collector.batch import Batch, Block
+from hdr4me.errors import HDR4MEError, InvalidInput
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+from hdr4me.tally.file import loads
+
+State = Literal["open", "closed", "sealed"]
+Scope = Literal["upload", "read", "admin"]
+Rows = list[tuple[Any, ...]]
+
+log = logging.getLogger("hdr4me.collector")
+_ANY = -1  # in the table of quarantines: every hour, or every source
+
+
+class StoreError(HDR4MEError):
+    """The store cannot complete the request; no acknowledged report is lost."""
+
+
+class StoreUnavailable(StoreError):
+    """The database does not answer, or a write failed: nothing was acknowledged, and the caller may try again."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no space left for a write."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The database is read-only."""
+
+
+class StoreBusy(StoreError):
+    """Another process has the store open for writing."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer version of this program."""
+
+
+class Sealed(StoreError):
+    """The reports of the round are deleted: only its tally is kept."""
+
+
+class UnknownRound(InvalidInput):
+    """There is no round with this number."""
+
+    def __init__(self, number: object) -> None:
+        super().__init__(f"round = {number!r} is not allowed: there is no such round")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A damaged block: its number, the round that it claims (None: unreadable), and the reason."""
+
+    block: int | None
+    round: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.block is None:
+            return self.reason
+        round_ = "an unreadable round" if self.round is None else f"round {self.round}"
+        return f"block {self.block} of {round_}: {self.reason}"
+
+
+OnDamage = Callable[[Damage], None]
+
+
+class Damaged(StoreError):
+    """Stored blocks are damaged (`damage` lists them); the other blocks are readable."""
+
+    def __init__(self, where: str, damage: Sequence[Damage]) -> None:
+        self.damage = tuple(damage)
+        shown = "; ".join(map(str, self.damage[:5]))
+        more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
+        super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
+
+
+class Stored(NamedTuple):
+    """The number of stored reports of an hour and a source."""
+
+    hour: int
+    source: int
+    stored: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One collection of one survey; after sealing, `stored` is the number of reports in its tally."""
+
+    number: int
+    fingerprint: str
+    series: str
+    state: State
+    opened: date
+    closed: date | None
+    stored: int
+
+    @property
+    def sealed(self) -> bool:
+        """Whether only the tally is left."""
+        return self.state == "sealed"
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Reports that are left out of an estimate: those of an hour, of a source, or of a source in an hour."""
+
+    hour: int | None = None
+    source: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.hour is None and self.source is None:
+            raise InvalidInput.missing("hour", "source")
+        for name, value in (("hour", self.hour), ("source", self.source)):
+            if value is not None and (type(value) is not int or not 0 <= value < 1 << 31):
+                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+
+    def covers(self, hour: int, source: int) -> bool:
+        """Whether reports of this hour and source are left out."""
+        return self.hour in (None, hour) and self.source in (None, source)
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """The number of rejected uploads of an hour, by reason."""
+
+    reason: str
+    hour: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Token:
+    """A bearer token, known by its SHA-256 only. Its number is the `source` of the reports uploaded with it."""
+
+    number: int
+    sha256: bytes
+    scope: Scope
+    label: str
+
+
+class Store(ABC):
+    """Where reports are stored.
+
+    One thread at a time calls `write`; the other methods may be called from any thread at any time. All methods are
+    synchronous: a service calls them from threads. A write that fails raises StoreUnavailable (or StoreFull,
+    StoreReadOnly), and then nothing was acknowledged; a database that answers again is used again. What does not depend
+    on the database is implemented here; `?` marks a value in the SQL of both.
+    """
+
+    schema_version: int  # the number of the last migration
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._surveys: dict[str, Survey] = {}
+        self._damage: list[Damage] = []
+        self._damage_lock = threading.Lock()
+
+    @abstractmethod
+    def _rows(self, sql: str, *values: Any) -> Rows:
+        """Execute a statement in its own transaction, commit, and return the rows."""
+
+    @abstractmethod
+    def open_round(self, survey: Survey, *, now: datetime) -> Round:
+        """Open the next round, with this survey."""
+
+    @abstractmethod
+    def close_round(self, number: int, *, now: datetime) -> Round:
+        """Accept no more reports for a round; closing a closed round changes nothing."""
+
+    @abstractmethod
+    def rounds(self) -> list[Round]:
+        """Every round, by number."""
+
+    @abstractmethod
+    def round(self, number: int) -> Round:
+        """One round; UnknownRound if there is none."""
+
+    @abstractmethod
+    def write(self, batches: Sequence[Batch]) -> None:
+        """Store the reports of several requests in one transaction.
+
+        When `write` returns, the reports are on the disk, and each batch holds its result: `stored` and `refused`.
+        """
+
+    @abstractmethod
+    def delete(self, round: int, id: bytes) -> bool:
+        """Delete a report from the blocks and from the tally. False if it is not stored.
+
+        The id stays known until the round is sealed, so that a late repetition of the upload does not restore the
+        report. Raises Sealed if only the tally is left.
+        """
+
+    @abstractmethod
+    def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
+        """Every intact block of a round, as of the first iteration.
+
+        Damaged blocks are passed to `on_damage`; without it, Damaged is raised at the end.
+        """
+
+    @abstractmethod
+    def arrivals(self, round: int) -> list[Stored]:
+        """Stored reports by hour and source, in that order; empty after sealing."""
+
+    @abstractmethod
+    def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
+        """The tally of a round: the same bytes as `hdr4me tally` writes for the exported reports.
+
+        Reports in damaged blocks are not in it: `damage` lists the blocks. After sealing, `without` is either empty
+        or all of `quarantines(round)`; anything else raises Sealed.
+        """
+
+    @abstractmethod
+    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+        """Keep only the tally of a closed round: its blocks and ids are deleted for good.
+
+        Raises InvalidInput if the round is open, and Damaged if blocks are damaged, unless `despite_damage`.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database. A closed store raises StoreUnavailable."""
+
+    def free_space(self) -> int | None:
+        """Bytes free for the store; None if unknown, since the database may be on another machine."""
+        return None
+
+    def ping(self) -> None:
+        """Return if the database answers; raise StoreUnavailable if it does not."""
+        self._rows("select 1 from rounds limit 1")
+
+    def damage(self) -> list[Damage]:
+        """Damaged blocks found so far, in all rounds."""
+        with self._damage_lock:
+            return list(self._damage)
+
+    def _note(self, damage: Damage) -> None:
+        """Remember a damage, and write it to the log the first time."""
+        with self._damage_lock:
+            if damage not in self._damage:
+                self._damage.append(damage)
+                log.error("%s is damaged: %s", self.name, damage)
+
+    def _report(self, found: Sequence[Damage], on_damage: OnDamage | None) -> None:
+        """Note each damage and pass it to `on_damage`; without it, raise Damaged if there is any."""
+        for damage in found:
+            self._note(damage)
+            if on_damage is not None:
+                on_damage(damage)
+        if found and on_damage is None:
+            raise Damaged(self.name, found)
+
+    def survey(self, fingerprint: str) -> Survey:
+        """The survey of a round; InvalidInput if there is none."""
+        return self._survey(fingerprint, self._rows)
+
+    def _survey(self, fingerprint: str, rows: Callable[..., Rows]) -> Survey:
+        """The survey, read with `rows` the first time."""
+        if fingerprint not in self._surveys:
+            found = rows("select document from surveys where fingerprint = ?", fingerprint)
+            if not found:
+                raise InvalidInput.of("fingerprint", fingerprint, "the fingerprint of a round's survey")
+            self._surveys[fingerprint] = Survey.from_json(found[0][0])
+        return self._surveys[fingerprint]
+
+    def _sealed_tally(self, number: int, survey: Survey, without: Sequence[Quarantine]) -> Tally:
+        """One of the two tallies of a sealed round: of all reports, or of those outside quarantine."""
+        if without and set(without) != set(self.quarantines(number)):
+            raise Sealed(
+                f"round {number} is sealed: it has one tally of all reports and one without its quarantine"
+            )
+        return self._stored_tally(number, survey, "kept" if without else "all", self._rows)
+
+    def _stored_tally(self, number: int, survey: Survey, kind: str, rows: Callable[..., Rows]) -> Tally:
+        """The tally of a sealed round ("all" or "kept"), read with `rows`."""
+        found = rows("select content from tallies where round = ? and kind = ?", number, kind)
+        if not found:
+            raise StoreError(f"{self.name}: the tally of round {number} is missing; restore a backup")
+        return loads(bytes(found[0][0]), survey)
+
+    def rejected(self, round: int, reason: str, hour: int, count: int = 1) -> None:
+        """Count rejected uploads."""
+        self.round(round)
+        for name, value in (("hour", hour), ("count", count)):
+            if type(value) is not int or not 0 <= value < 1 << 31:
+                raise InvalidInput.of(name, value, "an integer from 0 to 2^31 - 1")
+        sql = (
+            "insert into rejected (round, reason, hour, count) values (?, ?, ?, ?) "
+            "on conflict (round, reason, hour) do update set count = rejected.count + excluded.count"
+        )
+        self._rows(sql, round, reason, hour, count)
+
+    def rejections(self, round: int) -> list[Rejection]:
+        """The counts of `rejected`, by reason and hour."""
+        sql = "select reason, hour, count from rejected where round = ? order by reason, hour"
+        return [Rejection(*row) for row in self._rows(sql, round)]
+
+    def set_quarantine(self, round: int, quarantine: Quarantine, *, on: bool = True) -> None:
+        """Put reports into quarantine, or release them. Nothing is deleted. Raises Sealed after sealing."""
+        if self.round(round).sealed:
+            raise Sealed(f"round {round} is sealed: its quarantine can no longer be changed")
+        hour = _ANY if quarantine.hour is None else quarantine.hour
+        source = _ANY if quarantine.source is None else quarantine.source
+        if on:
+            sql = "insert into quarantine (round, hour, source) values (?, ?, ?) on conflict do nothing"
+        else:
+            sql = "delete from quarantine where round = ? and hour = ? and source = ?"
+        self._rows(sql, round, hour, source)
+
+    def quarantines(self, round: int) -> list[Quarantine]:
+        """What is in quarantine."""
+        sql = "select hour, source from quarantine where round = ? order by hour, source"
+        return [
+            Quarantine(None if hour == _ANY else hour, None if source == _ANY else source)
+            for hour, source in self._rows(sql, round)
+        ]
+
+    def add_token(self, sha256: bytes, scope: Scope, label: str = "") -> Token:
+        """Store a token by its SHA-256 (32 bytes); the same one twice is an error."""
+        if type(sha256) is not bytes or len(sha256) != 32:
+            raise InvalidInput("sha256 must be the 32 bytes of a token's SHA-256")
+        if scope not in ("upload", "read", "admin"):
+            raise InvalidInput.of("scope", scope, "upload, read or admin")
+        sql = "insert into tokens (sha256, scope, label) values (?, ?, ?) on conflict do nothing returning number"
+        made = self._rows(sql, sha256, scope, label)
+        if not made:
+            raise InvalidInput(f"this token is known already (label = {label!r}): make another one")
+        return Token(made[0][0], sha256, scope, label)
+
+    def remove_token(self, number: int) -> bool:
+        """Remove a token. Its number is never used again."""
+        return bool(self._rows("delete from tokens where number = ? returning number", number))
+
+    def tokens(self) -> list[Token]:
+        """Every token, by number."""
+        rows = self._rows("select number, sha256, scope, label from tokens order by number")
+        return [Token(number, bytes(sha256), scope, label) for number, sha256, scope, label in rows]

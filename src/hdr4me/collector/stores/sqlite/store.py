@@ -1,0 +1,390 @@
+"""The store in one SQLite file: one process, one writer, every commit on the disk before it is acknowledged.
+
+A write is one transaction that appends blocks. Which ids are stored is held in memory, so no index of random ids slows
+the writer down. A small block is appended under the next number, so that a write touches one page or two. When there
+are many of them, or the hour is over, they are merged under a random number, and the order of arrival is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.client.lock import locked
+from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
+from hdr4me.collector.stores import shared
+from hdr4me.collector.stores.memory import SMALL, Live, count, minus
+from hdr4me.collector.stores.protocol import (
+    Damage,
+    OnDamage,
+    Quarantine,
+    Round,
+    Rows,
+    Store,
+    StoreBusy,
+    Stored,
+    StoreError,
+    StoreUnavailable,
+    UnknownRound,
+    log,
+)
+from hdr4me.collector.stores.sqlite import connection as files
+from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, read_numbers, scan
+from hdr4me.errors import FormatError, LedgerBusy
+from hdr4me.survey import Survey
+from hdr4me.tally import Tally
+from hdr4me.tally.file import dumps
+
+
+@dataclass
+class _Change:
+    """The blocks that a transaction removes and adds."""
+
+    gone: list[Block] = field(default_factory=list)
+    made: list[Block] = field(default_factory=list)
+
+
+class SqliteStore(Store):
+    """Reports in an SQLite file (see `Store`).
+
+    Memory: 16 bytes for the id of each stored report and about 20 MB; see `IdSet`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(str(path))
+        self.path = Path(path)
+        self._lock = threading.RLock()
+        self._live: dict[int, Live] = {}
+        self._next_fresh = FRESH
+        self._loaded = False
+        self._closing = ExitStack()
+        if self.path.is_dir():
+            raise FormatError(f"{path} is a directory, expected a store's file")
+        try:
+            self._closing.enter_context(locked(self.path.with_name(self.path.name + ".lock"), 0.0))
+        except LedgerBusy:
+            raise StoreBusy(
+                f"{path} is open in another process: SQLite has one writer; stop that process, or use PostgreSQL"
+            ) from None
+        except OSError as error:
+            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
+        try:
+            self._connection: sqlite3.Connection | None = files.connect(self.path)
+            self._closing.callback(self._connection.close)
+            with files.store_errors(self.path):
+                self.schema_version = files.prepare(self._connection, self.path)
+            self._ready()
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def _ready(self) -> sqlite3.Connection:
+        """The connection, after the file was read again if the memory may be wrong."""
+        if self._connection is None:
+            raise StoreUnavailable(f"{self.path} is closed")
+        if not self._loaded:
+            with files.store_errors(self.path):
+                self._load(self._connection)
+            self._loaded = True
+        return self._connection
+
+    def _load(self, connection: sqlite3.Connection) -> None:
+        """Read rounds, ids, tallies and blocks into memory, and note all damage."""
+
+        def rows(sql: str, *values: Any) -> Rows:
+            return connection.execute(sql, values).fetchall()
+
+        self._damage, self._live, self._next_fresh = [], {}, FRESH
+        for number, fingerprint, state, opened, closed in rows(
+            "select number, fingerprint, state, opened, closed from rounds order by number"
+        ):
+            survey, day = self._survey(fingerprint, rows), date.fromordinal
+            live = Live(number, survey, state, day(opened), closed and day(closed))
+            if state == "sealed":
+                live.n_sealed = self._stored_tally(number, survey, "all", rows).n_reports
+            self._live[number] = live
+        ids: dict[int, list[bytes]] = {number: [] for number in self._live}
+        check_structure(connection, self._note)
+        for block in scan(connection, self._note):
+            if block.round not in self._live:
+                self._note(Damage(block.number, block.round, "its round does not exist"))
+                continue
+            self._place(block)
+            live = self._live[block.round]
+            live.running.add(block.rows(live.survey))
+            ids[block.round].append(block.id_bytes)
+        for number, id in connection.execute("select round, id from deleted"):
+            ids.setdefault(number, []).append(id)
+        for number, live in self._live.items():
+            live.ids.add(b"".join(ids[number]))
+
+    def _place(self, block: Block) -> None:
+        self._live[block.round].place(block)
+        if block.number >= FRESH:
+            self._next_fresh = max(self._next_fresh, block.number + 1)
+
+    def _of(self, number: int) -> Live:
+        """A round in memory; UnknownRound if there is none."""
+        self._ready()
+        if number not in self._live:
+            raise UnknownRound(number)
+        return self._live[number]
+
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return files.transaction(self._ready(), self.path)
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        """Update the memory after a commit; if that fails half way, the file is read again before the next use."""
+        self._loaded = False
+        yield
+        self._loaded = True
+
+    def _rows(self, sql: str, *values: Any) -> Rows:
+        with self._lock, self._transaction() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def open_round(self, survey: Survey, *, now: datetime) -> Round:
+        day = shared.day_of(now)
+        with self._lock:
+            self._ready()
+            number = max(self._live, default=0) + 1
+            with self._transaction() as connection:
+                connection.execute(shared.ADD_SURVEY, (survey.fingerprint, survey.to_json()))
+                connection.execute(shared.ADD_ROUND, (number, survey.fingerprint, day.toordinal()))
+            self._surveys[survey.fingerprint] = survey
+            live = self._live[number] = Live(number, survey, "open", day, None)
+            return live.public()
+
+    def close_round(self, number: int, *, now: datetime) -> Round:
+        with self._lock:
+            live = self._of(number)
+            if live.state == "open":
+                day, change = max(live.opened, shared.day_of(now)), _Change()
+                with self._transaction() as connection:
+                    connection.execute(shared.CLOSE_ROUND, (day.toordinal(), number))
+                    self._forget_order(connection, live, change, set())
+                with self._remembering():
+                    self._follow(change)
+                    live.state, live.closed = "closed", day
+            return live.public()
+
+    def rounds(self) -> list[Round]:
+        with self._lock:
+            self._ready()
+            return [live.public() for live in self._live.values()]
+
+    def round(self, number: int) -> Round:
+        with self._lock:
+            return self._of(number).public()
+
+    def write(self, batches: Sequence[Batch]) -> None:
+        groups = grouped(batches)
+        with self._lock:
+            blocks, news = [], []
+            for group in groups:
+                live = self._of(group.round)
+                if live.state == "open":
+                    new = ~live.ids.find(group.ids)
+                    blocks += group.blocks(new, live.survey)
+                    news.append((group, new))
+                else:
+                    group.refuse()
+            if blocks:
+                self._insert(blocks)
+        for group, new in news:
+            group.acknowledge(new)
+
+    def _insert(self, blocks: Sequence[tuple[Block, NDArray[np.uint8]]]) -> None:
+        """Add new blocks in one transaction, merged with others if many are small or an hour is over."""
+        change = _Change()
+        with self._transaction() as connection:
+            hours = {(block.round, block.hour) for block, _ in blocks}
+            for number in {number for number, _ in hours}:
+                self._forget_order(connection, self._live[number], change, hours)
+            for block, _ in blocks:
+                made = self._merged(connection, block, change)
+                change.made.append(made)
+                connection.execute(INSERT_BLOCK, made.row())
+        with self._remembering():
+            self._follow(change)
+            for block, rows in blocks:
+                live = self._live[block.round]
+                live.ids.add(block.id_bytes)
+                live.running.add(rows)
+
+    def _merged(self, connection: sqlite3.Connection, block: Block, change: _Change) -> Block:
+        """A small new block under the next number, or merged with the other small ones if they are many."""
+        if len(block) >= SMALL:
+            return block
+        live = self._live[block.round]
+        small = live.small.get((block.hour, block.source), set())
+        if len(small) + 1 >= SMALL:
+            return joined([*self._removed(connection, live, small, change), block])
+        return replace(block, number=self._next_fresh + len(change.made))
+
+    def _forget_order(
+        self, connection: sqlite3.Connection, live: Live, change: _Change, current: set[tuple[int, int]]
+    ) -> None:
+        """Merge the numbered blocks of hours that are not `current`, since numbers reveal the order of arrival."""
+        for (hour, _), numbers in sorted(live.fresh.items()):
+            if (live.number, hour) not in current:
+                others = self._removed(connection, live, numbers, change)
+                if others:
+                    change.made.append(joined(others))
+                    connection.execute(INSERT_BLOCK, change.made[-1].row())
+
+    def _removed(
+        self, connection: sqlite3.Connection, live: Live, numbers: set[int], change: _Change
+    ) -> list[Block]:
+        """Blocks that are removed from the file to be merged; damaged ones stay and are not tried again."""
+        found = read_numbers(connection, sorted(numbers), self._note)
+        live.blocks -= numbers - {block.number for block in found}
+        numbers.intersection_update({block.number for block in found})
+        connection.executemany("delete from blocks where number = ?", [(block.number,) for block in found])
+        change.gone += found
+        return found
+
+    def _follow(self, change: _Change) -> None:
+        """Update the memory after a commit."""
+        for block in change.gone:
+            self._live[block.round].displace(block)
+        for block in change.made:
+            self._place(block)
+
+    def delete(self, round: int, id: bytes) -> bool:
+        with self._lock:
+            live = self._of(round)
+            shared.check_delete(round, live.state, id)
+            if not live.ids.find(id).any():
+                return False
+            with self._transaction() as connection:
+                sql = "select number from blocks where round = ? and instr(ids, ?)"
+                numbers = [number for (number,) in connection.execute(sql, (round, id)).fetchall()]
+                found = [b for b in read_numbers(connection, numbers, self._note) if id in b.ids]
+                if not found:
+                    return False
+                rest, gone = without_id(found[0], id)
+                change = _Change([found[0]], [] if rest is None else [rest])
+                connection.execute("delete from blocks where number = ?", (found[0].number,))
+                for block in change.made:
+                    connection.execute(INSERT_BLOCK, block.row())
+                connection.execute("insert into deleted values (?, ?)", (round, id))
+            with self._remembering():
+                self._follow(change)
+                live.running.subtract(count([gone], live.survey))
+            self.truncate()
+            return True
+
+    def _snapshot(self, stack: ExitStack) -> sqlite3.Connection:
+        """A reader of the file as it is now; the reader itself is used without the lock."""
+        reader = files.connect(self.path, readonly=True)
+        stack.callback(reader.close)
+        with files.store_errors(self.path):
+            reader.execute("begin")
+            reader.execute("select count(*) from rounds").fetchone()
+        return reader
+
+    def blocks(self, round: int, *, on_damage: OnDamage | None = None) -> Iterator[Block]:
+        with ExitStack() as stack:
+            with self._lock:
+                numbers, found = set(self._of(round).blocks), self.damage()
+                reader = self._snapshot(stack)
+            yield from self._verified(reader, round, numbers, found)
+        self._report(found, on_damage)
+
+    def _verified(
+        self, reader: sqlite3.Connection, round: int, numbers: set[int], found: list[Damage]
+    ) -> Iterator[Block]:
+        """The blocks of a round; those of `numbers` that are unreadable are appended to `found`."""
+        seen = set()
+        with files.store_errors(self.path):
+            for block in scan(reader, lambda damage: None, round):
+                seen.add(block.number)
+                yield block
+        found += [Damage(number, round, "it is no longer readable") for number in sorted(numbers - seen)]
+
+    def arrivals(self, round: int) -> list[Stored]:
+        with self._lock:
+            return [Stored(*key, n) for key, n in sorted(self._of(round).stored.items()) if n]
+
+    def tally(self, round: int, *, without: Sequence[Quarantine] = ()) -> Tally:
+        with ExitStack() as stack:
+            with self._lock:
+                live = self._of(round)
+                if live.state == "sealed":
+                    return self._sealed_tally(round, live.survey, without)
+                total = live.running.total()
+                if not any(shared.covered(without, *key) for key in live.stored):
+                    return total
+                reader, numbers = self._snapshot(stack), set(live.blocks)
+            damage: list[Damage] = []
+            every = self._verified(reader, round, numbers, damage)
+            left_out = (block for block in every if shared.covered(without, block.hour, block.source))
+            rest = minus(total, count(left_out, live.survey))
+        self._report(damage, self._note)
+        return rest
+
+    def seal(self, round: int, *, despite_damage: bool = False) -> Round:
+        with self._lock:
+            live = self._of(round)
+            if not shared.check_seal(live.public()):
+                return live.public()
+            for _ in self.blocks(round, on_damage=self._note if despite_damage else None):
+                pass
+            total = self.tally(round)
+            kept = self.tally(round, without=self.quarantines(round))
+            with self._transaction() as connection:
+                for kind, tally in (("all", total), ("kept", kept)):
+                    connection.execute("insert into tallies values (?, ?, ?)", (round, kind, dumps(tally)))
+                connection.execute(shared.SEAL_ROUND, (round,))
+                for table in ("blocks", "deleted"):
+                    connection.execute(f"delete from {table} where round = ?", (round,))
+            with self._remembering():
+                sealed = Live(round, live.survey, "sealed", live.opened, live.closed, total.n_reports)
+                self._live[round] = sealed
+            self._shrink()
+            self.truncate()
+            return sealed.public()
+
+    def _shrink(self) -> None:
+        """Return the space of deleted rows, if it is more than half of the file."""
+        connection = self._ready()
+        try:
+            with files.store_errors(self.path):
+                if 2 * files.pragma(connection, "freelist_count") > files.pragma(connection, "page_count"):
+                    connection.execute("vacuum")
+        except StoreUnavailable as error:  # the rows are overwritten already
+            log.warning("%s", error)
+
+    def free_space(self) -> int | None:
+        return shutil.disk_usage(self.path.absolute().parent).free
+
+    def truncate(self) -> None:
+        """Empty the write-ahead log, which still holds deleted rows; a reader may delay it."""
+        with self._lock:
+            if self._connection is not None:
+                with files.store_errors(self.path):
+                    self._connection.execute("pragma wal_checkpoint(truncate)")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is None:
+                return
+            try:
+                self.truncate()
+            except StoreError as error:  # the log stays, and is read from there
+                log.warning("%s", error)
+            self._connection = None
+            self._closing.close()
