@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, norm
 
-from hdr4me.framework.berry_esseen import berry_esseen_bound, berry_esseen_independent, berry_esseen_printed
+from hdr4me.framework.normal import berry_esseen_bound, berry_esseen_independent, berry_esseen_printed
 from hdr4me.mechanisms import mechanism
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdr4me.framework.optional import SURELY, widening
+from hdr4me.framework.moments import SURELY, widening
 from hdr4me.framework.optional_vectors import OptionalVectorReport
 from hdr4me.mechanisms.codebook import Scores, codebook_channel, scores_of
 

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import deviation
-from hdr4me.framework.deconvolve import prior_from_counts
-from hdr4me.framework.few import Counts, bernstein_within, normal_within, tolerance_within
+from hdr4me.framework.em import prior_from_counts
+from hdr4me.framework.small_samples import Counts, bernstein_within, normal_within, tolerance_within
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.oracles import oracle

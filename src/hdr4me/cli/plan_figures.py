@@ -12,7 +12,7 @@ import numpy as np
 from hdr4me.atomic import write_text
 from hdr4me.cli.pictures import save_picture
 from hdr4me.pages.stamp import on_page
-from hdr4me.planner.costs import sampled_grid
+from hdr4me.planner.candidates import sampled_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

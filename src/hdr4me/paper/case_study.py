@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 
 from hdr4me.framework import Deviation, deviation
-from hdr4me.framework.berry_esseen import berry_esseen_bound
+from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms import mechanism
 
 __all__ = ["TOLERANCES", "Line", "case_study", "deviation_of", "deviation_on", "printed_variance", "verdict"]

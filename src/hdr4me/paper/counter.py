@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hdr4me.framework.enhancement import L1_THRESHOLD, L2_THRESHOLD, probability_some_exceed
+from hdr4me.framework.normal import L1_THRESHOLD, L2_THRESHOLD, probability_some_exceed
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory.lemmas import width_of
 from hdr4me.recalibration.inputs import check_inputs

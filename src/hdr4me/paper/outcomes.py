@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.framework.enhancement import (
+from hdr4me.framework.normal import (
     L1_THRESHOLD,
     L2_THRESHOLD,
     probability_all_exceed,

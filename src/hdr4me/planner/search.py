@@ -8,16 +8,26 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hdr4me.framework.few import Counts, within_few
-from hdr4me.framework.supremum import log_probability_within
+from hdr4me.framework.normal import log_probability_within
+from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
-from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON, possible
-from hdr4me.planner.costs import Classes, classes, farthest, sampled_grid
-from hdr4me.planner.optional import OPTIONAL
-from hdr4me.planner.pairs import PAIR
-from hdr4me.planner.reports import Effort
-from hdr4me.planner.vectors import CODEBOOK
+from hdr4me.planner.candidates import (
+    ALONE,
+    BLOCKS,
+    BLOCKS_FROM,
+    CODEBOOK,
+    OPTIONAL,
+    PAIR,
+    PRIVSET,
+    Candidate,
+    Classes,
+    Effort,
+    arrangement,
+    classes,
+    farthest,
+    sampled_grid,
+)
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.budget import split_budget
 
@@ -68,20 +78,20 @@ class Setting:
         """The same for so many dimensions like the first."""
         return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
 
-    def candidates(self) -> list[tuple[str, str]]:
-        """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method.
+    def candidates(self) -> list[Candidate]:
+        """What can be tried; a plan without numbers is named by what answers its categories, or its first kind.
 
         Methods that have no channel for so many categories under the whole ε are left out.
         """
         tried = [name for name in self.mechanisms if self._is_tried(name)]
-        if not self.workload.categorical:
-            if self.workload.numeric:
-                return [(name, "") for name in tried]
-            vectors = self.workload.vectors or self.workload.optional_vectors
-            own = [("privset", self.workload.selections), (CODEBOOK, vectors)]
-            return [next(((name, "") for name, there in own if there), (OPTIONAL, ""))]
-        sizes = [size for size, _ in self.workload.categorical]
-        methods = [x for x in self.methods if self._serves(x, self.epsilon)]
+        workload = self.workload
+        if not workload.categorical:
+            if workload.numeric:
+                return [Candidate(name) for name in tried]
+            vectors = workload.vectors or workload.optional_vectors
+            return [Candidate(PRIVSET if workload.selections else CODEBOOK if vectors else OPTIONAL)]
+        sizes = [size for size, _ in workload.categorical]
+        methods = [x for x in self.methods if self._fits(x, self.epsilon)]
         if {"auto", "projective"} <= set(
             methods
         ):  # as a survey chooses: long reports where short ones are bad
@@ -89,39 +99,36 @@ class Setting:
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
             methods = [x for x in methods if x != "auto"]
-        if not self.workload.numeric:
-            return [(method, method) for method in methods]
-        return [(name, method) for name in tried for method in methods]
+        if not workload.numeric:
+            return [Candidate(method, method) for method in methods]
+        return [Candidate(name, method) for name in tried for method in methods]
 
-    def _serves(self, method: str, epsilon: float) -> bool:
+    def _fits(self, method: str, epsilon: float) -> bool:
         """Whether a method has channels for all categories if one answer has this budget."""
         return all(categorical_fits(method, epsilon, size) for size, _ in self.workload.categorical)
 
-    def deployable(self, candidate: tuple[str, str], m: int) -> bool:
+    def deployable(self, candidate: Candidate, m: int) -> bool:
         """Whether a survey can carry a candidate out with m answers of each user."""
-        name, method = candidate
-        if name == BLOCKS:
-            return possible(m, self.workload.n_dims)
-        if (name == PAIR or self.workload.optional) and split_budget(self.epsilon, m) < JOINT_FROM:
+        if not arrangement(candidate.mechanism).possible(self.workload, self.epsilon, m):
             return False
-        return not method or self._serves(method, split_budget(self.epsilon, m))
+        return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
+
+    def n_questions(self, mechanism: str) -> int:
+        """How many questions there are if this mechanism answers numbers: the most m that is tried."""
+        return arrangement(mechanism).n_questions(self.workload)
 
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
-        if name == PAIR:
-            return self.mechanisms == (PAIR,) or (
-                self.workload.numeric > 1 and self.epsilon >= self.pairs_from
-            )
-        if name == BLOCKS:
-            several = self.workload.n_dims > 1
-            return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
-        return True
+        least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
+        if self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1):
+            return True
+        return self.epsilon >= least and (not least or arrangement(name).supports(self.workload))
 
     def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
         """The candidate's variances over m."""
         name, method = candidate
-        base = name if self.workload.numeric else "optimal"
-        grid = tuple(sampled_grid(self.workload.n_questions(base))) if sampled is None else sampled
+        base = name if self.workload.numeric else ALONE
+        grid = tuple(sampled_grid(self.n_questions(base))) if sampled is None else sampled
         return classes(
             self.workload,
             base,
@@ -133,7 +140,7 @@ class Setting:
             effort=self.effort,
         )
 
-    def best_sampled(self, candidate: tuple[str, str]) -> int:
+    def best_sampled(self, candidate: Candidate) -> int:
         """The m of least expected error, looked for between the grid's steps too."""
         made = self.classes(candidate)
         k = int(np.argmin(made.mse))
@@ -151,23 +158,28 @@ class Setting:
         best = -math.inf
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
-            # "auto" serves categories at least as well as randomised response and unary encoding
+            # "auto" answers categories at least as well as randomised response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
-            questions = self.workload.n_questions(candidate[0])
-            grid = tuple(sampled_grid(questions, dense=16, step=1.5))
+            grid = tuple(sampled_grid(self.n_questions(candidate.mechanism), dense=16, step=1.5))
             made = self.classes(candidate, grid)
             within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
-            counts = Counts(self.n_users, grid[k] / questions)
             log = float(score[k])
-            if counts.few:
+            reports = Counts(self.n_users, arrangement(candidate.mechanism).share(self.workload, grid[k]))
+            if reports.few:
                 many = self.jointly and self.workload.n_coordinates > 1
-                largest = farthest(self.workload, candidate[0], self.epsilon, grid[k]) if many else None
-                each = within_few(made.sds[k], counts, tolerance, largest)
+                largest = (
+                    farthest(self.workload, candidate.mechanism, self.epsilon, grid[k]) if many else None
+                )
+                found = made.prediction(k, reports, largest)
                 with np.errstate(divide="ignore"):
-                    log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
+                    log = (
+                        found.log_joint_probability_within(tolerance)
+                        if self.jointly
+                        else float(np.log(found.probability_within(tolerance).min()))
+                    )
             best = max(best, log)
         return best
 

@@ -17,18 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from hdr4me.channels.response import decoder_of
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.decoders import decoder_of
 from hdr4me.framework.em import climb
 from hdr4me.mechanisms.prior import optimal_mean
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.mechanisms.table import Table
-from hdr4me.planner.blocks import BLOCKS
+from hdr4me.planner.candidates import BLOCKS, PAIR, entry_variances
 from hdr4me.planner.option import Option
-from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.plan import Plan
-from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
 
 __all__ = ["SHARES", "STATISTICS", "by_statistic", "foretell"]

@@ -19,9 +19,9 @@ from scipy.special import ndtri
 
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels.proof import BITS
-from hdr4me.framework.noise_tails import noise_reach, skew_size, widest_variance
-from hdr4me.framework.two_groups import category_interval
-from hdr4me.framework.weighted_means import ratio_interval, weighted_interval
+from hdr4me.framework.small_samples import noise_reach, skew_size, widest_variance
+from hdr4me.framework.small_samples import category_interval
+from hdr4me.framework.small_samples import ratio_interval, weighted_interval
 from hdr4me.statistics.moments import Moments
 
 __all__ = ["EXACT", "FEW_NOTE", "NORMAL", "Few", "FewLaw", "few_categories", "few_means", "few_ratio"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.deconvolve import prior_from_counts
+from hdr4me.framework.em import prior_from_counts
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.statistic import Counted

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Channel, Table
 from hdr4me.channels.proof import BITS
-from hdr4me.framework.decoders import decoder_of, inverse_of
+from hdr4me.channels.response import decoder_of, inverse_of
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Dimension
 

@@ -12,6 +12,13 @@ __all__ = ["FRACTION_BITS", "Dimension"]
 
 FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""
+_ROWS = {
+    "number": "mean",
+    "optional": "mean",
+    "category": "frequency",
+    "selection": "chosen",
+    "vector": "mean",
+}
 
 
 class Dimension(ABC):
@@ -71,3 +78,14 @@ class Dimension(ABC):
     def fits(self, take: Take) -> bool:
         """Whether a channel that takes this can serve the dimension."""
         return take.reads == self.reads and (self.reads != "category" or take.size == len(self.categories))
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether "no value" is an answer beside the values, so that the share of users with a value is estimated."""
+        return self.reads == "optional"
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The statistics that every survey estimates of it: a mean, frequencies or shares; the share with a value."""
+        own = _ROWS.get(self.reads)
+        return () if own is None else (own, "share") if self.has_gaps else (own,)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 import hdr4me as hd
-from hdr4me.framework.enhancement import probability_all_exceed, probability_some_exceed
+from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
 from hdr4me.paper.counter import counter_example
 from hdr4me.paper.errata.erratum import Erratum
 from hdr4me.paper.readings import Reading

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from hdr4me.framework.berry_esseen import berry_esseen_bound, berry_esseen_printed
+from hdr4me.framework.normal import berry_esseen_bound, berry_esseen_printed
 from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism

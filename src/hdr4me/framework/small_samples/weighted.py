@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from hdr4me.framework.small_samples import share_interval
+from hdr4me.framework.small_samples.intervals import share_interval
 
 __all__ = ["above_zero", "ratio_interval", "weighted_interval"]
 

@@ -1,0 +1,370 @@
+"""Quick stand-ins for the reports of designed tables: designing one takes seconds, and a search asks for hundreds.
+
+Each has the moments of a `Coordinate`. The curves are stored for some budgets and interpolated in log ε; `write` makes
+the files anew after a design changes.
+
+- `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
+  mean over t uniform, each divided by Duchi's C² = coth²(ε/2). Below the first budget the table is Duchi's. Above
+  ε = 12 the curve serves searches only: there the tables are windows, quick to make, and a plan asks the table.
+- `pair_curve.json`: E y² of each number of a pair over values spread evenly, and the largest.
+- `optional_curve.json`: E[y²], E[yz] and E[z²] for numbers at t = 0, 1/16, …, 1, and without a number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
+
+from hdr4me.channels.response import Coordinate, Marginal, Moments, probabilities
+from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO, number_pair, optional_number
+from hdr4me.mechanisms.priors import Prior, as_prior
+
+__all__ = [
+    "BUDGETS",
+    "Indicator",
+    "MeanSquare",
+    "OptimalCurve",
+    "StoredMoments",
+    "design_row",
+    "optional_design",
+    "optional_row",
+    "pair_noise",
+    "pair_row",
+    "pair_worst",
+    "quick_optional",
+]
+
+Floats = NDArray[np.float64]
+Laws = tuple[Prior, Prior]
+
+
+def _read(name: str) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(files("hdr4me.planner").joinpath(name).read_text("utf-8"))
+    return stored
+
+
+# -- stand-ins ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSquare(Coordinate):
+    """A number of which only the mean square of a report over the population is known, and the worst case."""
+
+    square: float
+    most: Callable[[float], float]
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        return Moments(x[:, None], np.full((x.size, 1, 1), self.square))
+
+    def worst(self, κ: float) -> float:
+        return self.most(κ)
+
+
+@dataclass(frozen=True, eq=False)
+class Indicator(Coordinate):
+    """A category: the variance of its report for a user who does not have it, and for one who has."""
+
+    absent: float
+    present: float
+    indicator = True
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        second = np.where(x > 0, self.present, self.absent) + x**2
+        return Moments(x[:, None], second[:, None, None])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredMoments(Coordinate):
+    """An optional number: E[y²], E[yz] and E[z²] at each level, the last column without a number."""
+
+    levels: Floats
+    squares: Floats
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        there = ~np.isnan(x)
+        rows = [np.where(there, np.interp(x, self.levels, each[:-1]), each[-1]) for each in self.squares]
+        second = np.stack([rows[0], rows[1], rows[1], rows[2]], axis=1).reshape(-1, 2, 2)
+        return Moments(np.stack([np.nan_to_num(x), there.astype(np.float64)], axis=1), second)
+
+
+# -- numbers by themselves ----------------------------------------------------------------------------------------
+
+Designed = Literal["optimal", "optimal_mean"]
+BUDGETS = (
+    0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0,
+    4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0, 8.25, 8.5, 9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0,
+)  # fmt: skip
+_WINDOWS = (13.0, 14.0, 16.0, 20.0, 24.0, 32.0)
+POINTS = np.linspace(0.0, 1.0, 9)
+
+
+@dataclass(frozen=True)
+class OptimalCurve:
+    """The variance of a designed table's report.
+
+    >>> curve = OptimalCurve(1.0)
+    >>> 3.5 < float(curve.variance(0.5)) < 4.1  # Piecewise has 4.07 there, and 5.22 at the end
+    True
+    """
+
+    epsilon: float
+    name: Designed = "optimal"
+
+    def variance(self, t: ArrayLike, /) -> Floats:
+        """V(|t|), linear in t² between the stored points."""
+        row = _row(self.epsilon, self.name)[:-1]
+        return np.asarray(np.interp(np.square(np.asarray(t, dtype=np.float64)), POINTS**2, row))
+
+    @property
+    def mean_variance(self) -> float:
+        """V̄ over t uniform on [−1, 1]."""
+        return float(_row(self.epsilon, self.name)[-1])
+
+
+def _scale(epsilon: float) -> float:
+    return 1.0 / math.tanh(epsilon / 2)
+
+
+@cache
+def _curve(name: Designed) -> tuple[Floats, Any]:
+    stored = _read("optimal_curve.json")
+    x = np.log(np.array(stored["epsilon"]))
+    return x, PchipInterpolator(x, np.log(np.array(stored[name])), axis=0)
+
+
+@lru_cache(maxsize=4096)
+def _row(epsilon: float, name: Designed) -> Floats:
+    """V at the points, and V̄, in plain units."""
+    if epsilon > _WINDOWS[-1]:
+        return _row(_WINDOWS[-1], name)
+    x, curve = _curve(name)
+    at = math.log(epsilon)
+    if at <= x[0]:  # Duchi's variance C² − t², in units of C², scaled by what is left at the first budget
+        first, duchi = np.exp(curve(x[0])), _duchi(math.exp(x[0]))
+        return np.asarray(first / duchi * _duchi(epsilon) * _scale(epsilon) ** 2)
+    return np.asarray(np.exp(curve(at)) * _scale(epsilon) ** 2)
+
+
+def _duchi(epsilon: float) -> Floats:
+    shape = np.concatenate([POINTS**2, [1.0 / 3.0]])
+    return np.asarray(1.0 - shape / _scale(epsilon) ** 2)
+
+
+def design_row(epsilon: float, name: Designed = "optimal") -> list[float]:
+    """What the file stores for one budget, from the designed table itself; a point has the largest variance near it.
+
+    Between two levels the variance is a parabola whose peak lies between them, so each point takes the largest
+    variance within half the distance of two levels; beyond ε = 8, where the peaks of `optimal` differ in height, the
+    largest of all that are nearest to it.
+    """
+    table: Any = mechanism(name, epsilon=epsilon)
+    reach = 1.0 / (table.n_levels - 1) if table.n_levels >= 17 else 0.0
+    if name == "optimal" and epsilon > 8:
+        reach = 1.0 / 16
+    around = POINTS[:, None] + reach * np.linspace(-1.0, 1.0, 257)
+    both = np.concatenate([around, -around], axis=1)
+    v = np.append(table.variance(np.clip(both, -1.0, 1.0)).max(axis=1), table.mean_variance())
+    return [float(f"{x:.9g}") for x in v / _scale(epsilon) ** 2]
+
+
+# -- pairs of numbers ---------------------------------------------------------------------------------------------
+
+_KNOTS = (1.0, 2.0, 4.0)
+"""Where designs are asked for a prior of one's own while the best m is looked for."""
+_LEAST = 1e-12
+"""No variance is taken as smaller: it may be lost to rounding where values lie on the levels."""
+_UNIFORM = as_prior("uniform")
+
+
+@lru_cache(maxsize=256)
+def _pair_squares(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
+    """E y² of the first and of the second number over their own priors, by the table designed for `laws`."""
+    made = number_pair(epsilon, first=laws[0], second=laws[1])
+    first, second = (prior.on_levels(len(made.levels)) for prior in own)
+    both = np.outer(first, second).ravel()
+    return float(made.second_moments("first") @ both), float(made.second_moments("second") @ both)
+
+
+@lru_cache(maxsize=4096)
+def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[float, float]:
+    """V̄ of the two numbers of a pair over their own priors: of the very table, or quickly.
+
+    For values that are not spread evenly the ratio to the stored curve's variance is asked at a few budgets.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of the answer.
+    laws, own
+        What the table is designed for, and the priors of the two numbers.
+    exact
+        Whether the table is designed at this very budget, if it is not stored.
+    """
+    budget = min(epsilon, JOINT_UP_TO)
+    even = all(prior.uniform for prior in (*laws, *own))
+    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
+        return _pair_variances(budget, laws, own)
+    curve = _pair_curve(epsilon)[0] - _UNIFORM.mean_square
+    if even:
+        return curve, curve
+    ratios = [
+        np.log(_pair_variances(knot, laws, own)) - math.log(_pair_curve(knot)[0] - _UNIFORM.mean_square)
+        for knot in _around(epsilon)
+    ]
+    first, second = np.exp(_between(epsilon, ratios)) * curve
+    return float(first), float(second)
+
+
+def _pair_variances(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
+    first, second = _pair_squares(epsilon, laws, own)
+    return max(first - own[0].mean_square, _LEAST), max(second - own[1].mean_square, _LEAST)
+
+
+@lru_cache(maxsize=4096)
+def pair_worst(epsilon: float, laws: Laws, *, exact: bool) -> float:
+    """The largest E y² of any pair of values, which is a bound of V + κS² for every population."""
+    budget, even = min(epsilon, JOINT_UP_TO), laws[0].uniform and laws[1].uniform
+    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
+        return _pair_largest(budget, laws)
+    if even:
+        return _pair_curve(epsilon)[1]
+    ratios = [
+        np.array([math.log(_pair_largest(knot, laws) / _pair_curve(knot)[1])]) for knot in _around(epsilon)
+    ]
+    return float(np.exp(_between(epsilon, ratios))[0] * _pair_curve(epsilon)[1])
+
+
+def _pair_largest(epsilon: float, laws: Laws) -> float:
+    made = number_pair(epsilon, first=laws[0], second=laws[1])
+    return float(max(made.second_moments("first").max(), made.second_moments("second").max()))
+
+
+def _around(epsilon: float) -> tuple[float, ...]:
+    """The knot of this budget, or the two beside it.
+
+    >>> _around(4.0), _around(3.0), _around(0.1), _around(20.0)
+    ((4.0,), (2.0, 4.0), (1.0,), (4.0,))
+    """
+    below = [knot for knot in _KNOTS if knot <= epsilon] or [_KNOTS[0]]
+    above = [knot for knot in _KNOTS if knot >= epsilon] or [_KNOTS[-1]]
+    return tuple(sorted({below[-1], above[0]}))
+
+
+def _between(epsilon: float, numbers: list[Floats]) -> Floats:
+    """Interpolated in log ε between the knots around a budget."""
+    knots = _around(epsilon)
+    if len(knots) == 1:
+        return numbers[0]
+    share = math.log(epsilon / knots[0]) / math.log(knots[1] / knots[0])
+    return np.asarray((1 - share) * numbers[0] + share * numbers[1])
+
+
+@cache
+def _stored_pairs() -> tuple[Floats, Floats]:
+    stored = _read("pair_curve.json")
+    return np.log(np.array(stored["epsilon"])), np.log(np.array([stored["mean"], stored["largest"]]))
+
+
+def _is_stored(epsilon: float) -> bool:
+    return bool(np.isin(math.log(epsilon), _stored_pairs()[0]))
+
+
+def _pair_curve(epsilon: float) -> tuple[float, float]:
+    """E y² of each number over values spread evenly, and at most; below the first budget both are as 1/ε²."""
+    x, curves = _stored_pairs()
+    at = math.log(min(epsilon, JOINT_UP_TO))
+    below = 2.0 * max(x[0] - at, 0.0)
+    mean, largest = (math.exp(np.interp(at, x, curve) + below) for curve in curves)
+    return mean, largest
+
+
+def pair_row(epsilon: float) -> tuple[float, float]:
+    """What the file stores for one budget, from the design itself."""
+    laws = _UNIFORM, _UNIFORM
+    return sum(_pair_squares(epsilon, laws, laws)) / 2, _pair_largest(epsilon, laws)
+
+
+# -- optional numbers ---------------------------------------------------------------------------------------------
+
+OPTIONAL_BUDGETS = (
+    0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0,
+    9.0, 10.0,
+)  # fmt: skip
+OPTIONAL_POINTS = np.linspace(0.0, 1.0, 17)
+_LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
+
+
+@lru_cache(maxsize=256)
+def optional_design(epsilon: float) -> Marginal:
+    """The report of the table that a survey has under a budget."""
+    made = optional_number(epsilon)
+    levels = np.array(made.levels)
+    targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
+    decoders = {name: np.array(made.decoders[name]) for name in targets}
+    return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)
+
+
+def optional_row(epsilon: float) -> list[list[float]]:
+    """What the file stores for one budget, from the design itself."""
+    found = optional_design(epsilon).moments(np.concatenate([OPTIONAL_POINTS, -OPTIONAL_POINTS, [np.nan]]))
+    n, rows = OPTIONAL_POINTS.size, []
+    for (i, j), sign in zip(((0, 0), (0, 1), (1, 1)), (1.0, -1.0, 1.0), strict=True):
+        each = found.second[:, i, j]
+        rows.append([float(f"{x:.7g}") for x in (*((each[:n] + sign * each[n:-1]) / 2), each[-1])])
+    return rows
+
+
+@cache
+def _stored_optional() -> tuple[Floats, NDArray[Any]]:
+    stored = _read("optional_curve.json")
+    return np.log(np.array(stored["epsilon"])), np.array(stored["moments"])
+
+
+@lru_cache(maxsize=4096)
+def quick_optional(epsilon: float) -> StoredMoments:
+    """The moments, interpolated, from `JOINT_FROM` on; above `JOINT_UP_TO` they are those of that budget."""
+    x, stored = _stored_optional()
+    at = math.log(min(epsilon, JOINT_UP_TO))
+    k = min(max(int(np.searchsorted(x, at, side="right")) - 1, 0), len(x) - 2)
+    share = (at - x[k]) / (x[k + 1] - x[k])
+    low, high = stored[k], stored[k + 1]
+    value, present = (np.exp((1 - share) * np.log(low[i]) + share * np.log(high[i])) for i in (0, 2))
+    scale = np.sqrt(value * present)[:-1]
+    angles = [row[1][:-1] / np.sqrt(row[0] * row[2])[:-1] for row in (low, high)]
+    both = np.append(scale * ((1 - share) * angles[0] + share * angles[1]), 0.0)
+    rows = [[*(sign * each[-2:0:-1]), *each] for each, sign in ((value, 1.0), (both, -1.0), (present, 1.0))]
+    return StoredMoments(_LEVELS, np.array(rows))
+
+
+def write() -> None:  # pragma: no cover - run by hand after a design changes
+    """Design every table and store its curves."""
+    from pathlib import Path
+
+    budgets = (*BUDGETS, *_WINDOWS)
+    names: tuple[Designed, ...] = ("optimal", "optimal_mean")
+    optimal = {name: [design_row(epsilon, name) for epsilon in budgets] for name in names}
+    optional = [optional_row(epsilon) for epsilon in OPTIONAL_BUDGETS]
+    pairs = [float(x) for x in _read("pair_curve.json")["epsilon"]]
+    mean, largest = zip(*(pair_row(epsilon) for epsilon in pairs), strict=True)
+    for name, document in (
+        ("optimal_curve.json", {"epsilon": budgets, "points": POINTS.tolist(), **optimal}),
+        ("pair_curve.json", {"epsilon": pairs, "mean": mean, "largest": largest}),
+        (
+            "optional_curve.json",
+            {"epsilon": OPTIONAL_BUDGETS, "points": OPTIONAL_POINTS.tolist(), "moments": optional},
+        ),
+    ):
+        Path(__file__).with_name(name).write_text(json.dumps(document) + "\n", "utf-8")
