@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from hdr4me.atomic import write_text
+from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.mechanisms.categorical import categorical_channel
 from hdr4me.statistics.few import few_categories
-from hdr4me.channels.projective.response import hyperplane_sums
 from hdr4me.survey import Categorical, Schema, Survey
 from hdr4me.tally import Tally
 

@@ -19,9 +19,8 @@ from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.oracles import oracle
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner import plan
-from hdr4me.planner.baseline import baseline, zipf_squares
-from hdr4me.planner.weights import best_draw
-from hdr4me.planner.workload import Workload
+from hdr4me.planner.option import best_draw
+from hdr4me.planner.workload import Workload, baseline, zipf_squares
 
 
 def _schema() -> hd.Schema:

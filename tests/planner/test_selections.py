@@ -14,7 +14,7 @@ from hdr4me.engines.samplers import sample_many
 from hdr4me.engines.secure import SecureDraws
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.selection import number_variance, selection_channel
-from hdr4me.planner.costs import classes
+from hdr4me.planner.candidates import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import frequency_moments
 from hdr4me.statistics.next_round import _weights

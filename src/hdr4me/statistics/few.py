@@ -19,9 +19,14 @@ from scipy.special import ndtri
 
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels.proof import BITS
-from hdr4me.framework.small_samples import noise_reach, skew_size, widest_variance
-from hdr4me.framework.small_samples import category_interval
-from hdr4me.framework.small_samples import ratio_interval, weighted_interval
+from hdr4me.framework.small_samples import (
+    category_interval,
+    noise_reach,
+    ratio_interval,
+    skew_size,
+    weighted_interval,
+    widest_variance,
+)
 from hdr4me.statistics.moments import Moments
 
 __all__ = ["EXACT", "FEW_NOTE", "NORMAL", "Few", "FewLaw", "few_categories", "few_means", "few_ratio"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.framework.normal import L1_THRESHOLD, L2_THRESHOLD
-from hdr4me.framework.normal import tolerance_for
+from hdr4me.framework.normal import L1_THRESHOLD, L2_THRESHOLD, tolerance_for
 from hdr4me.paper.readings import REFERENCES, WIDTHS
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.l1 import soft_threshold
