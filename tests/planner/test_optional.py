@@ -15,16 +15,13 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.prediction import one_report
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner.candidates import classes, farthest
-from hdr4me.planner.quick import (
-    OPTIONAL_BUDGETS,
-    POINTS,
-    optional_row,
-    quick_optional,
-)
+from hdr4me.planner.quick import OPTIONAL_POINTS, optional_design, quick_optional
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.moments import Moments
+from planner_curves import OPTIONAL_BUDGETS, optional_row
 
+POINTS = OPTIONAL_POINTS
 PAY = hd.Numeric("pay", 0, 100, optional=True, unit="k")
 AGE = hd.Numeric("age", 0, 120)
 

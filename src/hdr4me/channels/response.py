@@ -181,7 +181,7 @@ class Marginal(Coordinate):
     def hat_weights(self, values: ArrayLike) -> Floats:
         """The probability that each value is rounded to each level, shape (values, levels)."""
         x = np.asarray(values, np.float64)[:, None]
-        return np.maximum(0.0, 1.0 - np.abs(x - self.levels) / (self.levels[1] - self.levels[0]))
+        return np.asarray(np.maximum(0.0, 1.0 - np.abs(x - self.levels) / (self.levels[1] - self.levels[0])))
 
 
 class Response:

@@ -140,11 +140,6 @@ def means_spectrum(
         What a covariance of the values is multiplied by (`shared_draw`).
     correlation
         The values' correlation, a number or a matrix.
-
-    Returns
-    -------
-    Spectrum or None
-        In closed form where all coordinates are alike: v−c (d−1 times) and v+(d−1)c.
     """
     n = int(counts.sum())
     if fraction == 0 or not 1 < n <= MAX_COORDINATES or not np.any(correlation):

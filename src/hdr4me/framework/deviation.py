@@ -163,11 +163,6 @@ def deviation(
     epsilon
         The total budget, where the mechanism is given by name.
 
-    Returns
-    -------
-    Deviation
-        Bias, variance, tolerances, probabilities, and the laws of the norm and the MSE.
-
     Examples
     --------
     >>> from hdr4me.mechanisms import mechanism

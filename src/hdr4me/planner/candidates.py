@@ -44,7 +44,7 @@ from hdr4me.mechanisms.priors import Prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
 from hdr4me.mechanisms.selection import selection_channel
 from hdr4me.planner.quick import (
-    BUDGETS,
+    TABLES_UP_TO,
     Indicator,
     MeanSquare,
     OptimalCurve,
@@ -130,7 +130,7 @@ def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
     Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
     """
     if name in _DESIGNED:
-        if table and epsilon > BUDGETS[-1]:
+        if table and epsilon > TABLES_UP_TO:
             return scaled_mechanism(name, epsilon=epsilon)
         return OptimalCurve(epsilon, name)  # type: ignore[arg-type]
     law = scaled_mechanism(name, epsilon=epsilon)
@@ -411,11 +411,8 @@ class Classes:
         return Prediction(np.zeros_like(sds), sds**2, counts, reports=reports, largest=largest)
 
 
-class _Rows(NamedTuple):
-    """So many rows alike: what one report adds to their variance, E Var + κ·Var E."""
-
-    variance: float
-    count: int
+_Rows = tuple[float, int]
+"""What one report adds to the variance of rows, E Var + κ·Var E, and how many rows are alike."""
 
 
 def classes(
@@ -459,12 +456,12 @@ def classes(
         for k, count, report in _reports(workload, mechanism_name, method, budget, m, effort):
             group = workload.groups[k]
             rows = _rows(group, count, report, budget, κ, worst=worst)
-            line += [inverse * row.variance for row in rows]
-            counts += [row.count for row in rows]
+            line += [inverse * variance for variance, _ in rows]
+            counts += [alike for _, alike in rows]
             numbers += [k] * len(rows)
             wide = 1.0
             if group.optional:
-                error = math.sqrt(inverse * rows[1].variance)
+                error = math.sqrt(inverse * rows[1][0])
                 wide = float(widening(error, group.expected_present, workload.n_coordinates))
             widths += [1.0 if i == 1 else wide for i in range(len(rows))]
         lines.append(line)
@@ -500,24 +497,24 @@ def _rows(
     """The rows of `count` dimensions of a group."""
     each = count * max(group.size, group.length, 1)
     if group.optional and report is _INFEASIBLE:
-        return [_Rows(NEVER, each), _Rows(NEVER, count)]
+        return [(NEVER, each), (NEVER, count)]
     if not worst:
         noise, spread = _expected(group, report)
-        rows = [_Rows(noise + κ * spread, each)]
+        rows = [(noise + κ * spread, each)]
         if group.optional:
             noise, spread = _expected(group, report, share=True)
-            rows.append(_Rows(noise + κ * spread, count))
+            rows.append((noise + κ * spread, count))
     elif group.optional:
         one = count if group.length else each
-        rows = [_Rows(report.worst_mean(group.expected_present, κ), one), _Rows(report.worst_share(κ), count)]
+        rows = [(report.worst_mean(group.expected_present, κ), one), (report.worst_share(κ), count)]
     else:
-        rows = [_Rows(report.worst(κ), count if group.length else each)]
+        rows = [(report.worst(κ), count if group.length else each)]
     if worst and group.length > 1:  # the other coordinates have none of the length
         moments = report.optional_moments([0.0, np.nan]) if group.optional else report.moments([0.0, 0.0])
         π = group.expected_present if group.optional else 1.0
-        rows.append(_Rows(one_report(moments, np.array([π, 1.0 - π]))[0], each - count))
+        rows.append((one_report(moments, np.array([π, 1.0 - π]))[0], each - count))
     if group.choices:
-        rows.append(_Rows(_number_chosen(group, budget, κ, worst=worst), count))
+        rows.append((_number_chosen(group, budget, κ, worst=worst), count))
     return rows
 
 

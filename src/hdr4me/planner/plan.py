@@ -205,9 +205,14 @@ class Plan(Sequence[Option]):
         best, d = self.best, self.best.n_dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
         law = unbiased.deviation(worst=self.setting.worst)
-        setting = {"n_users": best.n_users, "n_dims": d, "values": _VALUES}
         waves = {
-            m: deviation(scaled_mechanism("square_wave", epsilon=best.epsilon / m), n_sampled=m, **setting)
+            m: deviation(
+                scaled_mechanism("square_wave", epsilon=best.epsilon / m),
+                n_users=best.n_users,
+                n_dims=d,
+                n_sampled=m,
+                values=_VALUES,
+            )
             for m in sorted({min(d, 4**k) for k in range(9)})
             if best.workload.numeric
         }

@@ -1,7 +1,7 @@
 """Quick stand-ins for the reports of designed tables: designing one takes seconds, and a search asks for hundreds.
 
-Each has the moments of a `Coordinate`. The curves are stored for some budgets and interpolated in log ε; `write` makes
-the files anew after a design changes.
+Each has the moments of a `Coordinate`. The curves are stored for some budgets and interpolated in log ε;
+`benchmarks/planner_curves.py` makes the files anew after a design changes.
 
 - `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
   mean over t uniform, each divided by Duchi's C² = coth²(ε/2). Below the first budget the table is Duchi's. Above
@@ -25,21 +25,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
 from hdr4me.channels.response import Coordinate, Marginal, Moments, probabilities
-from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO, number_pair, optional_number
 from hdr4me.mechanisms.priors import Prior, as_prior
 
 __all__ = [
-    "BUDGETS",
+    "OPTIONAL_POINTS",
+    "POINTS",
+    "TABLES_UP_TO",
     "Indicator",
     "MeanSquare",
     "OptimalCurve",
     "StoredMoments",
-    "design_row",
     "optional_design",
-    "optional_row",
     "pair_noise",
-    "pair_row",
     "pair_worst",
     "quick_optional",
 ]
@@ -103,11 +101,8 @@ class StoredMoments(Coordinate):
 # -- numbers by themselves ----------------------------------------------------------------------------------------
 
 Designed = Literal["optimal", "optimal_mean"]
-BUDGETS = (
-    0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0,
-    4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0, 8.25, 8.5, 9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0,
-)  # fmt: skip
-_WINDOWS = (13.0, 14.0, 16.0, 20.0, 24.0, 32.0)
+TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0
+"""Above the first budget a plan asks the table, above the second the curve is that of this budget."""
 POINTS = np.linspace(0.0, 1.0, 9)
 
 
@@ -148,8 +143,7 @@ def _curve(name: Designed) -> tuple[Floats, Any]:
 @lru_cache(maxsize=4096)
 def _row(epsilon: float, name: Designed) -> Floats:
     """V at the points, and V̄, in plain units."""
-    if epsilon > _WINDOWS[-1]:
-        return _row(_WINDOWS[-1], name)
+    epsilon = min(epsilon, _CURVES_UP_TO)
     x, curve = _curve(name)
     at = math.log(epsilon)
     if at <= x[0]:  # Duchi's variance C² − t², in units of C², scaled by what is left at the first budget
@@ -161,23 +155,6 @@ def _row(epsilon: float, name: Designed) -> Floats:
 def _duchi(epsilon: float) -> Floats:
     shape = np.concatenate([POINTS**2, [1.0 / 3.0]])
     return np.asarray(1.0 - shape / _scale(epsilon) ** 2)
-
-
-def design_row(epsilon: float, name: Designed = "optimal") -> list[float]:
-    """What the file stores for one budget, from the designed table itself; a point has the largest variance near it.
-
-    Between two levels the variance is a parabola whose peak lies between them, so each point takes the largest
-    variance within half the distance of two levels; beyond ε = 8, where the peaks of `optimal` differ in height, the
-    largest of all that are nearest to it.
-    """
-    table: Any = mechanism(name, epsilon=epsilon)
-    reach = 1.0 / (table.n_levels - 1) if table.n_levels >= 17 else 0.0
-    if name == "optimal" and epsilon > 8:
-        reach = 1.0 / 16
-    around = POINTS[:, None] + reach * np.linspace(-1.0, 1.0, 257)
-    both = np.concatenate([around, -around], axis=1)
-    v = np.append(table.variance(np.clip(both, -1.0, 1.0)).max(axis=1), table.mean_variance())
-    return [float(f"{x:.9g}") for x in v / _scale(epsilon) ** 2]
 
 
 # -- pairs of numbers ---------------------------------------------------------------------------------------------
@@ -291,18 +268,8 @@ def _pair_curve(epsilon: float) -> tuple[float, float]:
     return mean, largest
 
 
-def pair_row(epsilon: float) -> tuple[float, float]:
-    """What the file stores for one budget, from the design itself."""
-    laws = _UNIFORM, _UNIFORM
-    return sum(_pair_squares(epsilon, laws, laws)) / 2, _pair_largest(epsilon, laws)
-
-
 # -- optional numbers ---------------------------------------------------------------------------------------------
 
-OPTIONAL_BUDGETS = (
-    0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0,
-    9.0, 10.0,
-)  # fmt: skip
 OPTIONAL_POINTS = np.linspace(0.0, 1.0, 17)
 _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 
@@ -315,16 +282,6 @@ def optional_design(epsilon: float) -> Marginal:
     targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
     decoders = {name: np.array(made.decoders[name]) for name in targets}
     return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)
-
-
-def optional_row(epsilon: float) -> list[list[float]]:
-    """What the file stores for one budget, from the design itself."""
-    found = optional_design(epsilon).moments(np.concatenate([OPTIONAL_POINTS, -OPTIONAL_POINTS, [np.nan]]))
-    n, rows = OPTIONAL_POINTS.size, []
-    for (i, j), sign in zip(((0, 0), (0, 1), (1, 1)), (1.0, -1.0, 1.0), strict=True):
-        each = found.second[:, i, j]
-        rows.append([float(f"{x:.7g}") for x in (*((each[:n] + sign * each[n:-1]) / 2), each[-1])])
-    return rows
 
 
 @cache
@@ -347,24 +304,3 @@ def quick_optional(epsilon: float) -> StoredMoments:
     both = np.append(scale * ((1 - share) * angles[0] + share * angles[1]), 0.0)
     rows = [[*(sign * each[-2:0:-1]), *each] for each, sign in ((value, 1.0), (both, -1.0), (present, 1.0))]
     return StoredMoments(_LEVELS, np.array(rows))
-
-
-def write() -> None:  # pragma: no cover - run by hand after a design changes
-    """Design every table and store its curves."""
-    from pathlib import Path
-
-    budgets = (*BUDGETS, *_WINDOWS)
-    names: tuple[Designed, ...] = ("optimal", "optimal_mean")
-    optimal = {name: [design_row(epsilon, name) for epsilon in budgets] for name in names}
-    optional = [optional_row(epsilon) for epsilon in OPTIONAL_BUDGETS]
-    pairs = [float(x) for x in _read("pair_curve.json")["epsilon"]]
-    mean, largest = zip(*(pair_row(epsilon) for epsilon in pairs), strict=True)
-    for name, document in (
-        ("optimal_curve.json", {"epsilon": budgets, "points": POINTS.tolist(), **optimal}),
-        ("pair_curve.json", {"epsilon": pairs, "mean": mean, "largest": largest}),
-        (
-            "optional_curve.json",
-            {"epsilon": OPTIONAL_BUDGETS, "points": OPTIONAL_POINTS.tolist(), "moments": optional},
-        ),
-    ):
-        Path(__file__).with_name(name).write_text(json.dumps(document) + "\n", "utf-8")

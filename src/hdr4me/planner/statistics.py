@@ -222,11 +222,6 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
     p
         Which quantiles.
 
-    Returns
-    -------
-    float
-        The error, for values as the plan's prior has them.
-
     Examples
     --------
     >>> from hdr4me.planner import plan
@@ -265,11 +260,6 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
         "mean", or a name of `STATISTICS`.
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
-
-    Raises
-    ------
-    InvalidInput
-        If no option can tell the statistic, with what to change.
     """
     shares = SHARES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):

@@ -69,11 +69,6 @@ def foretell_rounds(
     pilot
         The share of the reports in the first round.
 
-    Returns
-    -------
-    Foretold
-        Its `gain` is about 1 where the values fill their range.
-
     Examples
     --------
     >>> from scipy.stats import norm

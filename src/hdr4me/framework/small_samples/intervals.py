@@ -67,11 +67,6 @@ def category_interval(
     everybody
         Whether all users whose share is asked for have answered.
 
-    Returns
-    -------
-    tuple
-        The lower and the upper ends.
-
     Examples
     --------
     >>> named = np.array([3.0, 60.0])
@@ -176,11 +171,6 @@ def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: floa
         How many there are; all have been asked.
     level
         The probability of staying within both.
-
-    Returns
-    -------
-    tuple
-        Two lengths, on the decoder's scale.
 
     Examples
     --------

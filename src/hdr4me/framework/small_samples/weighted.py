@@ -80,11 +80,6 @@ def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95)
     level
         The probability that an interval holds its mean.
 
-    Returns
-    -------
-    tuple
-        The lower and the upper ends.
-
     Examples
     --------
     >>> low, high = weighted_interval([-2.0, 0.0, 2.0], [[10, 0, 30], [3, 34, 3]])
@@ -153,11 +148,6 @@ def ratio_interval(
         How many reports each cell has.
     level
         The probability that the interval holds the ratio.
-
-    Returns
-    -------
-    tuple
-        The ends: every ratio m for which a mean of 0 of first − m·second is not refused.
 
     Examples
     --------
