@@ -168,7 +168,7 @@ def _number(name: str, epsilon: float, prior: Prior, effort: Effort, designed: P
         return float(largest_variance(law, κ)[0])
 
     noise = _noise(name, epsilon, prior, effort, designed)
-    return MeanSquare(noise + float(prior.shares @ prior.values**2), most)
+    return MeanSquare(noise + prior.mean_square, most)
 
 
 @lru_cache(maxsize=65536)
@@ -277,8 +277,7 @@ def _paired(
     epsilon: float, laws: tuple[Prior, Prior], own: tuple[Prior, Prior], place: int, exact: bool
 ) -> Coordinate:
     noise = pair_noise(epsilon, laws, own, exact=exact)[place]
-    square = noise + float(own[place].shares @ own[place].values ** 2)
-    return MeanSquare(square, lambda κ: pair_worst(epsilon, laws, exact=exact))
+    return MeanSquare(noise + own[place].mean_square, lambda κ: pair_worst(epsilon, laws, exact=exact))
 
 
 class _Blocks(_Alone):

@@ -95,12 +95,15 @@ class Group:
     def population(self) -> tuple[Floats, Floats]:
         """The values of one coordinate that are expected, NaN for "no value", and the shares of the users with them.
 
-        The moments of a vector's report are linear in x and x²: two values ±√E x² with the right mean stand for all.
+        The moments of a vector's report are linear in x and x²: two values ±√E x² with the right mean stand for all. So
+        they do for numbers that are spread evenly, of which the mean square of a report is known (`MeanSquare`).
         """
         if self.size:
             f = self.expected_choices / self.size
             return np.array([0.0, 1.0]), np.array([1.0 - f, f])
         values, shares = self.prior.values, self.prior.shares
+        if self.is_number and self.prior.uniform:
+            return np.array([-1.0, 1.0]) * math.sqrt(self.prior.mean_square), np.array([0.5, 0.5])
         if self.length:
             square, mean = self.expected_energy / self.length, math.sqrt((self.squares or 0.0) / self.length)
             size = math.sqrt(max(square, mean**2))
