@@ -48,6 +48,7 @@ from hdr4me.planner.quick import (
     Indicator,
     MeanSquare,
     OptimalCurve,
+    between_knots,
     optional_design,
     pair_noise,
     pair_worst,
@@ -150,10 +151,7 @@ def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Pr
         return prior_variance(optimal_mean(epsilon, designed), prior)
     if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
         return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
-    k = min(int(np.searchsorted(_KNOTS, epsilon, side="right")) - 1, len(_KNOTS) - 2)
-    low, high = (_noise(name, knot, prior, "design", designed) for knot in _KNOTS[k : k + 2])
-    share = math.log(epsilon / _KNOTS[k]) / math.log(_KNOTS[k + 1] / _KNOTS[k])
-    return float(low ** (1 - share) * high**share)
+    return float(between_knots(epsilon, _KNOTS, lambda knot: _noise(name, knot, prior, "design", designed)))
 
 
 @lru_cache(maxsize=65536)

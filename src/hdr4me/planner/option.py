@@ -16,6 +16,7 @@ from hdr4me.planner.candidates import (
     ALONE,
     BLOCKS,
     PAIR,
+    Candidate,
     Classes,
     arrangement,
     block_names,
@@ -23,6 +24,7 @@ from hdr4me.planner.candidates import (
     farthest,
     neighbours,
 )
+from hdr4me.planner.search import Setting
 from hdr4me.planner.workload import Workload, baseline
 
 if TYPE_CHECKING:
@@ -250,35 +252,29 @@ class Option:
 
 
 def make_option(
-    workload: Workload,
-    mechanism: str,
-    method: str,
-    n_users: int,
-    epsilon: float,
+    setting: Setting,
+    candidate: Candidate,
     n_sampled: int,
     tolerance: float | None,
     probability: float,
-    *,
-    worst: bool,
     schema: Any = None,
 ) -> Option:
     """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`.
 
     Parameters
     ----------
-    workload, mechanism, method, n_users, epsilon, n_sampled
-        The candidate and its setting.
+    setting, candidate, n_sampled
+        What is asked of whom, and how.
     tolerance, probability
-        What is asked.
-    worst
-        Whether the plan's own numbers are those of the worst population too.
+        What is wanted.
     schema
         Carried along for `Option.survey`.
     """
-    base = mechanism if workload.numeric else ALONE
+    workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
+    base = candidate.mechanism if workload.numeric else ALONE
     assumed, largest = (
-        classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
-        for w in (worst, True)
+        classes(workload, base, candidate.method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
+        for w in (setting.worst, True)
     )
     arranged = arrangement(base)
     share = arranged.share(workload, n_sampled)
@@ -292,7 +288,7 @@ def make_option(
     without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
-        mechanism=mechanism,
+        mechanism=candidate.mechanism,
         n_sampled=n_sampled,
         mse=mse,
         probability_within=float(np.min(single.probability_within(ξ))),
@@ -310,7 +306,7 @@ def make_option(
         epsilon_per_value=arranged.budget(epsilon, n_sampled),
         reports_per_dimension=n_users * share,
         few=reports.few,
-        categorical=method,
+        categorical=candidate.method,
         all_zeros_mse=without.zeros,
         even_mse=without.even,
         recalibration=recalibration(mse, without.zeros),

@@ -15,7 +15,6 @@ from hdr4me.framework import deviation
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
-from hdr4me.planner.candidates import Candidate
 from hdr4me.planner.option import Option, make_option
 from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
 from hdr4me.planner.words import not_reachable, number, percent, summary
@@ -290,41 +289,26 @@ def rank(
     Without a tolerance the best option's own serves all, so that their probabilities can be compared.
     """
 
-    def option(name: str, method: str, m: int, ξ: float | None) -> Option:
-        return make_option(
-            setting.workload,
-            name,
-            method,
-            setting.n_users,
-            setting.epsilon,
-            m,
-            ξ,
-            probability,
-            worst=setting.worst,
-            schema=schema,
-        )
-
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
     if tolerance is None:
-        first = min((option(*candidate, m, None) for candidate, m in best.items()), key=lambda o: o.mse)
+        each = (
+            make_option(setting, candidate, m, None, probability, schema) for candidate, m in best.items()
+        )
+        first = min(each, key=lambda o: o.mse)
         tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
-    mixed = setting.workload.numeric > 0 and any(method == "auto" for _, method in best)
-    options = [
-        option(name, method, m, tolerance)
-        for (name, method), at in best.items()
-        for m in ([at] if mixed and method != "auto" else _beside(at, setting.n_questions(name)))
-        if setting.deployable(Candidate(name, method), m)
-    ]
+    mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)
+    options = []
+    for candidate, at in best.items():
+        most = setting.n_questions(candidate.mechanism)
+        beside = sorted({1, max(1, at - 1), at, min(most, at + 1), most})
+        for m in [at] if mixed and candidate.method != "auto" else beside:
+            if setting.deployable(candidate, m):
+                options.append(make_option(setting, candidate, m, tolerance, probability, schema))
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.n_sampled))  # equal up to rounding is equal
     return Plan(tuple(_distinct(options)), setting, solved)
-
-
-def _beside(at: int, most: int) -> list[int]:
-    """The m beside the best one, 1, and all of the questions."""
-    return sorted({1, max(1, at - 1), at, min(most, at + 1), most})
 
 
 def _distinct(options: list[Option]) -> list[Option]:

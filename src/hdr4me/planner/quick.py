@@ -36,6 +36,7 @@ __all__ = [
     "MeanSquare",
     "OptimalCurve",
     "StoredMoments",
+    "between_knots",
     "optional_design",
     "pair_noise",
     "pair_worst",
@@ -49,6 +50,20 @@ Laws = tuple[Prior, Prior]
 def _read(name: str) -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(files("hdr4me.planner").joinpath(name).read_text("utf-8"))
     return stored
+
+
+def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float], Any]) -> Any:
+    """Positive numbers f(ε), interpolated in log–log between the knots around ε; beyond the ends those of the end.
+
+    >>> between_knots(2.0, (1.0, 4.0), lambda knot: knot**2), between_knots(9.0, (1.0, 4.0), lambda knot: knot)
+    (4.0, 4.0)
+    """
+    low = max((knot for knot in knots if knot <= epsilon), default=knots[0])
+    high = min((knot for knot in knots if knot >= epsilon), default=knots[-1])
+    if low == high or epsilon <= low:
+        return f(low)
+    share = math.log(epsilon / low) / math.log(high / low)
+    return f(low) ** (1 - share) * f(high) ** share
 
 
 # -- stand-ins ----------------------------------------------------------------------------------------------------
@@ -197,11 +212,11 @@ def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[f
     curve = _pair_curve(epsilon)[0] - _UNIFORM.mean_square
     if even:
         return curve, curve
-    ratios = [
-        np.log(_pair_variances(knot, laws, own)) - math.log(_pair_curve(knot)[0] - _UNIFORM.mean_square)
-        for knot in _around(epsilon)
-    ]
-    first, second = np.exp(_between(epsilon, ratios)) * curve
+
+    def ratios(knot: float) -> Floats:
+        return np.array(_pair_variances(knot, laws, own)) / (_pair_curve(knot)[0] - _UNIFORM.mean_square)
+
+    first, second = between_knots(epsilon, _KNOTS, ratios) * curve
     return float(first), float(second)
 
 
@@ -218,35 +233,13 @@ def pair_worst(epsilon: float, laws: Laws, *, exact: bool) -> float:
         return _pair_largest(budget, laws)
     if even:
         return _pair_curve(epsilon)[1]
-    ratios = [
-        np.array([math.log(_pair_largest(knot, laws) / _pair_curve(knot)[1])]) for knot in _around(epsilon)
-    ]
-    return float(np.exp(_between(epsilon, ratios))[0] * _pair_curve(epsilon)[1])
+    ratio = between_knots(epsilon, _KNOTS, lambda knot: _pair_largest(knot, laws) / _pair_curve(knot)[1])
+    return float(ratio * _pair_curve(epsilon)[1])
 
 
 def _pair_largest(epsilon: float, laws: Laws) -> float:
     made = number_pair(epsilon, first=laws[0], second=laws[1])
     return float(max(made.second_moments("first").max(), made.second_moments("second").max()))
-
-
-def _around(epsilon: float) -> tuple[float, ...]:
-    """The knot of this budget, or the two beside it.
-
-    >>> _around(4.0), _around(3.0), _around(0.1), _around(20.0)
-    ((4.0,), (2.0, 4.0), (1.0,), (4.0,))
-    """
-    below = [knot for knot in _KNOTS if knot <= epsilon] or [_KNOTS[0]]
-    above = [knot for knot in _KNOTS if knot >= epsilon] or [_KNOTS[-1]]
-    return tuple(sorted({below[-1], above[0]}))
-
-
-def _between(epsilon: float, numbers: list[Floats]) -> Floats:
-    """Interpolated in log ε between the knots around a budget."""
-    knots = _around(epsilon)
-    if len(knots) == 1:
-        return numbers[0]
-    share = math.log(epsilon / knots[0]) / math.log(knots[1] / knots[0])
-    return np.asarray((1 - share) * numbers[0] + share * numbers[1])
 
 
 @cache
