@@ -17,6 +17,7 @@ from hdr4me.framework.small_samples import Counts, bernstein_within, normal_with
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.oracles import oracle
+from hdr4me.mechanisms.prior import optimal_mean
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner import plan
 from hdr4me.planner.option import best_draw
@@ -173,7 +174,7 @@ def test_a_prior_lowers_the_error_and_is_deployed() -> None:
     )
     assert found.best.mechanism == "optimal_mean"
     assert found.best.mse * 100_000 <= 1.7
-    table: Any = found.best.table
+    table = optimal_mean(found.best.epsilon_per_value, stats.norm(0, 0.1))
     values = as_prior(stats.norm(0, 0.1)).values
     deployed = deviation(
         table, n_users=100_000, n_dims=100, n_sampled=found.best.n_sampled, prior=stats.norm(0, 0.1)

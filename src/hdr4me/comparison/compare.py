@@ -95,15 +95,7 @@ class _Part:
         return min(n_sampled, arrangement(name).n_questions(Workload.of(self.schema)))
 
     def reason_against(self, name: str, epsilon: float, n_sampled: int, statistic: str) -> str | None:
-        """Why a mechanism is left out: a sentence, an empty one if nobody asked for it, None if it is not.
-
-        Parameters
-        ----------
-        name, epsilon, n_sampled
-            The mechanism, the budget of a report, and how many questions each user answers.
-        statistic
-            What is asked of numbers.
-        """
+        """Why a mechanism is left out: a sentence, an empty one if nobody asked for it, None if it is not."""
         if name in _TOGETHER and not self.chosen:
             few = len(self.schema) < 2 or epsilon < _TOGETHER[name]
             return "" if few or statistic != "mean" else None

@@ -121,12 +121,7 @@ def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
 def predicted(survey: Survey, table: pa.Table, statistic: str) -> Prediction | None:
     """The errors that a survey will have on given data; None where no formula is known.
 
-    Parameters
-    ----------
-    survey, table
-        What is asked, and the clean values of all users.
-    statistic
-        The mean of numbers is on [−1, 1], that of a vector a share of the norm.
+    The mean of numbers is on [−1, 1], that of a vector a share of the norm.
     """
     if statistic not in ("mean", *_SHARES):
         return None
@@ -200,20 +195,16 @@ def measured(
     recalibrate: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
-    """The lines of one mechanism, one for each statistic.
+    """The lines of one mechanism, one for each statistic; `progress` is called with 1 after each collection.
 
     Parameters
     ----------
     name, kind, statistics
         What the lines are called, and what is asked.
-    survey, table
-        Who is asked what.
-    seeds
-        One for each simulated collection.
+    survey, table, seeds
+        Who is asked what, and a seed for each simulated collection.
     recalibrate
         Whether to measure the error after re-calibration too.
-    progress
-        Called with 1 after each of them.
     """
     each = {statistic: _Errors(survey, table, statistic) for statistic in statistics}
     again = [errors for statistic, errors in each.items() if statistic in ("mean", *_SHARES)]

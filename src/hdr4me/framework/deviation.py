@@ -186,32 +186,14 @@ def deviation(
     mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * n_dims
     if len(mechanisms) != n_dims:
         raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for n_dims = {n_dims}: one each")
+    rows = [(mechanism, values, probabilities, prior, float(shares[0]))]
     if several:
-        parts = [
-            _dimension(
-                mechanisms[j],
-                _row(values, j, n_dims),
-                _row(probabilities, j, n_dims),
-                _row(prior, j, n_dims),
-                n_users,
-                float(np.broadcast_to(shares, n_dims)[j]),
-                variance,
-                calibrated=calibrated,
-            )
+        each = np.broadcast_to(shares, n_dims).tolist()
+        rows = [
+            (mechanisms[j], *(_row(given, j, n_dims) for given in (values, probabilities, prior)), each[j])
             for j in range(n_dims)
         ]
-    else:
-        one = _dimension(
-            mechanism,
-            values,
-            probabilities,
-            prior,
-            n_users,
-            float(shares[0]),
-            variance,
-            calibrated=calibrated,
-        )
-        parts = [one]
+    parts = [_dimension(*row, n_users, variance, calibrated=calibrated) for row in rows]
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
@@ -287,8 +269,8 @@ def _dimension(
     values: Any,
     probabilities: ArrayLike | None,
     prior: Any,
-    n_users: int,
     share: float,
+    n_users: int,
     variance: Variance,
     *,
     calibrated: bool,

@@ -101,16 +101,9 @@ def climb(
     block: int = 128,
     progress: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """The distribution for each row of counts, with the smoothing that the counts choose.
+    """The distribution for each row of counts, with the smoothing that the counts choose (see `fit`).
 
-    Parameters
-    ----------
-    counts, law, shape
-        As for `fit`.
-    block
-        How many rows are worked on together.
-    progress
-        Called with the number of rows done and the number of all rows.
+    `block` rows are worked on together; `progress` is called with the number of rows done and that of all rows.
     """
     parts = []
     for at in range(0, len(counts), block):
@@ -157,17 +150,6 @@ def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
 def prior_from_counts(probabilities: ArrayLike, counts: ArrayLike, rounds: int = 200) -> Prior:
     """The prior on [−1, 1] that a table's reports suggest: EM on the levels, which stays smooth if it is stopped early.
 
-    Parameters
-    ----------
-    probabilities
-        The table's rows, one per level: P(cell | level).
-    counts
-        How many reports each cell has.
-    rounds
-        Steps of expectation maximisation.
-
-    Examples
-    --------
     >>> prior_from_counts([[0.75, 0.25], [0.25, 0.75]], [75, 25]).shares.round(3).tolist()
     [0.996, 0.004]
     """

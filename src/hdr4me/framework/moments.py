@@ -63,19 +63,8 @@ def sampling_factor(n_users: float, inverse_count: ArrayLike) -> Floats:
 def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, inverse_count: ArrayLike) -> Floats:
     """Var θ̂_j = E[1/r]·(V̄ + κ·S²), the same as E[1/r]·(V̄ + S²) − S²/n.
 
-    Parameters
-    ----------
-    noise
-        V̄, the mean variance of a report given its user's value.
-    spread
-        S², the variance over users of a report's mean.
-    n_users
-        n.
-    inverse_count
-        E[1/r | r ≥ 1], see `mean_inverse_count`.
+    V̄ is the mean variance of a report given its user's value, S² the variance over users of a report's mean.
 
-    Examples
-    --------
     >>> float(sampled_variance(8.0, 0.25, 1000, mean_inverse_count(1000, 1.0)))  # all report: no spread
     0.008
     """
@@ -89,19 +78,8 @@ def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     The estimated share π̂ divides all means of a dimension. With δ its standard error over π, an error is that of the
     first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
     x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
-    share is not `SURELY` above 0: then no mean is estimated.
+    share is not `SURELY` above 0: then no mean is estimated. k is the number of estimates that the tolerance is for.
 
-    Parameters
-    ----------
-    share_error
-        The standard error of the share.
-    present
-        π.
-    n_means
-        k, how many estimates the tolerance is for.
-
-    Examples
-    --------
     >>> widening([0.0, 0.05, 0.2], 0.5, 10).round(2).tolist()
     [1.0, 1.06, inf]
     """

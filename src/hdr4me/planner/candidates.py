@@ -533,13 +533,6 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     """The largest distance of a report from its value, for numbers and vectors; None if there are none.
 
     Frequencies and shares have no bound for few reports: theirs are taken as normal.
-
-    Parameters
-    ----------
-    workload, mechanism_name, epsilon
-        The groups of dimensions, the candidate, and the total budget of a user.
-    m
-        How many dimensions a user reports.
     """
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:

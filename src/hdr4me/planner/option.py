@@ -139,18 +139,6 @@ class Option:
         """Is the expected error below what an answer that asks nobody would score?"""
         return self.mse < min(self.all_zeros_mse, self.even_mse)
 
-    @property
-    def table(self) -> Any:
-        """What answers a number by itself: the mechanism's name, or the table designed for the one prior of all."""
-        prior = self.workload.prior
-        if self.base == PAIR:
-            return ALONE
-        if self.base != "optimal_mean" or prior is None or prior.uniform:
-            return self.base
-        from hdr4me.mechanisms.prior import optimal_mean
-
-        return optimal_mean(self.epsilon_per_value, prior)
-
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that carries this option out; `schema` may be left out if the plan was made for one."""
         from hdr4me.survey import Survey
@@ -259,17 +247,7 @@ def make_option(
     probability: float,
     schema: Any = None,
 ) -> Option:
-    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`.
-
-    Parameters
-    ----------
-    setting, candidate, n_sampled
-        What is asked of whom, and how.
-    tolerance, probability
-        What is wanted.
-    schema
-        Carried along for `Option.survey`.
-    """
+    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
     workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
     base = candidate.mechanism if workload.numeric else ALONE
     assumed, largest = (

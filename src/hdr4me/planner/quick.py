@@ -194,16 +194,8 @@ def _pair_squares(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
 def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[float, float]:
     """V̄ of the two numbers of a pair over their own priors: of the very table, or quickly.
 
-    For values that are not spread evenly the ratio to the stored curve's variance is asked at a few budgets.
-
-    Parameters
-    ----------
-    epsilon
-        The budget of the answer.
-    laws, own
-        What the table is designed for, and the priors of the two numbers.
-    exact
-        Whether the table is designed at this very budget, if it is not stored.
+    The table is designed for `laws`, at this very budget if `exact` and it is not stored. For values that are not
+    spread evenly the ratio to the stored curve's variance is asked at a few budgets.
     """
     budget = min(epsilon, JOINT_UP_TO)
     even = all(prior.uniform for prior in (*laws, *own))

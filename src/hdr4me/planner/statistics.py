@@ -211,19 +211,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
 
     The standard error of a mean, a variance, a standard deviation, a covariance and a mean by group (of groups of one
     size); the Wasserstein-1 distance of a distribution; the root mean square error of quantiles. Infinite where the
-    option cannot tell the statistic.
+    option cannot estimate the statistic. `statistic` is "mean" or a name of `STATISTICS`, `p` says which quantiles.
 
-    Parameters
-    ----------
-    option
-        A way to collect.
-    statistic
-        "mean", or a name of `STATISTICS`.
-    p
-        Which quantiles.
-
-    Examples
-    --------
     >>> from hdr4me.planner import plan
     >>> found = plan(n_users=100_000, n_dims=1, epsilon=1.0, mechanisms=["square_wave", "duchi"])
     >>> error = {option.mechanism: foretell(option, "distribution") for option in found}
@@ -250,17 +239,7 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
 
 
 def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
-    """The same plan, its options ranked by the error of a statistic; those that cannot tell it are left out.
-
-    Parameters
-    ----------
-    plan
-        A plan, ranked by the error of means.
-    statistic
-        "mean", or a name of `STATISTICS`.
-    p
-        Which quantiles, for "quantile": .25, .5 and .75 unless given.
-    """
+    """The same plan, its options ranked by the error of a statistic; those that cannot estimate it are left out."""
     shares = SHARES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")

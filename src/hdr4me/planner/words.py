@@ -102,18 +102,24 @@ def _of_statistic(plan: Plan) -> str:
 def _warning(option: Option) -> str:
     if option.beats_baseline:
         return ""
-    least = min(option.all_zeros_mse, option.even_mse)
-    guess = "all zeros" if option.all_zeros_mse <= option.even_mse else _even(option)
+    guess, ratio = _guess(option)
     return (
         f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, "
-        f"{number(least / option.mse)} of the error{_assumed(option)}. "
+        f"{ratio} of the error{_assumed(option)}. "
     )
 
 
-def _even(option: Option) -> str:
-    """What `even_mse` answers without asking anybody."""
+def _zeros(option: Option) -> str:
+    guess, ratio = _guess(option)
+    return f"{guess} would score {ratio} times the error{_assumed(option)}" if option.beats_baseline else ""
+
+
+def _guess(option: Option) -> tuple[str, str]:
+    """The better answer without asking anybody, and its error over the option's."""
+    least = min(option.all_zeros_mse, option.even_mse)
     frequencies = option.workload.categorical or option.workload.selections
-    return "equal frequencies" if frequencies else "zeros for means and one half for shares"
+    even = "equal frequencies" if frequencies else "zeros for means and one half for shares"
+    return "all zeros" if option.all_zeros_mse <= option.even_mse else even, number(least / option.mse)
 
 
 def _assumed(option: Option) -> str:
@@ -196,13 +202,8 @@ def _taken(kind: str, groups: list[Group]) -> str:
     shares = sorted({group.expected_present for group in groups})
     taken = " to ".join(dict.fromkeys(percent(share) for share in (shares[0], shares[-1])))
     told = [group.present is not None for group in groups]
-    how = (
-        "as told"
-        if all(told)
-        else "in part assumed"
-        if any(told)
-        else "assumed: values with gaps tell otherwise"
-    )
+    how = "in part assumed" if any(told) else "assumed: values with gaps tell otherwise"
+    how = "as told" if all(told) else how
     return f"{taken} of the users are taken to have an optional {kind} ({how})"
 
 
@@ -214,14 +215,6 @@ def _by(option: Option) -> str:
     own = [(PRIVSET, option.workload.selections), (CODEBOOK, _has_vectors(option))]
     own += [(OPTIONAL, option.workload.optional)]
     return listed([*words, *(name for name, there in own if there and name not in words)])
-
-
-def _zeros(option: Option) -> str:
-    if not option.beats_baseline:
-        return ""
-    even = option.even_mse < option.all_zeros_mse
-    guess, least = (_even(option), option.even_mse) if even else ("all zeros", option.all_zeros_mse)
-    return f"{guess} would score {number(least / option.mse)} times the error{_assumed(option)}"
 
 
 def _few(option: Option) -> str:

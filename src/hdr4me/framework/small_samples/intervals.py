@@ -161,19 +161,6 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
 def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
     """How far below and above its true value the mean of the reports may lie.
 
-    Parameters
-    ----------
-    probabilities
-        The table's rows.
-    decode
-        What each cell counts for; a row's mean is its level.
-    reports
-        How many there are; all have been asked.
-    level
-        The probability of staying within both.
-
-    Examples
-    --------
     >>> below, above = noise_reach(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0]), 400, 0.95)
     >>> round(below, 2), round(above, 2)
     (0.2, 0.2)
