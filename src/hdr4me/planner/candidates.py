@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels.agreement import MAX_SIZE
-from hdr4me.channels.codebook import values as codeword_values
-from hdr4me.channels.response import Coordinate, Response
+from hdr4me.channels.response import Coordinate, Marginal, Response
 from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor, widening
 from hdr4me.framework.prediction import Prediction, one_report
@@ -37,7 +36,7 @@ from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.agreement import block_sizes, quick_second_moment
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.codebook import codebook_channel
-from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO
+from hdr4me.mechanisms.joint import JOINT_FROM, optional_reach
 from hdr4me.mechanisms.oracles import oracle
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import Prior
@@ -190,7 +189,7 @@ def _category(method: str, base: str, epsilon: float, size: int) -> Coordinate:
 
 
 @lru_cache(maxsize=8192)
-def _vector(epsilon: float, length: int) -> Coordinate:
+def _vector(epsilon: float, length: int) -> Marginal:
     return codebook_channel(epsilon, length).response.marginal()
 
 
@@ -537,10 +536,9 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:
-            reach = max(map(abs, codeword_values())) / _contrast(budget, group.length + group.optional)
+            reach = float(np.abs(_vector(budget, group.length + group.optional).decoders["value"]).max())
         elif group.optional:
-            least = min(max(budget, JOINT_FROM), JOINT_UP_TO)
-            reach = 1.6 * (math.exp(least) + 2) / math.expm1(least)  # no design has outputs beyond that
+            reach = optional_reach(budget)
         else:
             continue
         # of an optional value the error of one report is that of (y − R·z)/π
@@ -549,8 +547,3 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
         arranged = arrangement(mechanism_name)
         found.append(arranged.reach(mechanism_name, arranged.budget(epsilon, m), m))
     return max(found, default=None)
-
-
-def _contrast(epsilon: float, length: int) -> float:
-    response: Any = codebook_channel(epsilon, length).response
-    return float(response.scores.contrast)

@@ -44,8 +44,7 @@ def _table(name: str, epsilon: float, prior: Prior) -> Table:
     """The table that is deployed."""
     if name == "optimal_mean" and not prior.uniform:
         return optimal_mean(epsilon, prior)
-    found = scaled_mechanism(name, epsilon=epsilon).exact()
-    assert isinstance(found, Table)
+    found: Table = scaled_mechanism(name, epsilon=epsilon).exact()
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a second round would bring, told beforehand for values that are expected."""
+"""What a second round would bring: a prediction for values that are expected."""
 
 from __future__ import annotations
 
