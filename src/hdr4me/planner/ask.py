@@ -21,10 +21,8 @@ from hdr4me.planner.search import (
     MAX_USERS,
     MIN_EPSILON,
     Setting,
-    largest_dims,
     round_up,
-    smallest_epsilon,
-    smallest_users,
+    solve,
 )
 from hdr4me.planner.words import not_reachable
 from hdr4me.planner.workload import Workload
@@ -180,18 +178,9 @@ def plan(
 
 def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:
     """The setting with the missing quantity filled in; `NotReachable` if there is none."""
-    if solved == "n_users":
-        users = smallest_users(setting, tolerance, probability)
-        if users is not None:
-            return replace(setting, n_users=users)
-    elif solved == "epsilon":
-        budget = smallest_epsilon(setting, tolerance, probability)
-        if budget is not None:
-            return replace(setting, epsilon=budget)
-    else:
-        dims = largest_dims(setting, tolerance, probability)
-        if dims is not None:
-            return setting.of_dims(dims)
+    found = solve(setting, solved, tolerance, probability)
+    if found is not None:
+        return found
     nearest = rank(setting, None, probability, None, "", "error")
     limit = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}"}.get(
         solved, "one dimension"

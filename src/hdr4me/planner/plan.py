@@ -16,7 +16,7 @@ from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.option import Option, make_option
-from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
+from hdr4me.planner.search import Setting, solve
 from hdr4me.planner.words import not_reachable, number, percent, summary
 
 __all__ = ["TOLERANCES", "Plan", "Winner", "rank"]
@@ -172,10 +172,9 @@ class Plan(Sequence[Option]):
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
         words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
-        users = smallest_users(setting, tolerance, probability)
-        budget = smallest_epsilon(setting, tolerance, probability)
-        ways = [counted(users, "user")] if users is not None else []
-        ways += [f"ε = {budget:g}"] if budget is not None else []
+        users, budget = (solve(setting, what, tolerance, probability) for what in ("n_users", "epsilon"))
+        ways = [counted(users.n_users, "user")] if users is not None else []
+        ways += [f"ε = {budget.epsilon:g}"] if budget is not None else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:

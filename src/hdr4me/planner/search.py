@@ -31,16 +31,7 @@ from hdr4me.planner.candidates import (
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.budget import split_budget
 
-__all__ = [
-    "MAX_DIMS",
-    "MAX_EPSILON",
-    "MAX_USERS",
-    "Setting",
-    "largest_dims",
-    "round_up",
-    "smallest_epsilon",
-    "smallest_users",
-]
+__all__ = ["MAX_DIMS", "MAX_EPSILON", "MAX_USERS", "MIN_EPSILON", "Setting", "round_up", "solve"]
 
 MAX_USERS = 8_000_000_000
 """Nobody has more users than there are people."""
@@ -184,43 +175,51 @@ class Setting:
         return best
 
 
-def _least(meets: Callable[[float], bool], low: float, high: float, rounds: int) -> float:
-    """The least x (geometrically bisected) at which a monotone condition holds; it holds at `high`."""
-    for _ in range(rounds):
+def solve(setting: Setting, what: str, tolerance: float, probability: float) -> Setting | None:
+    """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance; None if none do.
+
+    Users are exact to one below 10⁶ and to 1e-6 of them above; ε is rounded up to four digits.
+
+    Parameters
+    ----------
+    setting, what
+        What is asked, and what to solve for: "n_users", "epsilon" or "n_dims".
+    tolerance, probability
+        What is to be kept.
+    """
+    target = math.log(probability)
+
+    def meets(tried: Setting) -> bool:
+        return tried.success(tolerance) >= target
+
+    if what == "n_users":
+        users = _fewest(lambda n: meets(replace(setting, n_users=n)), MAX_USERS)
+        return None if users is None else replace(setting, n_users=users)
+    if what == "n_dims":
+        beyond = _fewest(lambda d: not meets(setting.of_dims(d)), MAX_DIMS + 1)
+        dims = MAX_DIMS if beyond is None else beyond - 1
+        return setting.of_dims(dims) if dims else None
+    quick = replace(setting, effort="law")
+    if not meets(replace(quick, epsilon=MAX_EPSILON)):
+        return None
+    low, high = MIN_EPSILON, MAX_EPSILON
+    if meets(replace(quick, epsilon=low)):
+        return replace(setting, epsilon=low)
+    for _ in range(17):
         middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(replace(quick, epsilon=middle)) else (middle, high)
+    return replace(setting, epsilon=round_up(high))
+
+
+def _fewest(meets: Callable[[int], bool], most: int) -> int | None:
+    """The least positive integer at which a monotone condition holds, to one millionth; None if not even at `most`."""
+    if not meets(most):
+        return None
+    low, high = 0, most
+    while high - low > max(1, high // 1_000_000):
+        middle = math.isqrt(max(low, 1) * high) if high > 4 * max(low, 1) else (low + high) // 2
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
-
-
-def smallest_users(setting: Setting, tolerance: float, probability: float) -> int | None:
-    """The fewest users that reach it, exact to a user below 10⁶ and to 1e-6 of them above; None if none do."""
-    target = math.log(probability)
-
-    def meets(n: float) -> bool:
-        return replace(setting, n_users=int(n)).success(tolerance) >= target
-
-    if not meets(MAX_USERS):
-        return None
-    low, high = 1, MAX_USERS
-    while high - low > max(1, high // 1_000_000):
-        middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return 1 if high == 2 and meets(1) else high
-
-
-def smallest_epsilon(setting: Setting, tolerance: float, probability: float) -> float | None:
-    """The least ε that reaches it, rounded up to four digits; None if even `MAX_EPSILON` does not."""
-    target = math.log(probability)
-
-    def meets(epsilon: float) -> bool:
-        return replace(setting, epsilon=epsilon, effort="law").success(tolerance) >= target
-
-    if not meets(MAX_EPSILON):
-        return None
-    if meets(MIN_EPSILON):
-        return MIN_EPSILON
-    found = _least(meets, MIN_EPSILON, MAX_EPSILON, rounds=17)
-    return round_up(found)
 
 
 def round_up(x: float) -> float:
@@ -231,21 +230,3 @@ def round_up(x: float) -> float:
     """
     digits = 3 - math.floor(math.log10(x))
     return float(math.ceil(x * 10.0**digits - 1e-9) / 10.0**digits)
-
-
-def largest_dims(setting: Setting, tolerance: float, probability: float) -> int | None:
-    """The most dimensions (alike) that n users and ε carry; None if not even one."""
-    target = math.log(probability)
-
-    def meets(d: int) -> bool:
-        return setting.of_dims(d).success(tolerance) >= target
-
-    if not meets(1):
-        return None
-    if meets(MAX_DIMS):
-        return MAX_DIMS
-    low, high = 1, MAX_DIMS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if meets(middle) else (low, middle)
-    return low
