@@ -18,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from hdr4me.framework.supremum import tolerance_for
+from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.intervals import KINDS

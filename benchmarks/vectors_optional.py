@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 
-from hdr4me.channels.codebook.design import scores_of
-from hdr4me.framework.optional_vectors import OptionalVectorReport
+from hdr4me.framework.prediction import one_report
 from hdr4me.survey import Schema, Survey, Vector
 from vectors_accuracy import Measured, N, collected, drawn
 
@@ -24,10 +23,10 @@ Floats = NDArray[np.float64]
 
 def error_of_ratio(channel: Any, data: Floats, share: float) -> Floats:
     """n·MSE of each coordinate's mean among the users who have a vector, if users are drawn anew."""
-    report = OptionalVectorReport(scores_of(channel))
-    energies, squares = np.square(data).mean(axis=0), np.square(data.mean(axis=0))
-    each = zip(energies.tolist(), squares.tolist(), strict=True)
-    return np.array([report.errors(energy, square, share, 1.0).mean for energy, square in each])
+    marginal, n = channel.response.marginal(), len(data)
+    shares = np.append(np.full(n, share / n), 1 - share)
+    each = [one_report(marginal.optional_moments(np.append(x, np.nan)), shares) for x in data.T]
+    return np.array([noise + spread for noise, spread in each])
 
 
 def on_optional_vectors(share: float, epsilon: float, times: int) -> str:

@@ -13,7 +13,7 @@ import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
 from hdr4me.comparison.cleaned import cleaned
-from hdr4me.comparison.truth import truth_of
+from hdr4me.comparison.measure import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Dimension

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
+from hdr4me.comparison.compare import KINDS
 from hdr4me.comparison.data import public_table
-from hdr4me.comparison.foretold import foretold_each
-from hdr4me.comparison.kinds import KINDS
+from hdr4me.comparison.measure import predicted
 from hdr4me.errors import InvalidInput
 
 LICENCE = Path(__file__).parents[2] / "LICENSE"
@@ -112,8 +112,9 @@ def test_the_share_and_the_mean_of_those_who_have_one() -> None:
         ("share", "shares of users"),
     ]
     # everybody answers: the error of the mean is that of (value − 0·present)/share, four times the value's
-    told = foretold_each(hd.Survey(schema, epsilon=2.0), table, "mean")
-    assert rows[0].foretold == pytest.approx(told["x"])
+    found = predicted(hd.Survey(schema, epsilon=2.0), table, "mean")
+    assert found is not None
+    assert rows[0].foretold == pytest.approx(float(found.variance))
     for row in rows:
         assert row.foretold is not None
         assert abs(row.simulated - row.foretold) < 4.5 * row.simulated_se
@@ -247,7 +248,7 @@ def test_lists_without_a_schema() -> None:
 
 def test_names_of_mechanisms_belong_to_one_kind() -> None:
     """Vectors and optional ones are both served by codebooks."""
-    names = [name for kind in KINDS if not kind.optional for name in kind.served_by]
+    names = [name for key, kind in KINDS.items() if key != ("vector", True) for name in kind.served_by]
     assert len(names) == len(set(names))
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from hdr4me.framework.enhancement import (
+from hdr4me.framework.normal import (
     L1_THRESHOLD,
     L2_THRESHOLD,
     log_probability_all_exceed,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from hdr4me.channels.codebook.design import Scores, codebook_channel, scores_of
-from hdr4me.framework.optional import SURELY, widening
-from hdr4me.framework.optional_vectors import OptionalVectorReport
+from hdr4me.channels.codebook.design import codebook_channel, scores_of
+from hdr4me.channels.codebook.response import Scores
+from hdr4me.framework.moments import SURELY, widening
+from hdr4me.framework.prediction import one_report
+
+GAP = np.nan
 
 
 def _by_users(scores: Scores, x: list[float | None], drawn: float) -> tuple[float, float]:
@@ -31,36 +36,46 @@ def _by_users(scores: Scores, x: list[float | None], drawn: float) -> tuple[floa
 @pytest.mark.parametrize("drawn", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_the_errors_are_those_of_every_user(epsilon: float, drawn: float) -> None:
-    scores = scores_of(codebook_channel(epsilon, 4))
+    channel = codebook_channel(epsilon, 4)
     x = [0.3, -0.2, 0.9, None, 0.5, None, None, 0.0]
-    there = np.array([0.3, -0.2, 0.9, 0.5, 0.0])
-    found = OptionalVectorReport(scores).errors(
-        float(np.mean(there**2)), float(there.mean() ** 2), 5 / 8, drawn
-    )
-    assert found == pytest.approx(_by_users(scores, x, drawn))
+    values = np.array(x, np.float64)
+    found = _errors(channel, values, np.full(8, 1 / 8), drawn)
+    assert found == pytest.approx(_by_users(scores_of(channel), x, drawn))
+
+
+def _errors(channel: Any, values: Any, shares: Any, drawn: float) -> tuple[float, float]:
+    moments = channel.response.marginal().optional_moments(values)
+    parts = [one_report(moments, np.asarray(shares), share=share) for share in (False, True)]
+    mean, share = (noise + drawn * spread for noise, spread in parts)
+    return mean, share
 
 
 def test_nobody_and_everybody() -> None:
-    report = OptionalVectorReport(scores_of(codebook_channel(4.0, 4)))
-    nobody = report.errors(0.0, 0.0, 0.0)
-    assert np.isnan(nobody.mean)
-    assert nobody.share == pytest.approx(report.scores.square(1.0) - 1.0)
-    everybody = report.errors(0.2, 0.0, 1.0)  # of a mean of 0: as of a vector that everybody has
-    assert everybody.mean == pytest.approx(report.scores.square(0.2) - 0.2)
+    channel = codebook_channel(4.0, 4)
+    scores = scores_of(channel)
+    mean, share = _errors(channel, [0.0, GAP], [0.0, 1.0], 0.0)
+    assert np.isnan(mean)
+    assert share == pytest.approx(scores.square(1.0) - 1.0)
+    # of a mean of 0: as of a vector that everybody has
+    half = np.sqrt(0.2)
+    everybody = _errors(channel, [half, -half, GAP], [0.5, 0.5, 0.0], 0.0)
+    assert everybody[0] == pytest.approx(scores.square(0.2) - 0.2)
 
 
 @pytest.mark.parametrize("present", [0.05, 0.5, 1.0])
 @pytest.mark.parametrize("drawn", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 10.0])
 def test_no_population_is_worse_than_the_worst(epsilon: float, drawn: float, present: float) -> None:
-    report = OptionalVectorReport(scores_of(codebook_channel(epsilon, 3)))
-    worst, rng = report.worst(present, drawn), np.random.default_rng(1)
-    for energy in (0.0, 1.0, *rng.random(20)):
-        for share in (0.0, 1.0, rng.random()):
-            assert report.errors(energy, energy * share, present, drawn).mean <= worst.mean * (1 + 1e-12)
-    shares = [report.errors(0.0, 0.0, π, drawn).share for π in np.linspace(0, 1, 1001)]
-    assert max(shares) == pytest.approx(worst.share, rel=1e-5)
-    assert max(shares) <= worst.share * (1 + 1e-12)
+    channel, rng = codebook_channel(epsilon, 3), np.random.default_rng(1)
+    report: Any = channel.response.marginal()
+    worst = report.worst_mean(present, drawn)
+    for x in (0.0, 1.0, *rng.random(20)):
+        for up in (0.5, 1.0, rng.random()):
+            shares = [present * up, present * (1 - up), 1 - present]
+            assert _errors(channel, [x, -x, GAP], shares, drawn)[0] <= worst * (1 + 1e-12)
+    found = [_errors(channel, [0.0, GAP], [π, 1 - π], drawn)[1] for π in np.linspace(0, 1, 1001)]
+    assert max(found) == pytest.approx(report.worst_share(drawn), rel=1e-5)
+    assert max(found) <= report.worst_share(drawn) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("relative", [0.05, 0.1, 0.2])

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.deconvolve import prior_from_counts
-from hdr4me.framework.report import largest_variance, mean_variance, peaks
+from hdr4me.framework.em import prior_from_counts
+from hdr4me.framework.laws import largest_variance, mean_variance, peaks
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.priors import as_prior
 

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hdr4me.framework.supremum import (
+from hdr4me.framework.normal import (
     joint_tolerance,
     log_probability_exceed,
     log_probability_within,

@@ -12,8 +12,8 @@ import hdr4me as hd
 from hdr4me.channels.agreement.design import block_sizes, quick_second_moment, second_moment
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
-from hdr4me.planner.blocks import block_variances, possible
-from hdr4me.planner.workload import UNIFORM, Group
+from hdr4me.planner.candidates import BLOCKS, arrangement, classes
+from hdr4me.planner.workload import UNIFORM, Workload
 
 ENDS = np.array([-1.0, 1.0])
 FEW: Any = {"mechanisms": ["optimal_mean", "agreement"], "n_users": 1_000_000, "n_dims": 100}
@@ -45,14 +45,15 @@ def test_sizes_in_floats_and_in_fractions() -> None:
 
 def test_uneven_blocks_are_averaged() -> None:
     """100 numbers in blocks of at most 8 are nine of 8 and four of 7: each user answers one of 13."""
-    found = block_variances(Group(100), 10_000, 6.0, (8,), 100, worst=False)[0]
+    found = classes(Workload.of_size(100), BLOCKS, "", 10_000, 6.0, (8,)).variances[0, 0]
     squares = np.repeat(
         [quick_second_moment(6.0, b) for b in block_sizes(100, 8)], block_sizes(100, 8)
     ).mean()
     expected = (13 * squares - UNIFORM.variance) / 10_000
     assert found == pytest.approx(expected, rel=2e-3)  # E[1/r] is a little more than 1/E[r]
-    assert [possible(b, 3) for b in (1, 2, 3, 4)] == [False, False, True, False]
-    assert block_variances(Group(3), 100, 6.0, (2,), 3, worst=True)[0] > 1e9
+    three = Workload.of_size(3)
+    assert [arrangement(BLOCKS).possible(three, 6.0, b) for b in (1, 2, 3, 4)] == [False, False, True, False]
+    assert classes(three, BLOCKS, "", 100, 6.0, (2,), worst=True).mse[0] > 1e9
 
 
 def test_the_survey_of_an_option_keeps_the_promise() -> None:

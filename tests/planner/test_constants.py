@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdr4me.mechanisms.joint import optional_number
-from hdr4me.planner.optional import largest_optional_error
+from hdr4me.mechanisms.joint import optional_number, optional_reach
 
 
 def test_the_bound_for_optional_numbers_is_just_beyond_the_outputs_of_the_designs() -> None:
@@ -16,8 +15,7 @@ def test_the_bound_for_optional_numbers_is_just_beyond_the_outputs_of_the_design
     ratios = []
     for epsilon in (1.0, 2.0, 3.0, 4.0):
         made = optional_number(epsilon)
-        largest = max(float(np.abs(made.decoders[name]).max()) for name in ("value", "present"))
-        assumed = (largest_optional_error(epsilon, 1.0) - 3.0) / 2
-        ratios.append(assumed / largest)
+        largest = max(float(np.abs(made.channel.decoders[name]).max()) for name in ("value", "present"))
+        ratios.append(optional_reach(epsilon) / largest)
     assert min(ratios) >= 1.0
     assert min(ratios) < 1.15

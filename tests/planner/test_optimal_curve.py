@@ -6,7 +6,8 @@ import pytest
 from hdr4me.framework import deviation
 from hdr4me.mechanisms import mechanism
 from hdr4me.planner import plan
-from hdr4me.planner.optimal_curve import BUDGETS, OptimalCurve, design_row
+from hdr4me.planner.quick import OptimalCurve
+from planner_curves import BUDGETS, design_row
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.15, 0.77, 1.3, 2.1, 3.2, 5.2, 7.5])

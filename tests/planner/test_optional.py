@@ -12,29 +12,25 @@ from sklearn.datasets import load_wine
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.prediction import one_report
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.planner.costs import classes
-from hdr4me.planner.optional import (
-    BUDGETS,
-    POINTS,
-    deployed_report,
-    design_moments,
-    largest_optional_error,
-    quick_report,
-)
+from hdr4me.planner.candidates import classes, farthest
+from hdr4me.planner.quick import OPTIONAL_POINTS, optional_design, quick_optional
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.calibrate import functional
+from planner_curves import OPTIONAL_BUDGETS, optional_row
 
+POINTS = OPTIONAL_POINTS
 PAY = hd.Numeric("pay", 0, 100, optional=True, unit="k")
 AGE = hd.Numeric("age", 0, 120)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_stored_moments_are_the_designs(epsilon: float) -> None:
-    assert epsilon in BUDGETS
-    stored = np.array(design_moments(epsilon))
-    found = quick_report(epsilon).squares[:, len(POINTS) - 1 :]
+    assert epsilon in OPTIONAL_BUDGETS
+    stored = np.array(optional_row(epsilon))
+    found = quick_optional(epsilon).squares[:, len(POINTS) - 1 :]
     assert found[[0, 2]] == pytest.approx(stored[[0, 2]], rel=2e-3)
     assert found[1, :-1] == pytest.approx(stored[1, :-1], rel=2e-3, abs=2e-3)
 
@@ -42,8 +38,8 @@ def test_stored_moments_are_the_designs(epsilon: float) -> None:
 @pytest.mark.parametrize("epsilon", [0.07, 0.6, 1.1, 1.9, 2.1, 3.7, 5.5, 12.0])
 def test_between_the_stored_budgets(epsilon: float) -> None:
     """While a plan searches, the mean square over values spread evenly is within 2 % of the design's."""
-    value, _, present = map(np.array, design_moments(epsilon))
-    found = quick_report(epsilon).squares[:, len(POINTS) - 1 :]
+    value, _, present = map(np.array, optional_row(epsilon))
+    found = quick_optional(epsilon).squares[:, len(POINTS) - 1 :]
     assert np.trapezoid(found[0, :-1], POINTS) == pytest.approx(np.trapezoid(value[:-1], POINTS), rel=0.02)
     assert np.trapezoid(found[2, :-1], POINTS) == pytest.approx(np.trapezoid(present[:-1], POINTS), rel=0.02)
 
@@ -69,13 +65,19 @@ def test_a_plan_with_an_optional_number() -> None:
     assert {option.n_sampled for option in many} == {1}  # two answers would have too small a budget each
 
 
+def _reach(present: float) -> float:
+    found = farthest(Workload((Group(1, optional=True, present=present),)), "optimal", 1.0, 1)
+    assert found is not None
+    return found
+
+
 def test_users_are_solved_for() -> None:
     plan = hd.plan(schema=hd.Schema([PAY]), epsilon=2.0, tolerance={"pay": "2 k"})
     assert plan.own_units["pay"]["all"] == pytest.approx(2.0, rel=0.005)
     few = hd.plan(schema=hd.Schema([PAY]), n_users=50, epsilon=1.0)
     assert few.best.few
     assert "nothing that helps can be promised" in few.summary
-    assert largest_optional_error(1.0, 0.5) > largest_optional_error(1.0, 0.9) > 2.0
+    assert _reach(0.5) > _reach(0.9) > 2.0
 
 
 def test_what_is_known_of_the_values_and_of_the_gaps() -> None:
@@ -146,9 +148,9 @@ def test_a_tally_tells_the_share_too() -> None:
 def test_the_error_of_the_design_itself(epsilon: float, most: float) -> None:
     """n·Var of the mean among nine users in ten with values spread evenly, if users are drawn anew: as known."""
     even = as_prior("uniform")
-    assert deployed_report(epsilon).errors(even.values, even.shares, 0.9, 1.0).mean == pytest.approx(
-        most, rel=0.005
-    )
+    moments = optional_design(epsilon).moments(np.append(even.values, np.nan))
+    noise, spread = one_report(moments, np.append(0.9 * even.shares, 0.1))
+    assert noise + spread == pytest.approx(most, rel=0.005)
 
 
 @pytest.mark.parametrize("present", [0.9, 0.1])
@@ -160,10 +162,8 @@ def test_what_is_foretold_is_the_table_that_is_deployed(epsilon: float, present:
     channel: Any = best.survey().channels[0]
     prior = best.workload.groups[0].prior
     shares = np.append(present * prior.on_levels(channel.parts[0].size - 1), 1 - present)
-    value, there = (
-        functional(channel.response.marginal(), "value", prior.mean),
-        functional(channel.response.marginal(), "present"),
-    )
+    marginal = channel.response.marginal()
+    value, there = functional(marginal, "value", prior.mean), functional(marginal, "present")
     law = shares @ value.rows
     spread = present * prior.variance  # over users, of what a report has for mean
     mean = (law @ value.decode**2 - spread) / present**2 / 5000

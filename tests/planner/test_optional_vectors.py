@@ -11,10 +11,9 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import hdr4me as hd
-from hdr4me.channels.codebook.design import scores_of
 from hdr4me.errors import InvalidInput, NotReachable
-from hdr4me.framework.optional_vectors import OptionalVectorReport
-from hdr4me.planner.costs import classes, farthest
+from hdr4me.framework.prediction import one_report
+from hdr4me.planner.candidates import classes, farthest
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
 
@@ -36,10 +35,11 @@ def test_a_plan_with_an_optional_vector() -> None:
     assert "each user sends 1 of 1 value by codebook" in plan.summary
     channel: Any = best.survey().channels[0]
     assert (channel.mechanism, channel.family.length) == ("codebook", 11)
-    report = OptionalVectorReport(scores_of(channel))
-    foretold = report.errors(1 / 12, 0.0, 0.9)
-    assert best.errors["coordinate of move"] == pytest.approx(2.0 * np.sqrt(foretold.mean / 10_000))
-    assert best.errors["share with move"] == pytest.approx(np.sqrt(foretold.share / 10_000))
+    size = np.sqrt(1 / 12)  # the root mean square of a coordinate of vectors spread evenly in the ball
+    moments = channel.response.marginal().optional_moments([size, -size, np.nan])
+    mean, share = (one_report(moments, np.array([0.45, 0.45, 0.1]), share=x)[0] for x in (False, True))
+    assert best.errors["coordinate of move"] == pytest.approx(2.0 * np.sqrt(mean / 10_000))
+    assert best.errors["share with move"] == pytest.approx(np.sqrt(share / 10_000))
     assert plan.to_dict()["errors"] == best.errors
     with pytest.raises(InvalidInput, match="is not what was planned: 10 coordinates and 1 share"):
         best.survey(hd.Schema([hd.Vector("move", 10)]))

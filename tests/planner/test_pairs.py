@@ -8,7 +8,9 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.planner.pairs import PAIR, curve_row, neighbours, pair_noise, pair_worst
+from hdr4me.planner.candidates import PAIR, arrangement, neighbours
+from hdr4me.planner.quick import pair_noise, pair_worst
+from planner_curves import pair_row
 
 UNIFORM = as_prior("uniform")
 EVEN = UNIFORM, UNIFORM
@@ -30,7 +32,7 @@ def test_the_published_errors_of_100_numbers(epsilon: float, single: float, pair
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_the_stored_curve_is_what_designs_have(epsilon: float) -> None:
     """At a stored budget the table is not designed for a plan: the curve has its numbers."""
-    mean, largest = curve_row(epsilon)
+    mean, largest = pair_row(epsilon)
     assert pair_noise(epsilon, EVEN, EVEN, exact=True)[0] == pytest.approx(mean - 1 / 3, rel=1e-5)
     assert pair_worst(epsilon, EVEN, exact=True) == pytest.approx(largest, rel=1e-5)
 
@@ -39,7 +41,7 @@ def test_between_stored_budgets() -> None:
     """Interpolated within 2 % while a plan searches; what is shown is the design's own number."""
     quick, exact = (pair_noise(0.6, EVEN, EVEN, exact=x)[0] for x in (False, True))
     assert quick == pytest.approx(exact, rel=0.02)
-    assert exact == pytest.approx(curve_row(0.6)[0] - 1 / 3, rel=1e-9)
+    assert exact == pytest.approx(pair_row(0.6)[0] - 1 / 3, rel=1e-9)
 
 
 def test_small_and_large_budgets() -> None:
@@ -114,7 +116,7 @@ def test_the_survey_asks_neighbours_together() -> None:
     option = hd.plan(schema=schema, n_users=10_000, epsilon=2.0, mechanisms=["pair"]).best
     survey = option.survey()
     assert [question.dimensions for question in survey.questions] == [(0, 1), (2, 3), (4,), (5,)]
-    assert option.workload.n_questions(PAIR) == len(survey.questions)
+    assert arrangement(PAIR).n_questions(option.workload) == len(survey.questions)
 
 
 def test_what_cannot_be_paired() -> None:

@@ -13,15 +13,15 @@ import hdr4me as hd
 from hdr4me.channels.oracles import oracle
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import deviation
-from hdr4me.framework.deconvolve import prior_from_counts
-from hdr4me.framework.few import Counts, bernstein_within, normal_within, tolerance_within
+from hdr4me.framework.em import prior_from_counts
+from hdr4me.framework.small_samples import Counts, bernstein_within, normal_within, tolerance_within
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_choice
+from hdr4me.mechanisms.joint import optimal_mean
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner import plan
-from hdr4me.planner.baseline import baseline, zipf_squares
-from hdr4me.planner.weights import best_draw
-from hdr4me.planner.workload import Workload
+from hdr4me.planner.option import best_draw
+from hdr4me.planner.workload import Workload, baseline, zipf_squares
 
 
 def _schema() -> hd.Schema:
@@ -174,7 +174,7 @@ def test_a_prior_lowers_the_error_and_is_deployed() -> None:
     )
     assert found.best.mechanism == "optimal_mean"
     assert found.best.mse * 100_000 <= 1.7
-    table: Any = found.best.table
+    table = optimal_mean(found.best.epsilon_per_value, stats.norm(0, 0.1))
     values = as_prior(stats.norm(0, 0.1)).values
     deployed = deviation(
         table, n_users=100_000, n_dims=100, n_sampled=found.best.n_sampled, prior=stats.norm(0, 0.1)

@@ -13,7 +13,7 @@ from hdr4me.channels.privset.design import number_variance, selection_channel
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.secure import SecureDraws
-from hdr4me.planner.costs import classes
+from hdr4me.planner.candidates import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import indicator_moments
 from hdr4me.statistics.next_round import _weights

@@ -12,8 +12,7 @@ from sklearn.datasets import load_diabetes, load_wine
 import hdr4me as hd
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.errors import InvalidInput, NotReachable
-from hdr4me.planner.costs import classes, farthest
-from hdr4me.planner.vectors import coordinate_error
+from hdr4me.planner.candidates import classes, farthest
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
 
@@ -37,7 +36,7 @@ def test_a_plan_with_one_vector() -> None:
     assert list(best.errors) == ["coordinate of gradient"]
     # vectors spread evenly in the ball are nearly all as long as the norm
     assert best.errors["coordinate of gradient"] == pytest.approx(
-        coordinate_error(100, 2.0, 10_000, 4.0), rel=0.01
+        2.0 * np.sqrt(total_error(codebook_channel(4.0, 100)) / 100 / 10_000), rel=0.01
     )
     assert plan.own_units["gradient"]["each"] == pytest.approx(2.0 * best.tolerance_each)
     assert "each of 100 coordinates will be within" in plan.summary

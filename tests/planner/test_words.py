@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from hdr4me.planner import plan
-from hdr4me.planner.printed import number, percent
+from hdr4me.planner.words import number, percent
 from hdr4me.survey import Categorical, Numeric, Schema
 
 

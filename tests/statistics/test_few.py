@@ -10,10 +10,15 @@ import pytest
 from scipy.stats import binom
 
 import hdr4me as hd
-from hdr4me.framework.noise_tails import noise_reach, skew_size
-from hdr4me.framework.small_samples import share_interval
-from hdr4me.framework.two_groups import category_interval
-from hdr4me.framework.weighted_means import above_zero, ratio_interval, weighted_interval
+from hdr4me.framework.small_samples import (
+    above_zero,
+    category_interval,
+    noise_reach,
+    ratio_interval,
+    share_interval,
+    skew_size,
+    weighted_interval,
+)
 from hdr4me.statistics.answer import UNSURE
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.calibrate import functional

@@ -12,6 +12,7 @@ cell given the user's own value.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Contrast",
+    "Coordinate",
     "Marginal",
     "Moments",
     "Records",
@@ -45,6 +47,8 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_GRID, _SHARES = np.linspace(-1.0, 1.0, 33), np.linspace(0.0, 1.0, 65)
+"""Values of numbers, and shares of users, among which the worst population is looked for."""
 MAX_ENUMERATED = 1 << 20
 """Inputs times outputs of a channel whose law may be listed."""
 
@@ -67,8 +71,62 @@ class Moments:
         return np.asarray(np.einsum("nkl,k,l->n", self.second, c, c) - (self.mean @ c) ** 2)
 
 
+class Coordinate(ABC):
+    """What predictions need to know about one coordinate: the moments of a decoded report given the user's value."""
+
+    indicator = False
+    """Whether the value is 0 or 1."""
+
+    @abstractmethod
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        """The moments of (value, present) for these values; NaN is "no value"."""
+
+    def optional_moments(self, values: ArrayLike) -> Moments:
+        """The same where "no value" is an answer of its own."""
+        return self.moments(values)
+
+    def worst(self, κ: float) -> float:
+        """The largest E Var(y | x) + κ·Var E(y | x) over all populations.
+
+        Of a number, E[Var(y | x) + κx²] − κ(E x)² is at most the largest Var(y | x) + κx², which half of the users at x
+        and half at −x attain where the variance is even. Of an indicator the population is a share of users.
+        """
+        if self.indicator:
+            absent, present = self.moments([0.0, 1.0]).variance([1.0])
+            return float(np.max((1 - _SHARES) * absent + _SHARES * present + κ * _SHARES * (1 - _SHARES)))
+        found = self.moments(x := self.turning_points(κ))
+        return float(np.max(found.variance([1.0]) + κ * x**2))
+
+    def turning_points(self, κ: float) -> Floats:
+        """Values among which Var(y | x) + κx² is largest."""
+        return _GRID
+
+    def worst_mean(self, present: float, κ: float) -> float:
+        """The largest variance that one report adds to the mean among the share `present` of users with a value.
+
+        The moments are linear in the population. For a given mean R the largest is therefore attained by two values.
+        """
+        largest, found = 0.0, self.optional_moments(np.append(_GRID, np.nan))
+        for mean in _GRID.tolist():
+            c = np.array([1.0, -mean])
+            square = np.einsum("nkl,k,l->n", found.second, c, c)
+            each = square[:-1] - (1 - κ) * (_GRID - mean) ** 2
+            low, high = _GRID[_GRID <= mean], _GRID[_GRID >= mean]
+            gap = high[None, :] - low[:, None]
+            weight = np.divide(mean - low[:, None], gap, out=np.zeros_like(gap), where=gap > 0)
+            two = (1 - weight) * each[mean >= _GRID][:, None] + weight * each[mean <= _GRID][None, :]
+            largest = max(largest, present * float(two.max()) + (1 - present) * float(square[-1]))
+        return largest / present**2
+
+    def worst_share(self, κ: float) -> float:
+        """The largest variance that one report adds to the share of users with a value, over values and shares."""
+        noise = self.optional_moments(np.append(_GRID, np.nan)).variance([0.0, 1.0])
+        most = noise[:-1].max()
+        return float(np.max(_SHARES * most + (1 - _SHARES) * noise[-1] + κ * _SHARES * (1 - _SHARES)))
+
+
 @dataclass(frozen=True, eq=False)
-class Marginal:
+class Marginal(Coordinate):
     """What a report says about one coordinate: the law of its cell given the own input.
 
     Parameters
@@ -105,7 +163,7 @@ class Marginal:
         return "present" in self.decoders
 
     @property
-    def indicator(self) -> bool:
+    def indicator(self) -> bool:  # type: ignore[override]
         """Whether the coordinate is the indicator of a category, whose law depends on nothing else."""
         return len(self.law) == 2 and not self.levels[0] and self.levels[1] == 1.0
 
@@ -167,14 +225,28 @@ class Marginal:
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value"."""
+        """The moments of (value, present) for these values; NaN is "no value".
+
+        Parameters
+        ----------
+        values
+            Values on the scale of the levels.
+        others
+            The probability of each input of the other dimensions, the same for all values or a row for each; equal if
+            left out.
+        """
         decode = np.stack(list(self.decoders.values()), axis=1)
-        law = (
-            self.law.mean(axis=1) if others is None else np.einsum("iok,o->ik", self.law, np.asarray(others))
-        )
+        weights = None if others is None else np.asarray(others, np.float64)
+        if weights is not None and weights.ndim == 2:
+            mean, second = self.law @ decode, np.einsum("ioc,ck,cl->iokl", self.law, decode, decode)
+            return Moments(
+                np.einsum("no,nok->nk", weights, self._between(mean, values)),
+                np.einsum("no,nokl->nkl", weights, self._between(second, values)),
+            )
+        law = self.law.mean(axis=1) if weights is None else np.einsum("iok,o->ik", self.law, weights)
         if (
             len(law) > self.levels.size + self.optional
-        ):  # several inputs for one level: each as often as the others
+        ):  # several inputs for one level, each as often as the others
             law = np.stack([law[self.targets["value"] == x].mean(axis=0) for x in self.levels])
         mean, second = law @ decode, np.einsum("ic,ck,cl->ikl", law, decode, decode)
         return Moments(self._between(mean, values), self._between(second, values))
@@ -187,6 +259,18 @@ class Marginal:
         found = np.stack([np.interp(np.nan_to_num(x), self.levels, column[:n]) for column in flat.T], axis=1)
         found[np.isnan(x)] = flat[-1]
         return found.reshape(x.size, *at_inputs.shape[1:])
+
+    def turning_points(self, κ: float) -> Floats:
+        """The levels, and between two of them the peak of E[y² | x] − (1 − κ)x², whose first term is linear there."""
+        if κ >= 1:
+            return self.levels
+        slope = np.diff(self.moments(self.levels).second[:, 0, 0]) / np.diff(self.levels)
+        return np.union1d(self.levels, np.clip(slope / (2 * (1 - κ)), self.levels[:-1], self.levels[1:]))
+
+    def hat_weights(self, values: ArrayLike) -> Floats:
+        """The probability that each value is rounded to each level, shape (values, levels)."""
+        x = np.asarray(values, np.float64)[:, None]
+        return np.asarray(np.maximum(0.0, 1.0 - np.abs(x - self.levels) / (self.levels[1] - self.levels[0])))
 
 
 class Records(NamedTuple):

@@ -167,6 +167,8 @@ def plan(
             refusal = found.refusal()
     except NotReachable as insisted:
         refusal, found = insisted, insisted.nearest
+    for note in found.notes:
+        print_note(f"note: {note}")
     if refusal is not None and not json:
         print_note(str(refusal))
     made = _made(found, loaded, refusal is None, output, wanted=json or html is not None or png is not None)

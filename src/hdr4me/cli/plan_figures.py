@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.planner.costs import sampled_grid
+from hdr4me.planner.candidates import sampled_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

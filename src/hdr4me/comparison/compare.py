@@ -1,4 +1,4 @@
-"""Mechanisms and budgets beside one another on given data: the error foretold, and that of simulated collections."""
+"""Mechanisms and budgets side by side on given data: the error predicted, and that of simulated collections."""
 
 from __future__ import annotations
 
@@ -9,20 +9,143 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hdr4me.comparison.cleaned import named
 from hdr4me.comparison.data import public_table
-from hdr4me.comparison.kinds import CATEGORICAL, NUMERIC, Part, parts_of, reason_against, survey_of
 from hdr4me.comparison.measure import Row, measured, served
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Account
-from hdr4me.survey import Schema
+from hdr4me.mechanisms.joint import JOINT_FROM
+from hdr4me.mechanisms.registry import names
+from hdr4me.planner.candidates import (
+    BLOCKS,
+    BLOCKS_FROM,
+    CODEBOOK,
+    OPTIONAL,
+    PAIR,
+    PAIRS_FROM,
+    PRIVSET,
+    arrangement,
+    block_names,
+    classes,
+    neighbours,
+    sampled_grid,
+)
+from hdr4me.planner.workload import Workload
+from hdr4me.survey import Dimension, Schema, Survey
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CATEGORICAL", "NUMERIC", "STATISTICS", "Comparison", "Row", "compare"]
+__all__ = ["CATEGORICAL", "KINDS", "NUMERIC", "STATISTICS", "Comparison", "Kind", "Row", "compare"]
 
 STATISTICS = ("mean", "median", "variance")
 """What may be asked of numbers; categories and selections are compared by shares, vectors by means."""
+NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
+CATEGORICAL = ("grr", "subset", "oue")
+_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}
+"""Mechanisms that ask numbers together, and the ε from which they are compared unless they are asked for."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Dimensions that are alike: what is compared unless something is asked for, and what else may be asked for."""
+
+    name: str
+    usual: tuple[str, ...]
+    others: Callable[[], tuple[str, ...]] = tuple
+    option: str = ""
+    """The option of a survey that chooses the mechanism, if there is one."""
+    numbers: bool = False
+    """Whether other statistics than the mean may be asked."""
+
+    @property
+    def served_by(self) -> tuple[str, ...]:
+        """Every mechanism for this kind."""
+        return tuple(dict.fromkeys((*self.usual, *self.others())))
+
+
+KINDS = {
+    ("number", False): Kind("numbers", (*NUMERIC, *_TOGETHER), names, "mechanism", numbers=True),
+    ("optional", True): Kind("optional numbers", (OPTIONAL,), numbers=True),
+    ("vector", False): Kind("vectors", (CODEBOOK,)),
+    ("vector", True): Kind("optional vectors", (CODEBOOK,)),
+    ("category", False): Kind("categories", CATEGORICAL, lambda: ("projective", "histogram"), "categorical"),
+    ("selection", False): Kind("selections", (PRIVSET,)),
+}
+"""By what a dimension reads, and whether "no value" is an answer."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The dimensions of one kind, and the mechanisms to compare for them."""
+
+    kind: Kind
+    schema: Schema
+    mechanisms: tuple[str, ...]
+    chosen: bool
+    """Whether these mechanisms were asked for."""
+
+    def statistics(self, of_numbers: str) -> tuple[str, ...]:
+        """What is asked, where `of_numbers` is asked of numbers."""
+        if self.kind.numbers and of_numbers != "mean":
+            return (of_numbers,)
+        return tuple(name for name in self.schema.dimensions[0].statistics if name != "number chosen")
+
+    def n_answered(self, name: str, n_sampled: int) -> int:
+        """How many questions a user answers: no more than there are."""
+        return min(n_sampled, arrangement(name).n_questions(Workload.of(self.schema)))
+
+    def reason_against(self, name: str, epsilon: float, n_sampled: int, statistic: str) -> str | None:
+        """Why a mechanism is left out: a sentence, an empty one if nobody asked for it, None if it is not."""
+        if name in _TOGETHER and not self.chosen:
+            few = len(self.schema) < 2 or epsilon < _TOGETHER[name]
+            return "" if few or statistic != "mean" else None
+        if name in _TOGETHER and len(self.schema) < 2:
+            return f"{name} is left out: it asks numbers together, and there is one number only"
+        if name in (PAIR, OPTIONAL) and epsilon / self.n_answered(name, n_sampled) < JOINT_FROM:
+            return f"{name} is left out at epsilon = {epsilon:g}: one answer needs at least {JOINT_FROM}"
+        return None
+
+    def survey(self, name: str, epsilon: float, n_sampled: int, n_users: int) -> Survey:
+        """The survey in which one mechanism answers; blocks have the size of least error for values spread evenly."""
+        schema, m = self.schema, self.n_answered(name, n_sampled)
+        if name == BLOCKS:
+            workload, d = Workload.of(schema), len(schema)
+            sizes = tuple(b for b in sampled_grid(d) if arrangement(name).possible(workload, epsilon, b))
+            best = sizes[int(np.argmin(classes(workload, name, "", n_users, epsilon, sizes).mse))]
+            return Survey(schema, epsilon=epsilon, blocks=block_names(schema.names, best))
+        if name == PAIR:
+            return Survey(schema, epsilon=epsilon, n_sampled=m, pairs=neighbours(schema))
+        chosen: dict[str, Any] = {self.kind.option: name} if self.kind.option else {}
+        return Survey(schema, epsilon=epsilon, n_sampled=m, **chosen)
+
+
+def _parts(schema: Schema, mechanisms: Sequence[str] | None) -> tuple[list[_Part], list[str]]:
+    """The kinds of a schema with the mechanisms for each, and a sentence for those that no chosen one answers."""
+    known = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.served_by))
+    for name in mechanisms or ():
+        if name not in known:
+            raise InvalidInput.of("mechanisms", name, f"one of {', '.join(known)}")
+    parts, unserved = list[_Part](), list[str]()
+    own: dict[tuple[str, bool], list[Dimension]] = {key: [] for key in KINDS}
+    for dimension in schema:
+        own.setdefault((dimension.reads, dimension.has_gaps), []).append(dimension)
+    for key, dimensions in own.items():
+        kind = KINDS.get(key)
+        if kind is None:
+            words = f"dimensions that read as {key[0]!r} are not compared"
+            unserved.append(f"{named(x.name for x in dimensions)} left out: {words}")
+            continue
+        chosen = tuple(x for x in mechanisms or kind.usual if x in kind.served_by)
+        if dimensions and chosen:
+            parts.append(_Part(kind, Schema(dimensions), chosen, mechanisms is not None))
+        elif dimensions:
+            add = f"; {kind.usual[0]} serves them" if len(kind.served_by) == 1 else ""
+            unserved.append(
+                f"{named(x.name for x in dimensions)} left out: no mechanism for {kind.name} is among "
+                f"{', '.join(mechanisms or ())}{add}"
+            )
+    return parts, unserved
 
 
 @dataclass(frozen=True)
@@ -63,20 +186,7 @@ class Comparison:
     account: Account
 
     def table(self) -> list[dict[str, Any]]:
-        """The rows as plain values.
-
-        Returns
-        -------
-        list of dict
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
-        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
-        >>> len(found.table())
-        1
-        """
+        """The rows as plain values."""
         return [asdict(row) for row in self.rows]
 
     def best(self, epsilon: float, kind: str = "numbers", statistic: str | None = None) -> Row:
@@ -90,23 +200,6 @@ class Comparison:
             "numbers", "optional numbers", "vectors", "optional vectors", "categories" or "selections".
         statistic
             Of rows of this statistic; the first one of the kind unless given.
-
-        Returns
-        -------
-        Row
-
-        Raises
-        ------
-        InvalidInput
-            If nothing was compared at this budget for this kind and statistic.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
-        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
-        >>> found.best(2.0, "categories").mechanism
-        'grr'
         """
         rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
         asked = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
@@ -116,39 +209,13 @@ class Comparison:
         return min(asked, key=lambda row: row.simulated)
 
     def plot(self) -> Figure:
-        """Error by ε, one line for each mechanism.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
-        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
-        >>> len(found.plot().axes)
-        1
-        """
+        """Error by ε, one line for each mechanism."""
         from hdr4me.comparison.page import draw
 
         return draw(self)
 
     def html(self) -> str:
-        """One page with picture and table that needs no network.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> people = pa.table({"smoker": ["no", "no", "yes"] * 200})
-        >>> found = compare(people, epsilon=2.0, mechanisms=["grr"], repeats=2)
-        >>> found.html().startswith("<!doctype html>")
-        True
-        """
+        """One page with picture and table that needs no network."""
         from hdr4me.comparison.page import page
 
         return page(self)
@@ -181,7 +248,7 @@ def compare(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Foretold and simulated error of each mechanism, before and after re-calibration, on these data.
+    """Predicted and simulated error of each mechanism, before and after re-calibration, on these data.
 
     It reads true values, and ranges and categories off them: for public or synthetic data only.
 
@@ -192,7 +259,7 @@ def compare(
     epsilon
         The budgets of a report.
     mechanisms
-        For each kind of column; a few well-known ones unless given. Numbers are served by every mechanism for numbers,
+        For each kind of column; a few well-known ones unless given. Numbers are answered by every registered mechanism,
         and by "pair" and "agreement", which ask them together (unless given, from ε = 1.5 on, for two numbers or more).
         Categories are served by "grr", "subset", "projective", "oue" and "histogram", optional numbers by "optional",
         vectors by "codebook", selections by "privset".
@@ -217,15 +284,6 @@ def compare(
     progress
         Called with 1 after each simulated collection.
 
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    InvalidInput
-        Where an argument is not allowed or no column can be compared.
-
     Examples
     --------
     >>> import pyarrow as pa
@@ -238,29 +296,29 @@ def compare(
     if statistic not in STATISTICS:
         raise InvalidInput.of("statistic", statistic, f"one of {', '.join(STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
-        raise InvalidInput.of("repeats", repeats, "a whole number from 1 to 10000")
+        raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10000")
     table, known, notes, account = public_table(data, list(columns) if columns else None, schema)
     rng = np.random.default_rng(seed)
     if n_users is not None:
         if type(n_users) is not int or not 10 <= n_users <= 10_000_000:
-            raise InvalidInput.of("n_users", n_users, "a whole number from 10 to 10000000")
+            raise InvalidInput.of("n_users", n_users, "an integer from 10 to 10000000")
         table = table.take(rng.integers(0, table.num_rows, n_users))
     rows: list[Row] = []
-    parts, unserved = parts_of(known, mechanisms)
+    parts, unserved = _parts(known, mechanisms)
     if not parts:
         raise InvalidInput(
             f"none of the mechanisms serves a column of these data: {'; '.join([*unserved, *notes])}"
         )
     notes += unserved
 
-    def lines(part: Part, budget: float, name: str) -> list[Row]:
+    def lines(part: _Part, budget: float, name: str) -> list[Row]:
         """The rows of one mechanism at one budget; none, and a note, if it is left out."""
-        against = reason_against(part, name, budget, n_sampled, statistic)
+        against = part.reason_against(name, budget, n_sampled, statistic)
         if against is not None:
             notes.extend([against] if against else [])
             return []
-        asked = part.kind.statistics(statistic)
-        survey = survey_of(part, name, budget, n_sampled, table.num_rows)
+        asked = part.statistics(statistic)
+        survey = part.survey(name, budget, n_sampled, table.num_rows)
         if not all(served(survey, each) for each in asked):
             notes.append(f"{name} is left out: its reports do not tell the {asked[0]}")
             return []

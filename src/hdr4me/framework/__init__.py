@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.framework.deviation import Deviation
-from hdr4me.framework.predict import deviation
+from hdr4me.framework.deviation import Deviation, deviation
+from hdr4me.framework.prediction import Prediction
 
-__all__ = ["Deviation", "deviation"]
+__all__ = ["Deviation", "Prediction", "deviation"]

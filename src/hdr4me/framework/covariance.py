@@ -130,21 +130,8 @@ def means_spectrum(
 ) -> Spectrum | None:
     """The spectrum of correlated errors of means; None where they are independent, or too many.
 
-    Parameters
-    ----------
-    biases, variances, spreads
-        δ, σ² and S² of each class of coordinates.
-    counts
-        How many coordinates each class has.
-    fraction
-        What a covariance of the values is multiplied by (`shared_draw`).
-    correlation
-        The values' correlation, a number or a matrix.
-
-    Returns
-    -------
-    Spectrum or None
-        In closed form where all coordinates are alike: v−c (d−1 times) and v+(d−1)c.
+    Given are δ, σ², S² and the number of coordinates of each class, what a covariance of the values is multiplied by
+    (`shared_draw`), and the values' correlation, a number or a matrix.
     """
     n = int(counts.sum())
     if fraction == 0 or not 1 < n <= MAX_COORDINATES or not np.any(correlation):

@@ -1,38 +1,43 @@
-"""The prediction of θ̂ − θ̄ before anybody sends anything (section IV-B: Lemmas 2 and 3, Theorem 1)."""
+"""`deviation`: the law of θ̂ − θ̄ from a mechanism, users and dimensions (section IV-B: Lemmas 2 and 3, Theorem 1)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework import enhancement
-from hdr4me.framework.covariance import Spectrum
+from hdr4me.framework import normal
+from hdr4me.framework.covariance import (
+    Spectrum,
+    frequency_spectrum,
+    means_spectrum,
+    shared_draw,
+    values_correlation,
+)
+from hdr4me.framework.laws import Law, as_law, bias_of, calibrate, is_categorical
+from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
 from hdr4me.framework.norm import SquaredNorm
-from hdr4me.framework.supremum import joint_tolerance, log_probability_within
+from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
+from hdr4me.framework.prediction import Prediction
+from hdr4me.mechanisms import mechanism as named_mechanism
 
-__all__ = ["Deviation"]
+__all__ = ["Deviation", "deviation"]
 
 Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
 
 
 @dataclass(frozen=True, eq=False)
-class Deviation:
+class Deviation(Prediction):
     """θ̂_j − θ̄_j ~ N(bias_j, variance_j), one coordinate per mean (or frequency).
-
-    Coordinates that are alike are held once, with their number in `counts`. What is returned per
-    coordinate is a plain number when all are alike, and otherwise an array with one entry for each.
 
     Dependence: reports of different dimensions are perturbed independently. With m < d they share one draw of who
     reports what, which makes the errors of dimensions whose values are correlated correlated too; frequencies of one
-    dimension always are (see `covariance`). `mse_law` and `norm_law` count that where the values are known. The joint
-    probabilities below are products over coordinates: for unbiased jointly normal deviations such a product is a
-    lower bound of the joint probability whatever the correlation (Šidák), so that they err on the careful side.
+    dimension always are (see `covariance`). `mse_law` and `norm_law` account for that where the values are known.
 
     Parameters
     ----------
@@ -57,49 +62,15 @@ class Deviation:
     (4, True)
     """
 
-    biases: Floats
-    variances: Floats
-    counts: NDArray[np.int64]
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
     spectrum: Spectrum | None = None
 
-    def _out(self, per_class: Floats) -> Floats:
-        """One number when all coordinates are alike, else one per coordinate."""
-        if per_class.size == 1:
-            return per_class.reshape(())[()]
-        return np.repeat(per_class, self.counts)
-
-    @property
-    def n_coordinates(self) -> int:
-        """How many means and frequencies are estimated: d when every dimension is numeric."""
-        return int(self.counts.sum())
-
-    @property
-    def bias(self) -> Floats:
-        """δ_j = E θ̂_j − θ̄_j."""
-        return self._out(self.biases)
-
-    @property
-    def variance(self) -> Floats:
-        """σ_j² = Var θ̂_j."""
-        return self._out(self.variances)
-
-    @property
-    def sd(self) -> Floats:
-        """σ_j."""
-        return self._out(np.sqrt(self.variances))
-
     @property
     def berry_esseen(self) -> Floats:
         """Theorem 2: the largest difference between the true and the normal distribution function."""
         return self._out(self.berry_esseens)
-
-    @property
-    def mse(self) -> float:
-        """E (1/d) Σ_j (θ̂_j − θ̄_j)² = the mean of σ_j² + δ_j²."""
-        return float(np.sum(self.counts * (self.variances + self.biases**2)) / self.n_coordinates)
 
     @property
     def mse_law(self) -> SquaredNorm:
@@ -119,13 +90,7 @@ class Deviation:
         return SquaredNorm(self.biases, np.sqrt(self.variances), counts, scale, root)
 
     def logpdf(self, deviation: ArrayLike) -> float:
-        """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each).
-
-        Raises
-        ------
-        InvalidInput
-            If the vector has another length than there are coordinates.
-        """
+        """Logarithm of Theorem 1's d-dimensional density at a deviation vector (a number: the same in each)."""
         x = np.asarray(deviation, dtype=np.float64)
         if x.ndim > 1 or (x.ndim == 1 and x.size != self.n_coordinates):
             raise InvalidInput(
@@ -139,71 +104,227 @@ class Deviation:
         with np.errstate(over="ignore", under="ignore"):
             return float(np.exp(self.logpdf(deviation)))
 
-    def marginal_pdf(self, x: ArrayLike, coordinate: int = 0) -> Floats:
-        """The density of one coordinate's deviation at each x (what the case study draws)."""
-        c = self._class_of(coordinate)
-        z = np.asarray(x, dtype=np.float64) - self.biases[c]
-        return np.asarray(np.exp(-0.5 * z**2 / self.variances[c]) / np.sqrt(2 * np.pi * self.variances[c]))
-
-    def marginal_cdf(self, x: ArrayLike, coordinate: int = 0) -> Floats:
-        """P(θ̂_j − θ̄_j ≤ x) for one coordinate."""
-        c = self._class_of(coordinate)
-        return np.asarray(ndtr((np.asarray(x, np.float64) - self.biases[c]) / np.sqrt(self.variances[c])))
-
-    def _class_of(self, coordinate: int) -> int:
-        return int(np.searchsorted(np.cumsum(self.counts), coordinate, side="right"))
-
-    def probability_within(self, tolerance: ArrayLike) -> Floats:
-        """P(|θ̂_j − θ̄_j| ≤ ξ_j) per coordinate, for one ξ or one per coordinate (Table II)."""
-        δ, σ, ξ, _ = self._aligned(tolerance)
-        return self._back(np.exp(log_probability_within(δ, σ, ξ)))
-
-    def log_joint_probability_within(self, tolerance: ArrayLike) -> float:
-        """Logarithm of P(every |θ̂_j − θ̄_j| ≤ ξ_j) = ∫_S f (section IV-B), in log space throughout."""
-        δ, σ, ξ, k = self._aligned(tolerance)
-        return float(np.sum(k * log_probability_within(δ, σ, ξ)))
-
-    def joint_probability_within(self, tolerance: ArrayLike) -> float:
-        """P(every |θ̂_j − θ̄_j| ≤ ξ_j)."""
-        return float(np.exp(self.log_joint_probability_within(tolerance)))
-
-    def tolerance(self, probability: float, *, jointly: bool = False) -> float:
-        """The smallest common ξ kept with this probability: by each coordinate alone, or by all at once.
-
-        Raises
-        ------
-        InvalidInput
-            If the probability is not between 0 and 1.
-        """
-        if not 0 < probability < 1:
-            raise InvalidInput.of("probability", probability, "it must lie between 0 and 1")
-        σ = np.sqrt(self.variances)
-        if jointly:
-            return joint_tolerance(self.biases, σ, self.counts, probability)
-        return max(joint_tolerance(b, s, 1, probability) for b, s in zip(self.biases, σ, strict=True))
-
     def probability_some_exceed(self, threshold: ArrayLike) -> float:
         """P(some coordinate deviates by more): what Theorems 3 and 4 print (thresholds 1 and 2)."""
         δ, σ, τ, k = self._aligned(threshold)
-        return enhancement.probability_some_exceed(δ, σ, τ, counts=k)
+        return normal.probability_some_exceed(δ, σ, τ, counts=k)
 
     def probability_all_exceed(self, threshold: ArrayLike) -> float:
         """P(every coordinate deviates by more): the premise that the proofs of Theorems 3 and 4 use."""
         δ, σ, τ, k = self._aligned(threshold)
-        return enhancement.probability_all_exceed(δ, σ, τ, counts=k)
+        return normal.probability_all_exceed(δ, σ, τ, counts=k)
 
-    def _aligned(self, tolerance: ArrayLike) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-        """Biases, sds, tolerances and counts of equal length: per class for one ξ, per coordinate for many."""
-        ξ = np.asarray(tolerance, dtype=np.float64)
-        if np.any(np.isnan(ξ)) or np.any(ξ < 0):
-            raise InvalidInput.of("tolerance", tolerance, "numbers >= 0")
-        σ = np.sqrt(self.variances)
-        if ξ.ndim == 0:
-            return self.biases, σ, ξ, self.counts
-        if ξ.shape != (self.n_coordinates,):
-            raise InvalidInput(f"tolerance of shape {ξ.shape} is not allowed: one, or {self.n_coordinates}")
-        ones = np.ones(self.n_coordinates, dtype=np.int64)
-        return np.repeat(self.biases, self.counts), np.repeat(σ, self.counts), ξ, ones
 
-    def _back(self, result: Floats) -> Floats:
-        return self._out(result) if result.shape == self.biases.shape else result
+def deviation(
+    mechanism: Any,
+    *,
+    n_users: int,
+    n_dims: int = 1,
+    n_sampled: int = 1,
+    values: Any = None,
+    probabilities: Any = None,
+    prior: Any = None,
+    inclusion: Any = None,
+    correlation: Any = None,
+    variance: Variance = "exact",
+    calibrated: bool = False,
+    epsilon: float | None = None,
+) -> Deviation:
+    """The law of θ̂ − θ̄ when n users each report n_sampled of n_dims dimensions (Lemmas 2 and 3, Theorem 1).
+
+    With μ_i = E[t*|t_i], V̄ the mean of Var(t*|t_i), S² the variance of μ_i over users and r ~ Bin(n, m/d):
+
+    - "exact":  Var θ̂_j = E[1/r | r ≥ 1] (V̄ + S²) − S²/n, which counts the random r and who was sampled;
+    - "paper":  Var θ̂_j = V̄/r with r = nm/d, the lemmas as printed.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism under the budget of ONE value, a name together with the total `epsilon` (split evenly over the
+        sampled dimensions), or a sequence with one mechanism per dimension. Anything with mean, variance and
+        abs_third_moment is a mechanism; for a category's table the coordinates are frequencies.
+    n_users, n_dims, n_sampled
+        n, d and m.
+    values, probabilities
+        Whose values: 1-D the same in each dimension, 2-D or a sequence one row per dimension (and one column per
+        user); `probabilities` are their shares. For a categorical table `probabilities` alone are the category's
+        frequencies. "uniform" and "worst" are also taken as `values`.
+    prior
+        "uniform", a SciPy distribution, a histogram or an array instead of values. Neither: the worst case.
+    inclusion
+        The probability that a user answers a dimension: one number, or one per dimension. m/d unless given.
+    correlation
+        Of the values of different dimensions: one number or a matrix; found from `values` where they are 2-D, else 0.
+        With m < d it makes the errors correlated, which `mse_law` and `norm_law` count.
+    variance
+        "exact" or "paper".
+    calibrated
+        Undo a biased mechanism's affine mean.
+    epsilon
+        The total budget, where the mechanism is given by name.
+
+    Examples
+    --------
+    >>> from hdr4me.mechanisms import mechanism
+    >>> tenths = [k / 10 for k in range(1, 11)]
+    >>> dev = deviation(mechanism("piecewise", epsilon=0.001), n_users=10_000, n_dims=100, n_sampled=100,
+    ...                 values=tenths, variance="paper")
+    >>> print(f"{dev.variance:.9f} {dev.probability_within(0.05):.8f}")
+    533.210352970 0.00172767
+    >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
+    5.572e-277
+    """
+    _check(n_users, n_dims, n_sampled, variance)
+    if isinstance(values, str):
+        values, prior = None, (prior if values == "worst" else values)
+    if isinstance(mechanism, str):
+        if epsilon is None:
+            raise InvalidInput("epsilon is missing: a mechanism given by name needs the total budget")
+        mechanism = named_mechanism(mechanism, epsilon=epsilon / n_sampled)
+    shares = _inclusion(inclusion, n_dims, n_sampled)
+    several = isinstance(mechanism, Sequence) or shares.size > 1
+    mechanisms = mechanism if isinstance(mechanism, Sequence) else [mechanism] * n_dims
+    if len(mechanisms) != n_dims:
+        raise InvalidInput(f"{len(mechanisms)} mechanisms are not allowed for n_dims = {n_dims}: one each")
+    rows = [(mechanism, values, probabilities, prior, float(shares[0]))]
+    if several:
+        each = np.broadcast_to(shares, n_dims).tolist()
+        rows = [
+            (mechanisms[j], *(_row(given, j, n_dims) for given in (values, probabilities, prior)), each[j])
+            for j in range(n_dims)
+        ]
+    parts = [_dimension(*row, n_users, variance, calibrated=calibrated) for row in rows]
+    biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
+    repeat = 1
+    if not several:
+        if is_categorical(mechanism) and biases.size > 1:
+            biases, variances, bounds, spreads = (
+                np.tile(a, n_dims) for a in (biases, variances, bounds, spreads)
+            )
+        elif biases.size == 1:
+            repeat = n_dims * _entries(mechanism)
+        elif biases.size != n_dims:
+            raise InvalidInput(
+                f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
+            )
+    counts = np.full(biases.size, repeat, dtype=np.int64)
+    made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
+    if variance == "paper":
+        return made
+    if is_categorical(mechanism) and not several:
+        known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
+    else:
+        known = means_spectrum(
+            biases,
+            variances,
+            spreads,
+            counts,
+            shared_draw(n_users, n_dims, n_sampled, even=inclusion is None),
+            values_correlation(correlation, values, probabilities, n_dims),
+        )
+    return replace(made, spectrum=known)
+
+
+def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
+    """The probability that a user answers each dimension: one entry where all are alike."""
+    if given is None:
+        return np.array([n_sampled / n_dims])
+    p = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if p.shape not in ((1,), (n_dims,)) or not np.all((p > 0) & (p <= 1)):
+        raise InvalidInput.of("inclusion", given, f"one probability in (0, 1], or {n_dims} of them")
+    return p[:1] if np.all(p == p[0]) else p
+
+
+def _entries(mechanism: Any) -> int:
+    """How many frequencies a categorical table speaks for, where it knows (randomised response does)."""
+    return int(mechanism.weights.shape[1]) if getattr(mechanism, "kind", "") == "category" else 1
+
+
+def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
+    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInput.of(name, value, "a whole number >= 1")
+    if n_sampled > n_dims:
+        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
+    if variance not in ("exact", "paper"):
+        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
+
+
+def _row(given: Any, j: int, n_dims: int) -> Any:
+    """Dimension j's share of an argument that may hold one entry per dimension (nested), or one for all."""
+    if given is None or isinstance(given, str) or hasattr(given, "ppf"):
+        return given
+    if isinstance(given, np.ndarray):
+        return given[j] if given.ndim == 2 else given
+    nested = any(g is None or isinstance(g, (str, Sequence, np.ndarray)) or hasattr(g, "ppf") for g in given)
+    if not nested:
+        return given
+    if len(given) != n_dims:
+        raise InvalidInput(f"{len(given)} entries are not allowed for n_dims = {n_dims}: one per dimension")
+    return given[j]
+
+
+def _dimension(
+    mechanism: Any,
+    values: Any,
+    probabilities: ArrayLike | None,
+    prior: Any,
+    share: float,
+    n_users: int,
+    variance: Variance,
+    *,
+    calibrated: bool,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category)."""
+    law = as_law(mechanism)
+    if calibrated:
+        law = calibrate(law)
+    inverse = mean_inverse_count(n_users, share) if variance == "exact" else 1.0 / (n_users * share)
+    population = _population(law, values, probabilities, prior, inverse, n_users, variance)
+    return coordinate_moments(law, population, inverse, n_users, exact=variance == "exact")
+
+
+def _population(
+    law: Law, values: Any, probabilities: Any, prior: Any, inverse: float, n_users: int, variance: Variance
+) -> Population:
+    if prior is not None:
+        if values is not None or probabilities is not None:
+            raise InvalidInput("prior together with values or probabilities is not allowed: give one")
+        return from_prior(prior, law)
+    if values is not None:
+        return from_values(values, probabilities)
+    if probabilities is not None:
+        if getattr(law, "points", None) is None:
+            raise InvalidInput("probabilities without values are not allowed for a numeric mechanism")
+        return from_frequencies(probabilities)
+    return worst_case(law, inverse, n_users, sampling=variance == "exact")
+
+
+def coordinate_moments(
+    law: Law, population: Population, inverse_count: float, n_users: float, *, exact: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bias, variance and Berry–Esseen bound of θ̂_j − θ̄_j, and the values' spread S², one per row of the population.
+
+    The bound counts the sampling of users as the variance does: with κ = 1 − 1/(n E[1/r]) (0 when all users
+    report, near 1 when few do) the summand has the variance V̄ + κS² and, by Minkowski's inequality, a third
+    absolute moment of at most (ρ̄^{1/3} + √κ·(E|μ − E μ|³)^{1/3})³; r^{-1/2} enters as √E[1/r] ≥ E r^{-1/2}.
+    """
+    t = population.values
+    μ = np.asarray(law.mean(t), dtype=np.float64)
+    centre = population.expect(μ)
+    noise = population.expect(np.asarray(law.variance(t), dtype=np.float64))
+    ρ = population.expect(np.asarray(law.abs_third_moment(t), dtype=np.float64))
+    bias = population.expect(bias_of(law, t))
+    away = μ - centre[..., None]
+    spread = population.expect(away**2)
+    if not exact:
+        result = bias, noise * inverse_count, normal.berry_esseen_bound(ρ, noise, 1.0 / inverse_count), spread
+    else:
+        if population.finite and n_users > 1:
+            spread = spread * (n_users / (n_users - 1))
+        κ = float(sampling_factor(n_users, inverse_count))
+        total = sampled_variance(noise, spread, n_users, inverse_count)
+        third = (np.cbrt(ρ) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3
+        bound = normal.berry_esseen_bound(third, noise + κ * spread, 1.0 / inverse_count)
+        result = bias, total, bound, spread
+    return tuple(np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in result)  # type: ignore[return-value]

@@ -14,9 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["APPROACH", "LADDER", "WORTH", "Fit", "climb", "fit"]
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.priors import Prior
+
+__all__ = ["APPROACH", "LADDER", "WORTH", "Fit", "climb", "fit", "prior_from_counts"]
 
 Floats = NDArray[np.float64]
 APPROACH = (1.0, 0.3, 0.1)
@@ -98,16 +101,9 @@ def climb(
     block: int = 128,
     progress: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """The distribution for each row of counts, with the smoothing that the counts choose.
+    """The distribution for each row of counts, with the smoothing that the counts choose (see `fit`).
 
-    Parameters
-    ----------
-    counts, law, shape
-        As for `fit`.
-    block
-        How many rows are worked on together.
-    progress
-        Called with the number of rows done and the number of all rows.
+    `block` rows are worked on together; `progress` is called with the number of rows done and that of all rows.
     """
     parts = []
     for at in range(0, len(counts), block):
@@ -149,3 +145,19 @@ def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
     out[:, 0] += quarter[:, 0]
     out[:, -1] += quarter[:, -1]
     return np.concatenate([out.reshape(len(p), size), p[:, size:]], axis=1)
+
+
+def prior_from_counts(probabilities: ArrayLike, counts: ArrayLike, rounds: int = 200) -> Prior:
+    """The prior on [−1, 1] that a table's reports suggest: EM on the levels, which stays smooth if it is stopped early.
+
+    >>> prior_from_counts([[0.75, 0.25], [0.25, 0.75]], [75, 25]).shares.round(3).tolist()
+    [0.996, 0.004]
+    """
+    rows, n = np.asarray(probabilities, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if rows.ndim != 2 or n.shape != (rows.shape[1],) or (n < 0).any() or n.sum() == 0:
+        raise InvalidInput.of("counts", counts, "one number >= 0 for each cell, and at least one report")
+    share = np.full(len(rows), 1.0 / len(rows))
+    cells = n / n.sum()
+    for _ in range(rounds):
+        share = share * (rows @ (cells / np.maximum(share @ rows, 1e-300)))
+    return Prior(np.linspace(-1.0, 1.0, len(rows)), share / share.sum())

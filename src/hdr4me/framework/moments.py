@@ -11,11 +11,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["mean_inverse_count", "sampled_variance", "sampling_factor"]
+__all__ = ["SURELY", "mean_inverse_count", "sampled_variance", "sampling_factor", "widening"]
 
 Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
+SURELY = 3.0
+"""The share of users with a value must be this many standard errors above 0 before a mean among them is estimated."""
 
 
 @lru_cache(maxsize=65536)
@@ -61,26 +63,25 @@ def sampling_factor(n_users: float, inverse_count: ArrayLike) -> Floats:
 def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, inverse_count: ArrayLike) -> Floats:
     """Var θ̂_j = E[1/r]·(V̄ + κ·S²), the same as E[1/r]·(V̄ + S²) − S²/n.
 
-    Parameters
-    ----------
-    noise
-        V̄, the mean variance of a report given its user's value.
-    spread
-        S², the variance over users of a report's mean.
-    n_users
-        n.
-    inverse_count
-        E[1/r | r ≥ 1], see `mean_inverse_count`.
+    V̄ is the mean variance of a report given its user's value, S² the variance over users of a report's mean.
 
-    Returns
-    -------
-    array
-        The variance, broadcast over the arguments.
-
-    Examples
-    --------
     >>> float(sampled_variance(8.0, 0.25, 1000, mean_inverse_count(1000, 1.0)))  # all report: no spread
     0.008
     """
     inverse = np.asarray(inverse_count, dtype=np.float64)
     return np.asarray(inverse * (np.asarray(noise) + sampling_factor(n_users, inverse) * np.asarray(spread)))
+
+
+def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
+    """How many times wider than by the first order a tolerance for means among those who have a value must be.
+
+    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, an error is that of the
+    first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
+    x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
+    share is not `SURELY` above 0: then no mean is estimated. k is the number of estimates that the tolerance is for.
+
+    >>> widening([0.0, 0.05, 0.2], 0.5, 10).round(2).tolist()
+    [1.0, 1.06, inf]
+    """
+    δ = np.asarray(share_error, np.float64) / present
+    return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.laws import Law, bias_of, domain_of
-from hdr4me.framework.report import peaks
+from hdr4me.framework.laws import Law, bias_of, domain_of, peaks
 from hdr4me.mechanisms.priors import as_prior
 
 __all__ = ["Population", "from_frequencies", "from_prior", "from_values", "worst_case"]

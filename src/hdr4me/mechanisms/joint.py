@@ -24,8 +24,6 @@ from hdr4me.mechanisms.rounding import Integers, duchi_table, unbiased_rows, win
 from hdr4me.mechanisms.table import BITS, MAX_CELLS, Table
 from hdr4me.mechanisms.vectors import Channel, Question, solve
 
-__all__ = ["JOINT_FROM", "JOINT_UP_TO", "number_pair", "optimal_mean", "optional_number", "prior_variance"]
-
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
 """The budgets of one report that joint designs are made for; a larger budget uses the design of the largest."""
 _SQUARE = 8
@@ -79,7 +77,7 @@ def optional_number(
         inputs = np.concatenate([np.stack([levels, np.ones(n_levels)], axis=1), np.zeros((1, 2))])
         shares = np.append(present * law.on_levels(n_levels), 1 - present)
         question = Question(inputs, shares, np.array([1.0, presence_weight]))
-        reach = 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
+        reach = optional_reach(budget)
         channel = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
         weights, decoders = _rounded(budget, channel, question)
         names = {"value": decoders[:, 0], "present": decoders[:, 1]}
@@ -87,6 +85,12 @@ def optional_number(
 
     key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
     return cached_design({**key, "presence_weight": presence_weight}, make)
+
+
+def optional_reach(epsilon: float) -> float:
+    """How far from 0 the decoded value of an optional number may lie under a budget that designs are made for."""
+    budget = min(max(epsilon, JOINT_FROM), JOINT_UP_TO)
+    return 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
 
 
 def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:

@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 
 from hdr4me.framework import Deviation, deviation
-from hdr4me.framework.berry_esseen import berry_esseen_bound
+from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms import mechanism
 
 N_USERS, N_DIMS, N_SAMPLED, EPSILON = 10_000, 100, 100, 0.1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import Deviation
-from hdr4me.framework.enhancement import (
+from hdr4me.framework.normal import (
     L1_THRESHOLD,
     L2_THRESHOLD,
     probability_all_exceed,

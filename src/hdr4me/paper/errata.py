@@ -18,7 +18,7 @@ from scipy.stats import multivariate_normal
 
 import hdr4me as hd
 from hdr4me.framework.deviation import Variance
-from hdr4me.framework.enhancement import probability_all_exceed, probability_some_exceed
+from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
 from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, deviation_on, printed_variance
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory import counter_example, covariance_of_errors

@@ -18,9 +18,14 @@ from scipy.stats import chi2, kstest
 
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.berry_esseen import berry_esseen_bound, berry_esseen_printed
-from hdr4me.framework.enhancement import L1_THRESHOLD, L2_THRESHOLD, probability_some_exceed
-from hdr4me.framework.supremum import tolerance_for
+from hdr4me.framework.normal import (
+    L1_THRESHOLD,
+    L2_THRESHOLD,
+    berry_esseen_bound,
+    berry_esseen_printed,
+    probability_some_exceed,
+    tolerance_for,
+)
 from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism

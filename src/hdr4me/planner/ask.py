@@ -11,22 +11,21 @@ import numpy as np
 
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.joint import JOINT_FROM
-from hdr4me.mechanisms.registry import names, registered
+from hdr4me.mechanisms.registry import built_in, names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
-from hdr4me.planner.blocks import BLOCKS, blocks_fit
-from hdr4me.planner.pairs import PAIR, PAIRS_FROM, pairs_fit
+from hdr4me.planner.candidates import BLOCKS, PAIR, PAIRS_FROM, arrangement, why_unusable
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.search import (
     MAX_DIMS,
     MAX_EPSILON,
     MAX_USERS,
+    MIN_EPSILON,
     Setting,
-    largest_dims,
     round_up,
-    smallest_epsilon,
-    smallest_users,
+    solve,
 )
 from hdr4me.planner.words import not_reachable
+from hdr4me.planner.workload import Workload
 
 __all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
 
@@ -102,18 +101,6 @@ def plan(
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
 
-    Returns
-    -------
-    Plan
-        A sequence of options, best first.
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is not allowed.
-    NotReachable
-        If what is solved for or insisted on cannot be reached.
-
     Examples
     --------
     >>> options = plan(n_users=150_000, n_dims=750, epsilon=1.0)
@@ -135,14 +122,17 @@ def plan(
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
     solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
-    kinds = (schema, 2 if n_dims is None else n_dims, n_categories)
+    workload = workload_of(
+        schema, 1 if n_dims is None else n_dims, n_categories, None if worst else prior, values, scales
+    )
+    budget = MAX_EPSILON if epsilon is None else float(epsilon)
+    several = Workload.of_size(2, n_categories) if solved == "n_dims" else workload
+    tried, notes = _mechanisms(mechanisms, several, epsilon)
     setting = Setting(
-        workload_of(
-            schema, 1 if n_dims is None else n_dims, n_categories, None if worst else prior, values, scales
-        ),
+        workload,
         MAX_USERS if n_users is None else int(n_users),
-        MAX_EPSILON if epsilon is None else float(epsilon),
-        _mechanisms(mechanisms, blocks_fit(*kinds), pairs_fit(*kinds)),
+        budget,
+        tried,
         _methods(categorical),
         worst,
         jointly,
@@ -150,7 +140,7 @@ def plan(
         pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,
     )
     if mechanisms is not None:
-        _check_pairs(setting, schema)
+        _check_pairs(setting, named=schema is not None)
     if setting.workload.optional and setting.epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", epsilon, f"optional numbers need at least {JOINT_FROM}")
     if setting.workload.categorical and not setting.candidates():
@@ -176,7 +166,7 @@ def plan(
     if isinstance(tolerance, Mapping):
         known = {dimension.name: dimension for dimension in schema.dimensions}
         own = {name: own_tolerance(known[name], given) for name, given in tolerance.items()}
-    found = replace(found, asked=common, asked_own=own)
+    found = replace(found, asked=common, asked_own=own, notes=notes)
     if statistic != "mean" or p is not None:
         from hdr4me.planner.statistics import by_statistic
 
@@ -188,18 +178,9 @@ def plan(
 
 def _solve(setting: Setting, solved: str, tolerance: float, probability: float) -> Setting:
     """The setting with the missing quantity filled in; `NotReachable` if there is none."""
-    if solved == "n_users":
-        users = smallest_users(setting, tolerance, probability)
-        if users is not None:
-            return replace(setting, n_users=users)
-    elif solved == "epsilon":
-        budget = smallest_epsilon(setting, tolerance, probability)
-        if budget is not None:
-            return replace(setting, epsilon=budget)
-    else:
-        dims = largest_dims(setting, tolerance, probability)
-        if dims is not None:
-            return setting.of_dims(dims)
+    found = solve(setting, solved, tolerance, probability)
+    if found is not None:
+        return found
     nearest = rank(setting, None, probability, None, "", "error")
     limit = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}"}.get(
         solved, "one dimension"
@@ -222,11 +203,17 @@ def _corrected(setting: Setting, solved: str, over: float) -> Setting:
     return setting.of_dims(max(1, min(d - max(1, d // 500), math.floor(d / over**2))))
 
 
-def _mechanisms(given: Sequence[str] | None, blocks: bool, pairs: bool) -> tuple[str, ...]:
+def _mechanisms(
+    given: Sequence[str] | None, workload: Workload, epsilon: float | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The mechanisms for numbers to try, and a note for each registered law that cannot be used."""
+    together = [name for name in (PAIR, BLOCKS) if arrangement(name).supports(workload)]
     if given is None:
-        return (*names(planned=True), *((PAIR,) if pairs else ()), *((BLOCKS,) if blocks else ()))
+        reasons = {name: _why_not(name, workload, epsilon) for name in names(planned=True)}
+        notes = [f"{name} is left out of the plan: {reason}" for name, reason in reasons.items() if reason]
+        return (*(name for name, reason in reasons.items() if not reason), *together), tuple(notes)
     listed = [given] if isinstance(given, str) else list(given)
-    if BLOCKS in listed and not blocks:
+    if BLOCKS in listed and BLOCKS not in together:
         raise InvalidInput.of(
             "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
         )
@@ -237,9 +224,20 @@ def _mechanisms(given: Sequence[str] | None, blocks: bool, pairs: bool) -> tuple
             registered(name)
         except InvalidInput as refusal:
             raise InvalidInput.of("mechanisms", name, f"{refusal.allowed}, {PAIR}, {BLOCKS}") from None
+        if reason := _why_not(name, workload, epsilon):
+            raise InvalidInput.of("mechanisms", name, reason)
     if not listed:
         raise InvalidInput.of("mechanisms", listed, f"some of {', '.join((*names(), PAIR, BLOCKS))}")
-    return tuple(listed)
+    return tuple(listed), ()
+
+
+def _why_not(name: str, workload: Workload, epsilon: float | None) -> str:
+    """Why a law of another package cannot be planned with; empty if it can, or if there are no numbers."""
+    if name in built_in() or not workload.numeric:
+        return ""
+    if epsilon is None:
+        return why_unusable(name, (MIN_EPSILON, MAX_EPSILON), "law")
+    return why_unusable(name, (float(epsilon), float(epsilon) / workload.n_dims), "table")
 
 
 def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -254,12 +252,11 @@ def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _check_pairs(setting: Setting, schema: Any) -> None:
+def _check_pairs(setting: Setting, *, named: bool) -> None:
     """Pairs that are asked for by name need two numbers that are not optional."""
     if PAIR not in setting.mechanisms:
         return
-    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
-    if optional or (schema is not None and setting.workload.numeric < 2):
+    if named and not arrangement(PAIR).supports(setting.workload):
         raise InvalidInput.of(
             "mechanisms",
             PAIR,

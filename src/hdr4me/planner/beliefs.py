@@ -1,4 +1,4 @@
-"""What is told about the values and wanted of them, dimension by dimension: from arguments to groups.
+"""What is known about the values and wanted of them, dimension by dimension: from arguments to groups.
 
 A prior for all numbers is on the scale [−1, 1]. A prior, values or a tolerance for a dimension by name are in the
 dimension's own units.
@@ -103,79 +103,78 @@ def workload_of(
     if prior is not None and values is not None:
         raise InvalidInput("prior together with values is not allowed: give one")
     try:
-        return _workload(schema, n_dims, n_categories, prior, values, scales)
+        if schema is None:
+            return _without_names(n_dims, n_categories, prior, values)
+        return _with_names(schema, prior, values, scales)
     except InvalidInput as refusal:
         if values is None or refusal.parameters != ("prior",):
             raise
         raise InvalidInput.of("values", refusal.value, refusal.allowed) from None
 
 
-def _workload(
-    schema: Any, n_dims: int, n_categories: int | None, prior: Any, values: Any, scales: Mapping[str, float]
-) -> Workload:
-    if schema is None:
-        if isinstance(prior, Mapping) or isinstance(values, Mapping):
-            raise InvalidInput("a prior or values by name need a schema: its dimensions have names and units")
-        if n_categories is not None and not (prior in (None, "uniform") and values is None):
-            raise InvalidInput(
-                "prior and values are not allowed with n_categories: use a schema to name them"
-            )
-        return _without_names(n_dims, n_categories, prior, values)
+def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float]) -> Workload:
     if values is not None and not isinstance(values, Mapping):
         raise InvalidInput.of(
             "values", type(values).__name__, "with a schema, a mapping from dimension to values"
         )
-    told: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
+    known: Mapping[str, Any] = values if values is not None else prior if isinstance(prior, Mapping) else {}
     common = UNIFORM if prior is None or isinstance(prior, Mapping) else as_prior(prior)
-    names = {dimension.name for dimension in schema.dimensions}
-    for name in told:
+    names = [dimension.name for dimension in schema.dimensions]
+    for name in known:
         if name not in names:
-            raise InvalidInput.of(
-                "values" if values is not None else "prior", name, f"one of {', '.join(names)}"
-            )
+            raise InvalidInput.of("prior", name, f"one of {', '.join(names)}")
     same: dict[str, Prior] = {common.key: common}
     kinds: list[Group] = []
     for dimension in schema.dimensions:
-        size, choices, length, optional = size_of(dimension)
-        own = told.get(dimension.name)
+        own = known.get(dimension.name)
         if hasattr(own, "priors"):
             own = prior_by_name(own, schema).get(dimension.name)
             if own is None:
                 raise InvalidInput.of(
                     "prior", dimension.name, "its tally must tell the distribution of this dimension"
                 )
-        found, squares, chosen, energy, present = common, None, None, None, None
-        if length and own is not None:
-            if optional:
-                own, present = _present_vectors(dimension, own)
-            elif isinstance(own, Mapping) and set(own) & {"present", "values"}:  # it was optional earlier
-                own = own.get("values")
-            if own is not None:
-                squares, energy = _lengths(dimension, own)
-        elif size and own is not None:
-            shares = _shares(dimension, own) if choices else _frequencies(dimension, own)
-            squares, chosen = float(np.sum(shares**2)), float(shares.sum()) if choices else None
-        elif own is not None:
-            if optional:
-                own, present = _present(dimension, own)
-            elif isinstance(own, Mapping) and "values" in own:  # it was optional in an earlier collection
-                own = own["values"]
-            found = common if own is None else _own_units(dimension, own)
-            found = same.setdefault(found.key, found)
-        law, scale = UNIFORM if size or length else found, scales.get(dimension.name, 1.0)
-        kind = Group(1, size, law, scale, squares, choices, chosen, length, energy, bool(optional), present)
-        kinds.append(kind)
-
-    def order(kind: Group) -> tuple[int, ...]:
-        return kind.size, kind.choices, kind.length, kind.optional
-
+        kind = _group(dimension, own, common)
+        law = same.setdefault(kind.prior.key, kind.prior)
+        kinds.append(replace(kind, prior=law, scale=scales.get(dimension.name, 1.0)))
     count = Counter(kinds)
-    ordered = {kind: k for k, kind in enumerate(sorted(count, key=order))}
-    places = tuple(ordered[kind] for kind in kinds)
-    return Workload(tuple(replace(kind, count=count[kind]) for kind in ordered), places)
+    order = sorted(count, key=lambda kind: (kind.size, kind.choices, kind.length, kind.optional))
+    at = {kind: k for k, kind in enumerate(order)}
+    return Workload(
+        tuple(replace(kind, count=count[kind]) for kind in order), tuple(at[kind] for kind in kinds)
+    )
+
+
+def _group(dimension: Any, own: Any, common: Prior) -> Group:
+    """One dimension, and what is known of its values."""
+    size, choices, length, optional = size_of(dimension)
+    law = UNIFORM if size or length else common
+    group = Group(1, size, law, choices=choices, length=length, optional=bool(optional))
+    if own is None:
+        return group
+    if size:
+        f = _shares(dimension, own, choices)
+        return replace(group, squares=float(np.sum(f**2)), chosen=float(f.sum()) if choices else None)
+    if optional:
+        own, present = _with_gaps(dimension, own, vectors=bool(length))
+        group = replace(group, present=present)
+    elif isinstance(own, Mapping) and set(own) & {
+        "present",
+        "values",
+    }:  # it was optional in an earlier collection
+        own = own.get("values")
+    if own is None:
+        return group
+    if length:
+        squares, energy = _lengths(dimension, own)
+        return replace(group, squares=squares, energy=energy)
+    return replace(group, prior=_own_units(dimension, own))
 
 
 def _without_names(n_dims: int, n_categories: int | None, prior: Any, values: Any) -> Workload:
+    if isinstance(prior, Mapping) or isinstance(values, Mapping):
+        raise InvalidInput("a prior or values by name need a schema: its dimensions have names and units")
+    if n_categories is not None and not (prior in (None, "uniform") and values is None):
+        raise InvalidInput("prior and values are not allowed with n_categories: use a schema to name them")
     if values is None:
         return Workload.of_size(n_dims, n_categories, UNIFORM if prior is None else as_prior(prior))
     table = np.asarray(values, dtype=np.float64)
@@ -194,56 +193,39 @@ def _own_units(dimension: Any, given: Any) -> Prior:
     return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
-def _present(dimension: Any, given: Any) -> tuple[Any, float | None]:
-    """What is told of those who have an optional number (None: nothing), and their share, if it is told.
+def _with_gaps(dimension: Any, given: Any, *, vectors: bool) -> tuple[Any, float | None]:
+    """What is known of users who have an optional value (None: nothing), and their share, if it is known.
 
-    A mapping tells "present", "values" or both; values with gaps tell both; a distribution or a histogram is about
-    those who have a number.
+    A mapping has "present", "values" or both; values with gaps among them give both; a distribution or a histogram is
+    about those who have a number.
     """
     if isinstance(given, Mapping):
-        share = _told_share(dimension, given)
-        known, counted = _present(dimension, given["values"]) if "values" in given else (None, None)
+        share = _given_share(dimension, given, vectors=vectors)
+        inner = given.get("values") if "values" in given else None
+        known, counted = (None, None) if inner is None else _with_gaps(dimension, inner, vectors=vectors)
         return known, counted if share is None else share
-    histogram = isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
-    if (
-        histogram
-        or isinstance(given, str | Prior)
-        or hasattr(given, "ppf")
-        or not isinstance(given, Iterable)
-    ):
+    histogram = not vectors and isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
+    law = isinstance(given, str | Prior) or hasattr(given, "ppf") or not isinstance(given, Iterable)
+    if histogram or law:
         return given, None
     listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
-    values = np.array([as_number(x) for x in listed], np.float64)
-    there = ~np.isnan(values)
-    if not there.any():
-        raise InvalidInput.of("prior", dimension.name, "at least one value that is not missing")
-    return values[there], float(there.mean())
-
-
-def _present_vectors(dimension: Any, given: Any) -> tuple[Any, float | None]:
-    """The vectors that are told of those who have one (None: nothing), and the share of these users, if it is told.
-
-    A mapping tells "present", "values" or both; vectors with gaps among them tell both.
-    """
-    if isinstance(given, Mapping):
-        share = _told_share(dimension, given)
-        known, counted = _present_vectors(dimension, given["values"]) if "values" in given else (None, None)
-        return known, counted if share is None else share
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        return given, None
-    listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
-    there = [value for value in listed if dimension.has(value)]
-    if listed and not there:
-        raise InvalidInput.of("prior", dimension.name, "at least one vector that is not missing")
+    if vectors:
+        there: Any = [value for value in listed if dimension.has(value)]
+    else:
+        numbers = np.array([as_number(x) for x in listed], np.float64)
+        there = numbers[~np.isnan(numbers)]
+    if not len(there) and (len(listed) or not vectors):
+        kind = "vector" if vectors else "value"
+        raise InvalidInput.of("prior", dimension.name, f"at least one {kind} that is not missing")
     return there, len(there) / max(len(listed), 1)
 
 
-def _told_share(dimension: Any, given: Mapping[str, Any]) -> float | None:
-    """The share of users who have an optional number or vector, if it is told."""
+def _given_share(dimension: Any, given: Mapping[str, Any], *, vectors: bool) -> float | None:
+    """The share of users who have an optional number or vector, if it is given."""
     share = given.get("present")
     numeric = share is None or (isinstance(share, int | float) and not isinstance(share, bool))
     if not set(given) <= {"present", "values"} or not numeric or not (share is None or 0 < share <= 1):
-        kind = "vector" if dimension.reads == "vector" else "number"
+        kind = "vector" if vectors else "number"
         words = (
             f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': what is expected}}"
         )
@@ -262,17 +244,26 @@ def _lengths(dimension: Any, given: Any) -> tuple[float, float]:
     return float(np.sum(found.mean(axis=0) ** 2)), float(np.mean(np.sum(found**2, axis=1)))
 
 
-def _shares(dimension: Any, given: Any) -> NDArray[np.float64]:
-    """The share of users with each category of a selection: as given, or counted in selections."""
+def _shares(dimension: Any, given: Any, choices: int) -> NDArray[np.float64]:
+    """The share of users with each category: as given, or counted; those of a single choice sum to 1."""
     categories = list(dimension.categories)
     if isinstance(given, Mapping):
         f = np.array([float(given.get(label, 0.0)) for label in categories])
-    else:
+    elif choices:
         f, n = np.zeros(len(categories)), 0
         for value in given:
             f[list(dimension.clean(value))] += 1.0
             n += 1
         f /= max(n, 1)
+    else:
+        count = Counter(str(label) for label in given)
+        f = np.array([float(count[label]) for label in categories])
+    if not choices:
+        if not (f >= 0).all() or f.sum() <= 0:
+            raise InvalidInput.of(
+                "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
+            )
+        return np.asarray(f / f.sum())
     if not ((f >= 0) & (f <= 1)).all() or f.sum() > dimension.at_most:
         raise InvalidInput.of(
             "prior",
@@ -280,18 +271,3 @@ def _shares(dimension: Any, given: Any) -> NDArray[np.float64]:
             f"shares of users from 0 to 1 that sum to at most {dimension.at_most}, or selections",
         )
     return f
-
-
-def _frequencies(dimension: Any, given: Any) -> NDArray[np.float64]:
-    """The frequencies that are given, or the labels' own; they sum to 1."""
-    categories = list(dimension.categories)
-    if isinstance(given, Mapping):
-        f = np.array([float(given.get(label, 0.0)) for label in categories])
-    else:
-        count = Counter(str(label) for label in given)
-        f = np.array([float(count[label]) for label in categories])
-    if not (f >= 0).all() or f.sum() <= 0:
-        raise InvalidInput.of(
-            "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
-        )
-    return np.asarray(f / f.sum())

@@ -7,24 +7,61 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.deviation import Deviation
-from hdr4me.framework.few import Counts, tolerance_within, within_few
-from hdr4me.framework.supremum import joint_tolerance, log_probability_within
-from hdr4me.planner.baseline import baseline
-from hdr4me.planner.blocks import BLOCKS, block_names, n_questions
-from hdr4me.planner.costs import Classes, classes, farthest
-from hdr4me.planner.numbers import ALONE
-from hdr4me.planner.pairs import PAIR, neighbours
-from hdr4me.planner.weights import Draw, best_draw
-from hdr4me.planner.workload import Workload
-from hdr4me.survey.budget import split_budget
+from hdr4me.framework.prediction import Prediction
+from hdr4me.framework.small_samples import Counts
+from hdr4me.planner.candidates import (
+    ALONE,
+    BLOCKS,
+    PAIR,
+    Candidate,
+    Classes,
+    arrangement,
+    block_names,
+    classes,
+    farthest,
+    neighbours,
+)
+from hdr4me.planner.search import Setting
+from hdr4me.planner.workload import Workload, baseline
 
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
-__all__ = ["Option", "Recalibration", "make_option", "recalibration"]
+__all__ = ["Draw", "Option", "Recalibration", "best_draw", "make_option", "recalibration"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The probability of each question, and the error of an even draw over this one's."""
+
+    shares: Floats
+    gain: float
+
+
+def best_draw(errors: ArrayLike, importance: ArrayLike | None = None) -> Draw:
+    """How often each question should be asked, where one value is sent: the draw of least total error.
+
+    With question j drawn with probability p_j its error is about s_j/(n·p_j), where s_j is the sum over its coordinates
+    of a report's variance. The sum over j of w_j·s_j/p_j, w_j being its importance (1 each if left out), is least for
+    p_j ∝ √(w_j·s_j); against an even draw it falls by the factor d·Σ w_j·s_j/(Σ √(w_j·s_j))².
+
+    >>> draw = best_draw([1.0, 1.0, 4.0])
+    >>> draw.shares.tolist(), draw.gain
+    ([0.25, 0.25, 0.5], 1.125)
+    """
+    s = np.asarray(errors, dtype=np.float64)
+    w = np.ones_like(s) if importance is None else np.asarray(importance, dtype=np.float64)
+    if s.ndim != 1 or w.shape != s.shape or not ((s > 0) & (w > 0) & np.isfinite(s * w)).all():
+        raise InvalidInput.of(
+            "importance", importance, f"one finite number > 0 for each of {s.size} questions"
+        )
+    root = np.sqrt(w * s)
+    return Draw(root / root.sum(), float(s.size * np.sum(w * s) / root.sum() ** 2))
 
 
 @dataclass(frozen=True)
@@ -55,7 +92,7 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
 
 @dataclass(frozen=True, repr=False)
 class Option:
-    """A mechanism and a number of sampled dimensions, and the error that the framework foretells.
+    """A mechanism and a number of sampled dimensions, and the error that the framework predicts.
 
     `probability_within` is that of the least certain coordinate alone, `joint_probability_within` that of all at
     once, both for `tolerance`; `tolerance_each` and `tolerance_joint` are the tolerances kept with `probability`.
@@ -102,18 +139,6 @@ class Option:
         """Is the expected error below what an answer that asks nobody would score?"""
         return self.mse < min(self.all_zeros_mse, self.even_mse)
 
-    @property
-    def table(self) -> Any:
-        """What serves a number by itself: the mechanism's name, or the table designed for the one prior of all."""
-        prior = self.workload.prior
-        if self.base == PAIR:
-            return ALONE
-        if self.base != "optimal_mean" or prior is None or prior.uniform:
-            return self.base
-        from hdr4me.mechanisms.joint import optimal_mean
-
-        return optimal_mean(self.epsilon_per_value, prior)
-
     def survey(self, schema: Schema | None = None, name: str = "") -> Survey:
         """The survey that carries this option out; `schema` may be left out if the plan was made for one."""
         from hdr4me.survey import Survey
@@ -129,7 +154,6 @@ class Option:
         if self.mechanism == BLOCKS:
             blocks = block_names(schema.names, self.n_sampled)
             return Survey(schema, epsilon=self.epsilon, blocks=blocks, name=name)
-        numbers = [dimension.name for dimension in schema.dimensions if dimension.reads == "number"]
         priors = (self.workload.groups[k].prior for k in self.workload.numbers)
         questions = design(
             schema,
@@ -137,7 +161,7 @@ class Option:
             ALONE if self.base == PAIR else self.base,
             self.categorical or "auto",
             pairs=neighbours(schema) if self.base == PAIR else (),
-            priors=dict(zip(numbers, priors, strict=True)),
+            priors=dict(zip(Workload.number_names(schema), priors, strict=True)),
         )
         return Survey.from_questions(
             schema, epsilon=self.epsilon, n_sampled=self.n_sampled, questions=questions, name=name
@@ -146,7 +170,7 @@ class Option:
     @property
     def base(self) -> str:
         """The numeric mechanism under histogram encoding."""
-        return self.mechanism if self.workload.numeric else "optimal"
+        return self.mechanism if self.workload.numeric else ALONE
 
     def classes(self, *, worst: bool = False) -> Classes:
         """The coordinates' variances, grouped by kind."""
@@ -161,14 +185,11 @@ class Option:
             effort="design",
         )
 
-    def deviation(self, *, worst: bool = False) -> Deviation:
+    def deviation(self, *, worst: bool = False) -> Prediction:
         """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
         made = self.classes(worst=worst)
         v = made.variances[0]
-        nothing = np.full_like(v, np.nan)  # Berry–Esseen needs third moments, which a plan does not compute
-        return Deviation(
-            np.zeros_like(v), v, made.counts.astype(np.int64), self.reports_per_dimension, nothing, "exact"
-        )
+        return Prediction(np.zeros_like(v), v, made.counts.astype(np.int64))
 
     def draw(self, importance: Any = None) -> Draw:
         """How often each group's dimensions should be asked where one value is sent, and what that gains.
@@ -203,12 +224,11 @@ class Option:
                 found[f"number of {group.size:,}, at most {group.choices:,}"] = own[number][1] * group.choices
         named = () if self.schema is None else self.schema.dimensions
         for dimension, number in zip(named, self.workload.places, strict=False):
-            if dimension.reads == "vector":
-                found[f"coordinate of {dimension.name}"] = own[number][0] * dimension.norm
-                if dimension.optional:
-                    found[f"share with {dimension.name}"] = own[number][1]
-            elif dimension.reads == "optional":
-                found[f"mean of {dimension.name}"] = own[number][0] * (dimension.high - dimension.low) / 2
+            group = self.workload.groups[number]
+            if group.length or group.optional:
+                row, (low, high) = "coordinate" if group.length else "mean", dimension.bounds
+                found[f"{row} of {dimension.name}"] = own[number][0] * (high - low) / 2
+            if group.optional:
                 found[f"share with {dimension.name}"] = own[number][1]
         return found
 
@@ -220,117 +240,54 @@ class Option:
 
 
 def make_option(
-    workload: Workload,
-    mechanism: str,
-    method: str,
-    n_users: int,
-    epsilon: float,
+    setting: Setting,
+    candidate: Candidate,
     n_sampled: int,
     tolerance: float | None,
     probability: float,
-    *,
-    worst: bool,
     schema: Any = None,
 ) -> Option:
-    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`.
-
-    Parameters
-    ----------
-    workload, mechanism, method, n_users, epsilon, n_sampled
-        The candidate and its setting.
-    tolerance, probability
-        What is asked.
-    worst
-        Whether the plan's own numbers are those of the worst population too.
-    schema
-        Carried along for `Option.survey`.
-
-    Returns
-    -------
-    Option
-        The framework's prediction.
-    """
-    base = mechanism if workload.numeric else "optimal"
+    """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
+    workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
+    base = candidate.mechanism if workload.numeric else ALONE
     assumed, largest = (
-        classes(workload, base, method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
-        for w in (worst, True)
+        classes(workload, base, candidate.method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
+        for w in (setting.worst, True)
     )
-    blocks = mechanism == BLOCKS
-    questions = workload.n_questions(base)
-    share = 1 / n_questions(n_sampled, workload.n_dims) if blocks else n_sampled / questions
-    promise = _Promise(assumed, n_users, share, None)
-    size = farthest(workload, base, epsilon, n_sampled) if promise.few else None
-    bound = _Promise(largest, n_users, share, size)
+    arranged = arrangement(base)
+    share = arranged.share(workload, n_sampled)
+    reports = Counts(n_users, share)
     # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
-    bounded = _Promise(assumed, n_users, share, size)
-    all_of_them = promise if workload.n_coordinates == 1 else bounded
-    joint = all_of_them.joint(probability)
+    size = farthest(workload, base, epsilon, n_sampled) if reports.few else None
+    single, bound = assumed.prediction(0, reports), largest.prediction(0, reports, size)
+    together = single if workload.n_coordinates == 1 else assumed.prediction(0, reports, size)
+    joint = together.tolerance(probability, jointly=True)
     ξ = joint if tolerance is None else tolerance
-    each, together = promise.within(ξ)[0], all_of_them.within(ξ)[1]
     without = baseline(workload)
     mse = float(assumed.mse[0])
     return Option(
-        mechanism=mechanism,
+        mechanism=candidate.mechanism,
         n_sampled=n_sampled,
         mse=mse,
-        probability_within=each,
-        joint_probability_within=together,
+        probability_within=float(np.min(single.probability_within(ξ))),
+        joint_probability_within=together.joint_probability_within(ξ),
         tolerance=ξ,
         probability=probability,
-        tolerance_each=promise.each(probability),
+        tolerance_each=single.tolerance(probability),
         tolerance_joint=joint,
         worst_mse=float(largest.mse[0]),
-        worst_tolerance_each=bound.each(probability),
-        worst_tolerance_joint=bound.joint(probability),
+        worst_tolerance_each=bound.tolerance(probability),
+        worst_tolerance_joint=bound.tolerance(probability, jointly=True),
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=epsilon if blocks else split_budget(epsilon, n_sampled),
+        epsilon_per_value=arranged.budget(epsilon, n_sampled),
         reports_per_dimension=n_users * share,
-        few=promise.few,
-        categorical=method,
+        few=reports.few,
+        categorical=candidate.method,
         all_zeros_mse=without.zeros,
         even_mse=without.even,
         recalibration=recalibration(mse, without.zeros),
         workload=workload,
         schema=schema,
     )
-
-
-class _Promise:
-    """Tolerances and probabilities: by the normal law, or where reports are few by summing over their number."""
-
-    def __init__(self, made: Classes, n_users: int, share: float, largest: float | None) -> None:
-        self.sds, self.numbers = made.sds[0], made.counts
-        self.counts, self.largest = Counts(n_users, share), largest
-        self.few = self.counts.few
-        # the variance of one report: what E[1/r]·v was made from
-        self.single = self.sds**2 / self.counts.mean_inverse if self.few else self.sds**2
-        self.told = bool(np.isfinite(self.sds).all())
-
-    def joint(self, probability: float) -> float:
-        if not self.told:
-            return math.inf
-        if not self.few:
-            return joint_tolerance(0.0, self.sds, self.numbers, probability)
-        return tolerance_within(self.single, self.numbers, self.counts, probability, self.largest)
-
-    def each(self, probability: float) -> float:
-        if not self.told:
-            return math.inf
-        if not self.few:
-            return joint_tolerance(0.0, self.sds.max(), 1, probability)
-        return tolerance_within(
-            self.single.max(keepdims=True), np.ones(1), self.counts, probability, self.largest
-        )
-
-    def within(self, tolerance: float) -> tuple[float, float]:
-        """The least certain coordinate's probability, and that of all at once."""
-        if not self.told:
-            return 0.0, 0.0
-        if not self.few:
-            log = log_probability_within(0.0, self.sds, tolerance)
-            return float(np.exp(log.min())), float(np.exp(np.sum(self.numbers * log)))
-        p = within_few(self.sds, self.counts, tolerance, self.largest)
-        with np.errstate(divide="ignore"):
-            return float(p.min()), float(np.exp(np.sum(self.numbers * np.log(p))))

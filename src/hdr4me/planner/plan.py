@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
 from hdr4me.errors import NotReachable
+from hdr4me.framework import deviation
+from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.pages.counted import counted
 from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.option import Option, make_option
-from hdr4me.planner.printed import number, percent
-from hdr4me.planner.search import Setting, smallest_epsilon, smallest_users
-from hdr4me.planner.winners import Winner, winners
-from hdr4me.planner.words import not_reachable, summary
+from hdr4me.planner.search import Setting, solve
+from hdr4me.planner.words import not_reachable, number, percent, summary
 
-__all__ = ["Plan", "rank"]
+__all__ = ["TOLERANCES", "Plan", "Winner", "rank"]
+
+TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
+_VALUES = (np.arange(64) + 0.5) / 64
+"""Raw Square wave's bias depends on the true mean: values spread evenly over the upper half, as in the case study."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """Who is likeliest to keep one coordinate within `tolerance`; `raw` if without calibration."""
+
+    tolerance: float
+    mechanism: str
+    n_sampled: int
+    probability_within: float
+    raw: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +59,8 @@ class Plan(Sequence[Option]):
         The tolerance that was given, on the scale [−1, 1] or by dimension in own units.
     statistic, statistic_errors
         What the options are ranked by, and the error of each where it is not the mean.
+    notes
+        Which registered mechanisms could not be used, and why.
 
     Examples
     --------
@@ -57,6 +77,7 @@ class Plan(Sequence[Option]):
     asked_own: Mapping[str, float] = field(default_factory=dict)
     statistic: str = "mean"
     statistic_errors: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -145,44 +166,19 @@ class Plan(Sequence[Option]):
         return min(o.tolerance_joint if jointly else o.tolerance_each for o in self.options)
 
     def refusal(self) -> NotReachable:
-        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take.
-
-        Returns
-        -------
-        NotReachable
-
-        Examples
-        --------
-        >>> from hdr4me.planner.ask import plan
-        >>> found = plan(n_users=100, n_dims=8, epsilon=1.0, mechanisms=["duchi"], tolerance=0.01)
-        >>> found.reachable, type(found.refusal()).__name__
-        (False, 'NotReachable')
-        """
+        """What is raised if the tolerance is insisted on: the nearest plan, and what it would take."""
         setting, tolerance, probability = self.setting, self.asked, self.best.probability
         assert tolerance is not None
         nearest = rank(setting, None, probability, self.best.schema, "", "error")
         words = f"{counted(setting.n_users, 'user')} and ε = {setting.epsilon:g}"
         message = not_reachable(nearest, tolerance, probability, words)
-        users = smallest_users(setting, tolerance, probability)
-        budget = smallest_epsilon(setting, tolerance, probability)
-        ways = [counted(users, "user")] if users is not None else []
-        ways += [f"ε = {budget:g}"] if budget is not None else []
+        users, budget = (solve(setting, what, tolerance, probability) for what in ("n_users", "epsilon"))
+        ways = [counted(users.n_users, "user")] if users is not None else []
+        ways += [f"ε = {budget.epsilon:g}"] if budget is not None else []
         return NotReachable(message + (f"; it takes {' or '.join(ways)}" if ways else ""), nearest)
 
     def error_of(self, option: Option) -> float:
-        """The error of the plan's statistic, on the scale [−1, 1], for one of its options.
-
-        Returns
-        -------
-        float
-
-        Examples
-        --------
-        >>> from hdr4me.planner.ask import plan
-        >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0, mechanisms=["duchi"])
-        >>> found.error_of(found.best) > 0
-        True
-        """
+        """The error of the plan's statistic, on the scale [−1, 1], for one of its options."""
         if self.statistic == "mean":
             return math.sqrt(option.mse)
         return self.statistic_errors[next(i for i, own in enumerate(self.options) if own is option)]
@@ -197,8 +193,37 @@ class Plan(Sequence[Option]):
 
     @cached_property
     def winners(self) -> tuple[Winner, ...]:
-        """Which mechanism is likeliest to keep within each of several tolerances: not always the same one."""
-        return winners(self)
+        """Which mechanism is likeliest to keep within each of several tolerances: not always the same one.
+
+        Among unbiased mechanisms the one of least variance is the likeliest to keep any tolerance. Raw Square wave is
+        biased: it moves every answer towards the middle of the domain. At small budgets its error is nearly all bias,
+        so it keeps a wide tolerance where no unbiased mechanism does, and keeps no narrow one. No survey deploys it
+        without calibration; it is shown because the paper's comparison depends on it (Table II).
+        """
+        best, d = self.best, self.best.n_dims
+        unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
+        law = unbiased.deviation(worst=self.setting.worst)
+        waves = {
+            m: deviation(
+                scaled_mechanism("square_wave", epsilon=best.epsilon / m),
+                n_users=best.n_users,
+                n_dims=d,
+                n_sampled=m,
+                values=_VALUES,
+            )
+            for m in sorted({min(d, 4**k) for k in range(9)})
+            if best.workload.numeric
+        }
+        table = []
+        for ξ in sorted(x for x in {*TOLERANCES, best.tolerance} if np.isfinite(x)):
+            within = float(np.min(law.probability_within(ξ)))
+            found = [Winner(ξ, unbiased.mechanism, unbiased.n_sampled, within, raw=False)]
+            found += [
+                Winner(ξ, "square_wave", m, float(wave.probability_within(ξ)), raw=True)
+                for m, wave in waves.items()
+            ]
+            table.append(max(found, key=lambda winner: winner.probability_within))
+        return tuple(table)
 
     @property
     def own_units(self) -> dict[str, dict[str, float]]:
@@ -219,20 +244,7 @@ class Plan(Sequence[Option]):
         return found
 
     def unit(self, name: str) -> str:
-        """What the schema says that a number is measured in; empty if it says nothing.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> from hdr4me.planner.ask import plan
-        >>> from hdr4me.survey import Numeric, Schema
-        >>> schema = Schema([Numeric("age", 0, 120, unit="years")])
-        >>> plan(n_users=1000, schema=schema, epsilon=1.0, mechanisms=["duchi"]).unit("age")
-        'years'
-        """
+        """What the schema says that a number is measured in; empty if it says nothing."""
         schema = self.best.schema
         return getattr(schema.dimensions[schema.index(name)], "unit", None) or ""
 
@@ -244,19 +256,7 @@ class Plan(Sequence[Option]):
         return {d.name: self.asked * half_range(d) for d in self.best.schema.dimensions}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON.
-
-        Returns
-        -------
-        dict
-
-        Examples
-        --------
-        >>> from hdr4me.planner.ask import plan
-        >>> found = plan(n_users=10_000, n_dims=8, epsilon=1.0, mechanisms=["duchi"])
-        >>> found.to_dict()["summary"] == found.summary
-        True
-        """
+        """Plain values for JSON."""
         return {
             "summary": self.summary,
             "solved": self.solved,
@@ -276,6 +276,7 @@ class Plan(Sequence[Option]):
             "statistic_errors": list(self.statistic_errors),
             "options": [option.to_dict() for option in self.options],
             "winners": [winner.to_dict() for winner in self.winners],
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
 
@@ -287,41 +288,26 @@ def rank(
     Without a tolerance the best option's own serves all, so that their probabilities can be compared.
     """
 
-    def option(name: str, method: str, m: int, ξ: float | None) -> Option:
-        return make_option(
-            setting.workload,
-            name,
-            method,
-            setting.n_users,
-            setting.epsilon,
-            m,
-            ξ,
-            probability,
-            worst=setting.worst,
-            schema=schema,
-        )
-
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}
     if tolerance is None:
-        first = min((option(*candidate, m, None) for candidate, m in best.items()), key=lambda o: o.mse)
+        each = (
+            make_option(setting, candidate, m, None, probability, schema) for candidate, m in best.items()
+        )
+        first = min(each, key=lambda o: o.mse)
         tolerance = first.tolerance_joint if setting.jointly else first.tolerance_each
-    mixed = setting.workload.numeric > 0 and any(method == "auto" for _, method in best)
-    options = [
-        option(name, method, m, tolerance)
-        for (name, method), at in best.items()
-        for m in ([at] if mixed and method != "auto" else _beside(at, setting.workload.n_questions(name)))
-        if setting.deployable((name, method), m)
-    ]
+    mixed = setting.workload.numeric > 0 and any(candidate.method == "auto" for candidate in best)
+    options = []
+    for candidate, at in best.items():
+        most = setting.n_questions(candidate.mechanism)
+        beside = sorted({1, max(1, at - 1), at, min(most, at + 1), most})
+        for m in [at] if mixed and candidate.method != "auto" else beside:
+            if setting.deployable(candidate, m):
+                options.append(make_option(setting, candidate, m, tolerance, probability, schema))
     if rank_by == "probability":
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
-        options.sort(key=lambda o: (o.mse, o.n_sampled))
+        options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.n_sampled))  # equal up to rounding is equal
     return Plan(tuple(_distinct(options)), setting, solved)
-
-
-def _beside(at: int, most: int) -> list[int]:
-    """The m beside the best one, 1, and all of the questions."""
-    return sorted({1, max(1, at - 1), at, min(most, at + 1), most})
 
 
 def _distinct(options: list[Option]) -> list[Option]:

@@ -8,29 +8,30 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hdr4me.framework.few import Counts, within_few
-from hdr4me.framework.supremum import log_probability_within
+from hdr4me.framework.normal import log_probability_within
+from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
-from hdr4me.planner.blocks import BLOCKS, LEAST_EPSILON, possible
-from hdr4me.planner.costs import Classes, classes, farthest, sampled_grid
-from hdr4me.planner.optional import OPTIONAL
-from hdr4me.planner.pairs import PAIR
-from hdr4me.planner.reports import Effort
-from hdr4me.planner.vectors import CODEBOOK
+from hdr4me.planner.candidates import (
+    ALONE,
+    BLOCKS,
+    BLOCKS_FROM,
+    CODEBOOK,
+    OPTIONAL,
+    PAIR,
+    PRIVSET,
+    Candidate,
+    Classes,
+    Effort,
+    arrangement,
+    classes,
+    farthest,
+    sampled_grid,
+)
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.budget import split_budget
 
-__all__ = [
-    "MAX_DIMS",
-    "MAX_EPSILON",
-    "MAX_USERS",
-    "Setting",
-    "largest_dims",
-    "round_up",
-    "smallest_epsilon",
-    "smallest_users",
-]
+__all__ = ["MAX_DIMS", "MAX_EPSILON", "MAX_USERS", "MIN_EPSILON", "Setting", "round_up", "solve"]
 
 MAX_USERS = 8_000_000_000
 """Nobody has more users than there are people."""
@@ -68,20 +69,20 @@ class Setting:
         """The same for so many dimensions like the first."""
         return replace(self, workload=Workload((replace(self.workload.groups[0], count=n_dims),)))
 
-    def candidates(self) -> list[tuple[str, str]]:
-        """Pairs (mechanism's name, method for categories); a purely categorical plan is named by its method.
+    def candidates(self) -> list[Candidate]:
+        """What can be tried; a plan without numbers is named by what answers its categories, or its first kind.
 
         Methods that have no channel for so many categories under the whole ε are left out.
         """
         tried = [name for name in self.mechanisms if self._is_tried(name)]
-        if not self.workload.categorical:
-            if self.workload.numeric:
-                return [(name, "") for name in tried]
-            vectors = self.workload.vectors or self.workload.optional_vectors
-            own = [("privset", self.workload.selections), (CODEBOOK, vectors)]
-            return [next(((name, "") for name, there in own if there), (OPTIONAL, ""))]
-        sizes = [size for size, _ in self.workload.categorical]
-        methods = [x for x in self.methods if self._serves(x, self.epsilon)]
+        workload = self.workload
+        if not workload.categorical:
+            if workload.numeric:
+                return [Candidate(name) for name in tried]
+            vectors = workload.vectors or workload.optional_vectors
+            return [Candidate(PRIVSET if workload.selections else CODEBOOK if vectors else OPTIONAL)]
+        sizes = [size for size, _ in workload.categorical]
+        methods = [x for x in self.methods if self._fits(x, self.epsilon)]
         if {"auto", "projective"} <= set(
             methods
         ):  # as a survey chooses: long reports where short ones are bad
@@ -89,39 +90,36 @@ class Setting:
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
             methods = [x for x in methods if x != "auto"]
-        if not self.workload.numeric:
-            return [(method, method) for method in methods]
-        return [(name, method) for name in tried for method in methods]
+        if not workload.numeric:
+            return [Candidate(method, method) for method in methods]
+        return [Candidate(name, method) for name in tried for method in methods]
 
-    def _serves(self, method: str, epsilon: float) -> bool:
+    def _fits(self, method: str, epsilon: float) -> bool:
         """Whether a method has channels for all categories if one answer has this budget."""
         return all(categorical_fits(method, epsilon, size) for size, _ in self.workload.categorical)
 
-    def deployable(self, candidate: tuple[str, str], m: int) -> bool:
+    def deployable(self, candidate: Candidate, m: int) -> bool:
         """Whether a survey can carry a candidate out with m answers of each user."""
-        name, method = candidate
-        if name == BLOCKS:
-            return possible(m, self.workload.n_dims)
-        if (name == PAIR or self.workload.optional) and split_budget(self.epsilon, m) < JOINT_FROM:
+        if not arrangement(candidate.mechanism).possible(self.workload, self.epsilon, m):
             return False
-        return not method or self._serves(method, split_budget(self.epsilon, m))
+        return not candidate.method or self._fits(candidate.method, split_budget(self.epsilon, m))
+
+    def n_questions(self, mechanism: str) -> int:
+        """How many questions there are if this mechanism answers numbers: the most m that is tried."""
+        return arrangement(mechanism).n_questions(self.workload)
 
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
-        if name == PAIR:
-            return self.mechanisms == (PAIR,) or (
-                self.workload.numeric > 1 and self.epsilon >= self.pairs_from
-            )
-        if name == BLOCKS:
-            several = self.workload.n_dims > 1
-            return several and (self.epsilon >= LEAST_EPSILON or self.mechanisms == (BLOCKS,))
-        return True
+        least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
+        if self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1):
+            return True
+        return self.epsilon >= least and (not least or arrangement(name).supports(self.workload))
 
     def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
         """The candidate's variances over m."""
         name, method = candidate
-        base = name if self.workload.numeric else "optimal"
-        grid = tuple(sampled_grid(self.workload.n_questions(base))) if sampled is None else sampled
+        base = name if self.workload.numeric else ALONE
+        grid = tuple(sampled_grid(self.n_questions(base))) if sampled is None else sampled
         return classes(
             self.workload,
             base,
@@ -133,7 +131,7 @@ class Setting:
             effort=self.effort,
         )
 
-    def best_sampled(self, candidate: tuple[str, str]) -> int:
+    def best_sampled(self, candidate: Candidate) -> int:
         """The m of least expected error, looked for between the grid's steps too."""
         made = self.classes(candidate)
         k = int(np.argmin(made.mse))
@@ -151,64 +149,77 @@ class Setting:
         best = -math.inf
         candidates = self.candidates()
         if self.workload.numeric and any(method == "auto" for _, method in candidates):
-            # "auto" serves categories at least as well as randomised response and unary encoding
+            # "auto" answers categories at least as well as randomised response and unary encoding
             candidates = [candidate for candidate in candidates if candidate[1] == "auto"]
         for candidate in candidates:
-            questions = self.workload.n_questions(candidate[0])
-            grid = tuple(sampled_grid(questions, dense=16, step=1.5))
+            grid = tuple(sampled_grid(self.n_questions(candidate.mechanism), dense=16, step=1.5))
             made = self.classes(candidate, grid)
             within = log_probability_within(0.0, made.sds, tolerance)
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
-            counts = Counts(self.n_users, grid[k] / questions)
             log = float(score[k])
-            if counts.few:
+            reports = Counts(self.n_users, arrangement(candidate.mechanism).share(self.workload, grid[k]))
+            if reports.few:
                 many = self.jointly and self.workload.n_coordinates > 1
-                largest = farthest(self.workload, candidate[0], self.epsilon, grid[k]) if many else None
-                each = within_few(made.sds[k], counts, tolerance, largest)
+                largest = (
+                    farthest(self.workload, candidate.mechanism, self.epsilon, grid[k]) if many else None
+                )
+                found = made.prediction(k, reports, largest)
                 with np.errstate(divide="ignore"):
-                    log = float(np.log(each) @ made.counts if self.jointly else np.log(each.min()))
+                    log = (
+                        found.log_joint_probability_within(tolerance)
+                        if self.jointly
+                        else float(np.log(found.probability_within(tolerance).min()))
+                    )
             best = max(best, log)
         return best
 
 
-def _least(meets: Callable[[float], bool], low: float, high: float, rounds: int) -> float:
-    """The least x (geometrically bisected) at which a monotone condition holds; it holds at `high`."""
-    for _ in range(rounds):
+def solve(setting: Setting, what: str, tolerance: float, probability: float) -> Setting | None:
+    """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance; None if none do.
+
+    Users are exact to one below 10⁶ and to 1e-6 of them above; ε is rounded up to four digits.
+
+    Parameters
+    ----------
+    setting, what
+        What is asked, and what to solve for: "n_users", "epsilon" or "n_dims".
+    tolerance, probability
+        What is to be kept.
+    """
+    target = math.log(probability)
+
+    def meets(tried: Setting) -> bool:
+        return tried.success(tolerance) >= target
+
+    if what == "n_users":
+        users = _fewest(lambda n: meets(replace(setting, n_users=n)), MAX_USERS)
+        return None if users is None else replace(setting, n_users=users)
+    if what == "n_dims":
+        beyond = _fewest(lambda d: not meets(setting.of_dims(d)), MAX_DIMS + 1)
+        dims = MAX_DIMS if beyond is None else beyond - 1
+        return setting.of_dims(dims) if dims else None
+    quick = replace(setting, effort="law")
+    if not meets(replace(quick, epsilon=MAX_EPSILON)):
+        return None
+    low, high = MIN_EPSILON, MAX_EPSILON
+    if meets(replace(quick, epsilon=low)):
+        return replace(setting, epsilon=low)
+    for _ in range(17):
         middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(replace(quick, epsilon=middle)) else (middle, high)
+    return replace(setting, epsilon=round_up(high))
+
+
+def _fewest(meets: Callable[[int], bool], most: int) -> int | None:
+    """The least positive integer at which a monotone condition holds, to one millionth; None if not even at `most`."""
+    if not meets(most):
+        return None
+    low, high = 0, most
+    while high - low > max(1, high // 1_000_000):
+        middle = math.isqrt(max(low, 1) * high) if high > 4 * max(low, 1) else (low + high) // 2
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
-
-
-def smallest_users(setting: Setting, tolerance: float, probability: float) -> int | None:
-    """The fewest users that reach it, exact to a user below 10⁶ and to 1e-6 of them above; None if none do."""
-    target = math.log(probability)
-
-    def meets(n: float) -> bool:
-        return replace(setting, n_users=int(n)).success(tolerance) >= target
-
-    if not meets(MAX_USERS):
-        return None
-    low, high = 1, MAX_USERS
-    while high - low > max(1, high // 1_000_000):
-        middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return 1 if high == 2 and meets(1) else high
-
-
-def smallest_epsilon(setting: Setting, tolerance: float, probability: float) -> float | None:
-    """The least ε that reaches it, rounded up to four digits; None if even `MAX_EPSILON` does not."""
-    target = math.log(probability)
-
-    def meets(epsilon: float) -> bool:
-        return replace(setting, epsilon=epsilon, effort="law").success(tolerance) >= target
-
-    if not meets(MAX_EPSILON):
-        return None
-    if meets(MIN_EPSILON):
-        return MIN_EPSILON
-    found = _least(meets, MIN_EPSILON, MAX_EPSILON, rounds=17)
-    return round_up(found)
 
 
 def round_up(x: float) -> float:
@@ -219,21 +230,3 @@ def round_up(x: float) -> float:
     """
     digits = 3 - math.floor(math.log10(x))
     return float(math.ceil(x * 10.0**digits - 1e-9) / 10.0**digits)
-
-
-def largest_dims(setting: Setting, tolerance: float, probability: float) -> int | None:
-    """The most dimensions (alike) that n users and ε carry; None if not even one."""
-    target = math.log(probability)
-
-    def meets(d: int) -> bool:
-        return setting.of_dims(d).success(tolerance) >= target
-
-    if not meets(1):
-        return None
-    if meets(MAX_DIMS):
-        return MAX_DIMS
-    low, high = 1, MAX_DIMS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if meets(middle) else (low, middle)
-    return low

@@ -17,18 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from hdr4me.channels.response import decoder_of
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.decoders import decoder_of
 from hdr4me.framework.em import climb
 from hdr4me.mechanisms.joint import optimal_mean
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.mechanisms.table import Table
-from hdr4me.planner.blocks import BLOCKS
+from hdr4me.planner.candidates import BLOCKS, PAIR, entry_variances
 from hdr4me.planner.option import Option
-from hdr4me.planner.pairs import PAIR
 from hdr4me.planner.plan import Plan
-from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
 
 __all__ = ["SHARES", "STATISTICS", "by_statistic", "foretell"]
@@ -46,8 +44,7 @@ def _table(name: str, epsilon: float, prior: Prior) -> Table:
     """The table that is deployed."""
     if name == "optimal_mean" and not prior.uniform:
         return optimal_mean(epsilon, prior)
-    found = scaled_mechanism(name, epsilon=epsilon).exact()
-    assert isinstance(found, Table)
+    found: Table = scaled_mechanism(name, epsilon=epsilon).exact()
     return found
 
 
@@ -213,24 +210,8 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
 
     The standard error of a mean, a variance, a standard deviation, a covariance and a mean by group (of groups of one
     size); the Wasserstein-1 distance of a distribution; the root mean square error of quantiles. Infinite where the
-    option cannot tell the statistic.
+    option cannot estimate the statistic. `statistic` is "mean" or a name of `STATISTICS`, `p` says which quantiles.
 
-    Parameters
-    ----------
-    option
-        A way to collect.
-    statistic
-        "mean", or a name of `STATISTICS`.
-    p
-        Which quantiles.
-
-    Returns
-    -------
-    float
-        The error, for values as the plan's prior has them.
-
-    Examples
-    --------
     >>> from hdr4me.planner import plan
     >>> found = plan(n_users=100_000, n_dims=1, epsilon=1.0, mechanisms=["square_wave", "duchi"])
     >>> error = {option.mechanism: foretell(option, "distribution") for option in found}
@@ -257,22 +238,7 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
 
 
 def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
-    """The same plan, its options ranked by the error of a statistic; those that cannot tell it are left out.
-
-    Parameters
-    ----------
-    plan
-        A plan, ranked by the error of means.
-    statistic
-        "mean", or a name of `STATISTICS`.
-    p
-        Which quantiles, for "quantile": .25, .5 and .75 unless given.
-
-    Raises
-    ------
-    InvalidInput
-        If no option can tell the statistic, with what to change.
-    """
+    """The same plan, its options ranked by the error of a statistic; those that cannot estimate it are left out."""
     shares = SHARES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")

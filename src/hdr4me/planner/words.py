@@ -1,33 +1,57 @@
-"""A plan in plain words."""
+"""A plan in words: what it promises, of everything that is asked or of the dimensions that were named, and why."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted, listed
-from hdr4me.planner.blocks import BLOCKS
-from hdr4me.planner.optional import OPTIONAL
-from hdr4me.planner.pairs import PAIR
-from hdr4me.planner.printed import number, percent
-from hdr4me.planner.promised import (
-    asked,
-    has_vectors,
-    plus_minus,
-    promise,
-    promise_own,
-    units,
-)
-from hdr4me.planner.vectors import CODEBOOK
+from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, Candidate, arrangement
 
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
     from hdr4me.planner.plan import Plan
     from hdr4me.planner.workload import Group
 
-__all__ = ["not_reachable", "summary"]
+__all__ = ["not_reachable", "number", "percent", "summary"]
 
 _WORTH_WEIGHING = 1.1
+_USELESS = 1.0
+"""A tolerance of half the range or more says nothing about a mean."""
+_UNTOLD = (
+    "the share of users who have an optional value is less than three of its standard errors, so that no mean among "
+    "them is told"
+)
+
+
+def number(x: float) -> str:
+    """Two significant digits and no exponent.
+
+    >>> number(0.2134), number(12.7), number(0.00031)
+    ('0.21', '13', '0.00031')
+    """
+    if not math.isfinite(x):
+        return "∞"
+    text = f"{x:.2g}"
+    return (
+        f"{float(text):.0f}"
+        if "e+" in text
+        else (f"{float(text):.10f}".rstrip("0") if "e-" in text else text)
+    )
+
+
+def percent(p: float) -> str:
+    """A probability as a percentage that never rounds to certainty.
+
+    >>> percent(0.95), percent(0.99999), percent(0.0004)
+    ('95 %', 'over 99.9 %', 'under 0.1 %')
+    """
+    if p > 0.999 and p < 1:
+        return "over 99.9 %"
+    if 0 < p < 0.001:
+        return "under 0.1 %"
+    return f"{100 * p:.3g} %"
 
 
 def summary(plan: Plan) -> str:
@@ -36,10 +60,10 @@ def summary(plan: Plan) -> str:
     if plan.statistic != "mean":
         return _of_statistic(plan)
     parts = [
-        _opening(plan) + (promise_own(plan) if plan.asked_own else promise(option)),
+        _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
-        asked(plan),
-        "" if plan.asked_own else units(plan),
+        _asked(plan),
+        "" if plan.asked_own else _units(plan),
         _choices(option),
         _present(option),
         _sent(option),
@@ -72,24 +96,30 @@ def _of_statistic(plan: Plan) -> str:
     shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
     told += ", averaged over three shapes of values" if shapes else ""
     sent = f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
-    return f"{told}; {sent}; its means will be within {plus_minus(option.tolerance_each)} each."
+    return f"{told}; {sent}; its means will be within {_plus_minus(option.tolerance_each)} each."
 
 
 def _warning(option: Option) -> str:
     if option.beats_baseline:
         return ""
-    least = min(option.all_zeros_mse, option.even_mse)
-    guess = "all zeros" if option.all_zeros_mse <= option.even_mse else _even(option)
+    guess, ratio = _guess(option)
     return (
         f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, "
-        f"{number(least / option.mse)} of the error{_assumed(option)}. "
+        f"{ratio} of the error{_assumed(option)}. "
     )
 
 
-def _even(option: Option) -> str:
-    """What `even_mse` answers without asking anybody."""
+def _zeros(option: Option) -> str:
+    guess, ratio = _guess(option)
+    return f"{guess} would score {ratio} times the error{_assumed(option)}" if option.beats_baseline else ""
+
+
+def _guess(option: Option) -> tuple[str, str]:
+    """The better answer without asking anybody, and its error over the option's."""
+    least = min(option.all_zeros_mse, option.even_mse)
     frequencies = option.workload.categorical or option.workload.selections
-    return "equal frequencies" if frequencies else "zeros for means and one half for shares"
+    even = "equal frequencies" if frequencies else "zeros for means and one half for shares"
+    return "all zeros" if option.all_zeros_mse <= option.even_mse else even, number(least / option.mse)
 
 
 def _assumed(option: Option) -> str:
@@ -114,7 +144,7 @@ def _opening(plan: Plan) -> str:
 
 
 def _sent(option: Option) -> str:
-    questions = option.workload.n_questions(option.base)
+    questions = arrangement(option.base).n_questions(option.workload)
     if questions == option.n_dims:
         return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
     return f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
@@ -127,8 +157,8 @@ def _in_pairs(plan: Plan) -> str:
     if PAIR in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
         return ""
     method = best.categorical
-    m = setting.best_sampled((PAIR, method))
-    gain = best.mse / float(setting.classes((PAIR, method), (m,)).mse[0])
+    m = setting.best_sampled(Candidate(PAIR, method))
+    gain = best.mse / float(setting.classes(Candidate(PAIR, method), (m,)).mse[0])
     if gain < _WORTH_WEIGHING:
         return ""
     return f"asking numbers in pairs (mechanism pair) would lower the error {number(gain)} times"
@@ -147,9 +177,7 @@ def _why_pairs(plan: Plan) -> str:
 
 def _may_pair(option: Option) -> bool:
     """Pairs are of numbers that are not optional, under at least `JOINT_FROM`."""
-    schema = option.schema
-    optional = schema is not None and any(d.reads == "optional" for d in schema.dimensions)
-    return option.epsilon >= JOINT_FROM and not optional
+    return option.epsilon >= JOINT_FROM and arrangement(PAIR).supports(option.workload)
 
 
 def _choices(option: Option) -> str:
@@ -174,13 +202,8 @@ def _taken(kind: str, groups: list[Group]) -> str:
     shares = sorted({group.expected_present for group in groups})
     taken = " to ".join(dict.fromkeys(percent(share) for share in (shares[0], shares[-1])))
     told = [group.present is not None for group in groups]
-    how = (
-        "as told"
-        if all(told)
-        else "in part assumed"
-        if any(told)
-        else "assumed: values with gaps tell otherwise"
-    )
+    how = "in part assumed" if any(told) else "assumed: values with gaps tell otherwise"
+    how = "as told" if all(told) else how
     return f"{taken} of the users are taken to have an optional {kind} ({how})"
 
 
@@ -189,17 +212,9 @@ def _by(option: Option) -> str:
     if option.mechanism == BLOCKS:
         return f"{BLOCKS} blocks (signs, asked together)"
     words = [option.mechanism, option.categorical] if both else [option.mechanism]
-    own = [("privset", option.workload.selections), (CODEBOOK, has_vectors(option))]
+    own = [(PRIVSET, option.workload.selections), (CODEBOOK, _has_vectors(option))]
     own += [(OPTIONAL, option.workload.optional)]
     return listed([*words, *(name for name, there in own if there and name not in words)])
-
-
-def _zeros(option: Option) -> str:
-    if not option.beats_baseline:
-        return ""
-    even = option.even_mse < option.all_zeros_mse
-    guess, least = (_even(option), option.even_mse) if even else ("all zeros", option.all_zeros_mse)
-    return f"{guess} would score {number(least / option.mse)} times the error{_assumed(option)}"
 
 
 def _few(option: Option) -> str:
@@ -249,3 +264,97 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
         f"{percent(probability)} probability; the nearest is ±{number(reached)} by {best.mechanism}, "
         f"{best.n_sampled:,} of {counted(best.n_dims, 'value')} sent"
     )
+
+
+def _promise(option: Option) -> str:
+    single = option.workload.n_coordinates == 1
+    p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
+    worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
+    if not math.isfinite(each) and _has_optional(option):
+        return f"nothing can be promised of {option.workload.what}: {_UNTOLD}"
+    bounded = option.workload.numeric or option.workload.optional or _has_vectors(option)
+    if not single and option.few and joint > _USELESS and bounded:
+        return (
+            f"each of {option.workload.what} will be within {_plus_minus(each)} with {p} probability, if the values "
+            "are as assumed; for all of them at once nothing that helps can be promised: too few answers"
+        )
+    if single:
+        body = f"the estimate will be within {_plus_minus(each)} with {p} probability"
+    else:
+        body = (
+            f"each of {option.workload.what} will be within {_plus_minus(each)} with {p} probability, and all of them "
+            f"at once within {_plus_minus(joint)}"
+        )
+    if option.few and max(worst) > _USELESS and bounded:
+        return body + " (nothing that helps can be promised whatever the values are: too few answers)"
+    return body + f" ({' and '.join(map(_plus_minus, worst))} whatever the values are)"
+
+
+def _promise_own(plan: Plan) -> str:
+    """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
+    names, kept = list(plan.asked_own), plan.own_units
+    if not math.isfinite(plan.best.tolerance_each) and _has_optional(plan.best):
+        return f"nothing can be promised of {', '.join(names[:3])}: {_UNTOLD}"
+    shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    several = len(names) > 1 or _is_vector(plan, names[0])
+    body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
+        " each" if several else ""
+    )
+    if several:
+        body += (
+            f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
+        )
+    worst = ", ".join(_own(plan, name, kept[name]["worst_all"]) for name in names[:3])
+    return f"{body} ({worst} whatever the values are)"
+
+
+def _plus_minus(x: float) -> str:
+    return f"±{number(x)}" if math.isfinite(x) else "no bound"
+
+
+def _asked(plan: Plan) -> str:
+    option = plan.best
+    if plan.asked is None or plan.solved:
+        return ""
+    what = f"±{number(plan.asked)}"
+    own = ", ".join(_own(plan, name, x) for name, x in list(plan.asked_in_units.items())[:3])
+    if plan.asked_own:
+        what = own
+    elif own:
+        what += f" of a range scaled to [−1, 1] ({own})"
+    words = f"{what} is kept by each with {percent(option.probability_within)}"
+    if option.workload.n_coordinates > 1:
+        words += f" and by all at once with {percent(option.joint_probability_within)} probability"
+    return words
+
+
+def _units(plan: Plan) -> str:
+    """The first numbers of a schema in their own units."""
+    if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
+        return ""
+    numbers = [d.name for d in plan.best.schema.dimensions if not d.categories]
+    shown = [name for name in numbers if name in plan.own_units][:3]
+    if not shown:
+        return ""
+    kept = ", ".join(_own(plan, name, plan.own_units[name]["each"]) for name in shown)
+    return f"in their own units, each: {kept}"
+
+
+def _own(plan: Plan, name: str, tolerance: float) -> str:
+    """One dimension's tolerance in its own units, the unit's name behind it."""
+    called = f"coordinates of {name}" if _is_vector(plan, name) else name
+    return f"{called} ±{number(tolerance)} {plan.unit(name)}".rstrip()
+
+
+def _is_vector(plan: Plan, name: str) -> bool:
+    schema = plan.best.schema
+    return schema is not None and bool(getattr(schema[name], "length", 0))
+
+
+def _has_optional(option: Option) -> bool:
+    return any(group.optional for group in option.workload.groups)
+
+
+def _has_vectors(option: Option) -> bool:
+    return any(group.length for group in option.workload.groups)

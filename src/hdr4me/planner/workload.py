@@ -1,19 +1,41 @@
-"""What is to be estimated: groups of dimensions that are alike."""
+"""What is to be estimated: groups of dimensions that are alike, and what an answer that asks nobody would score.
+
+The baseline is the least that a collection must beat:
+
+- **Numbers**: zero everywhere scores E θ² = 1/3 over true means spread evenly on [−1, 1].
+- **Categories**: zero everywhere scores Σ f²/v, and 1/v everywhere scores Σ (f − 1/v)²/v. True frequencies are taken as
+  Zipf's, f_k ∝ 1/k, unless the expected ones are known: a few categories are common and most are rare, as they are in
+  data. With v categories Σ f² = (π²/6)/(ln v)², roughly.
+- **Selections**: the same with shares that sum to the expected number of choices. The mean number over the most is
+  taken as spread evenly on [0, 1]: zero scores 1/3 and one half scores 1/12.
+- **Optional numbers**: the mean like that of a number, the share of users with one like the mean number of choices.
+- **Vectors**: zero everywhere scores |E x|²/d. The mean of vectors of length d is taken as spread evenly in the ball of
+  norm 1, so that this is 1/(d + 2), unless the expected one is known.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
 from hdr4me.pages.counted import counted, listed
 
-__all__ = ["UNIFORM", "Group", "Workload", "size_of"]
+__all__ = ["UNIFORM", "Baseline", "Group", "Workload", "baseline", "size_of", "zipf_squares"]
 
 UNIFORM = as_prior("uniform")
+Floats = NDArray[np.float64]
+Shape = tuple[int, int, int, int]
+
+_SPREAD = 1.0 / 3.0
+"""A mean's spread over dimensions when nothing is known: uniform on [−1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,29 @@ class Group:
             return 1.0
         return self.choices / 2 if self.chosen is None else self.chosen
 
+    @property
+    def population(self) -> tuple[Floats, Floats]:
+        """The values of one coordinate that are expected, NaN for "no value", and the shares of the users with them.
+
+        The moments of a vector's report are linear in x and x²: two values ±√E x² with the right mean stand for all. So
+        they do for numbers that are spread evenly, of which the mean square of a report is known (`MeanSquare`).
+        """
+        if self.size:
+            f = self.expected_choices / self.size
+            return np.array([0.0, 1.0]), np.array([1.0 - f, f])
+        values, shares = self.prior.values, self.prior.shares
+        if self.is_number and self.prior.uniform:
+            return np.array([-1.0, 1.0]) * math.sqrt(self.prior.mean_square), np.array([0.5, 0.5])
+        if self.length:
+            square, mean = self.expected_energy / self.length, math.sqrt((self.squares or 0.0) / self.length)
+            size = math.sqrt(max(square, mean**2))
+            up = 0.5 + (mean / (2 * size) if size else 0.0)
+            values, shares = np.array([size, -size]), np.array([up, 1.0 - up])
+        if not self.optional:
+            return values, shares
+        π = self.expected_present
+        return np.append(values, np.nan), np.append(π * shares, 1.0 - π)
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -81,6 +126,33 @@ class Workload:
     groups: tuple[Group, ...]
     places: tuple[int, ...] = ()
     """The number of each dimension's group in the schema's order; one group after the other if left out."""
+
+    @classmethod
+    def of(cls, schema: Any) -> Workload:
+        """The workload of a schema's dimensions, with nothing known of their values."""
+        sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
+        return cls(
+            tuple(
+                Group(count, size, choices=choices, length=length, optional=bool(optional))
+                for (size, choices, length, optional), count in sorted(sizes.items())
+            )
+        )
+
+    @classmethod
+    def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
+        """So many dimensions alike: numbers, or categories of one size."""
+        if isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1:
+            raise InvalidInput.of("n_dims", n_dims, "a positive integer")
+        if n_categories is None:
+            return cls((Group(n_dims, prior=prior),))
+        if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
+            raise InvalidInput.of("n_categories", n_categories, "an integer >= 2")
+        return cls((Group(n_dims, n_categories),))
+
+    @staticmethod
+    def number_names(schema: Any) -> list[str]:
+        """The names of the numbers that everybody has."""
+        return [dimension.name for dimension in schema.dimensions if not any(size_of(dimension))]
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -105,45 +177,23 @@ class Workload:
         designed = table_priors([self.groups[k].prior for k in self.numbers])
         return dict(zip(self.numbers, designed, strict=True))
 
-    @classmethod
-    def of(cls, schema: Any) -> Workload:
-        """The workload of a schema's dimensions, with nothing known of their values."""
-        sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
-        return cls(
-            tuple(
-                Group(count, size, choices=choices, length=length, optional=bool(optional))
-                for (size, choices, length, optional), count in sorted(sizes.items())
-            )
-        )
-
-    @classmethod
-    def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
-        """So many dimensions alike: numbers, or categories of one size."""
-        if isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1:
-            raise InvalidInput.of("n_dims", n_dims, "a whole number >= 1")
-        if n_categories is None:
-            return cls((Group(n_dims, prior=prior),))
-        if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
-            raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
-        return cls((Group(n_dims, n_categories),))
-
-    @property
-    def shape(self) -> tuple[tuple[tuple[int, int, int, int], int], ...]:
+    @cached_property
+    def shape(self) -> tuple[tuple[Shape, int], ...]:
         """How many dimensions there are of each `size_of`: what a schema must agree with."""
-        sizes: Counter[tuple[int, int, int, int]] = Counter()
+        sizes: Counter[Shape] = Counter()
         for group in self.groups:
             sizes[group.size, group.choices, group.length, int(group.optional)] += group.count
         return tuple(sorted(sizes.items()))
 
-    @property
+    @cached_property
     def numeric(self) -> int:
         """How many dimensions are numbers that everybody has."""
-        return dict(self.shape).get((0, 0, 0, 0), 0)
+        return sum(group.count for group in self.groups if group.is_number)
 
-    @property
+    @cached_property
     def optional(self) -> int:
         """How many dimensions are optional numbers."""
-        return dict(self.shape).get((0, 0, 0, 1), 0)
+        return sum(group.count for group in self.groups if group.optional and not group.length)
 
     @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
@@ -153,19 +203,19 @@ class Workload:
     @property
     def selections(self) -> int:
         """How many dimensions are selections."""
-        return sum(count for (_, choices, *_), count in self.shape if choices)
+        return sum(group.count for group in self.groups if group.choices)
 
     @property
     def vectors(self) -> tuple[tuple[int, int], ...]:
         """The lengths of vectors that everybody has, and how many dimensions have each."""
         return tuple(
-            (length, count) for (_, _, length, optional), count in self.shape if length and not optional
+            (length, count) for (_, _, length, missing), count in self.shape if length and not missing
         )
 
     @property
     def optional_vectors(self) -> tuple[tuple[int, int], ...]:
         """The lengths of optional vectors, and how many dimensions have each."""
-        return tuple((length, count) for (_, _, length, optional), count in self.shape if length and optional)
+        return tuple((length, count) for (_, _, length, missing), count in self.shape if length and missing)
 
     @property
     def prior(self) -> Prior | None:
@@ -173,48 +223,90 @@ class Workload:
         priors = {group.prior for group in self.groups if group.is_number}
         return priors.pop() if len(priors) == 1 else None
 
-    @property
+    @cached_property
     def n_dims(self) -> int:
         """How many dimensions there are."""
         return sum(group.count for group in self.groups)
 
-    def n_questions(self, mechanism: str) -> int:
-        """How many questions there are if this mechanism serves numbers: a pair of them is one question."""
-        return self.n_dims - (self.numeric // 2 if mechanism == "pair" else 0)
-
-    @property
+    @cached_property
     def n_coordinates(self) -> int:
         """How many numbers are estimated: a mean each, a frequency for each category, a vector's coordinates."""
         return sum(group.n_coordinates for group in self.groups)
 
     @property
     def what(self) -> str:
-        """Plain words for what is estimated."""
-        frequencies = sum(size * count for size, count in self.categorical)
-        shares = sum(size * count for (size, choices, *_), count in self.shape if choices)
-        means = self.numeric + self.optional
-        vectors = (*self.vectors, *self.optional_vectors)
-        coordinates = sum(length * count for length, count in vectors)
-        present = self.optional + sum(count for _, count in self.optional_vectors)
+        """What is estimated, in words."""
+        n = Counter[str]()
+        for group in self.groups:
+            kind = "coordinate" if group.length else "mean"
+            if group.size:
+                kind = "share" if group.choices else "frequencies"
+            n[kind] += group.count * max(group.size, group.length, 1)
+            n["present"] += group.count * group.optional
+            n["choices"] += group.count * bool(group.choices)
         numbers = (
-            counted(means, "mean") if means else "",
-            counted(coordinates, "coordinate") if coordinates else "",
-            counted(present, "share") + " of users with a value" if present else "",
-            f"{frequencies:,} frequencies" if frequencies else "",
-            counted(shares, "share") if shares else "",
-            _choices(self.selections),
+            counted(n["mean"], "mean"),
+            counted(n["coordinate"], "coordinate"),
+            counted(n["present"], "share") + " of users with a value",
+            f"{n['frequencies']:,} frequencies",
+            counted(n["share"], "share"),
+            "the number of choices" if n["choices"] == 1 else f"{n['choices']:,} numbers of choices",
         )
-        return listed([n for n in numbers if n])
+        kinds = ("mean", "coordinate", "present", "frequencies", "share", "choices")
+        return listed([words for kind, words in zip(kinds, numbers, strict=True) if n[kind]])
 
 
-def size_of(dimension: Any) -> tuple[int, int, int, int]:
+def size_of(dimension: Any) -> Shape:
     """How many categories a dimension has, how many may be chosen at once, a vector's length, 1 if it is optional."""
-    vector = dimension.reads == "vector"
-    optional = dimension.optional if vector else dimension.reads == "optional"
-    length = dimension.length if vector else 0
-    return len(dimension.categories), getattr(dimension, "at_most", 0), length, int(optional)
+    if not dimension.statistics:
+        raise InvalidInput.of(
+            "schema",
+            dimension.name,
+            f"a dimension that reads as {dimension.reads!r} cannot be planned or compared",
+        )
+    own = getattr(dimension, "at_most", 0), getattr(dimension, "length", 0)
+    return len(dimension.categories), *own, int(dimension.has_gaps)
 
 
-def _choices(n: int) -> str:
-    """Words for the mean number of choices of each of n selections."""
-    return "" if n == 0 else "the number of choices" if n == 1 else f"{n:,} numbers of choices"
+@dataclass(frozen=True)
+class Baseline:
+    """The MSE of zero everywhere, and of zero for means and 1/v for frequencies, the better guess."""
+
+    zeros: float
+    even: float
+
+    @property
+    def best(self) -> float:
+        """The smaller of the two."""
+        return min(self.zeros, self.even)
+
+
+def zipf_squares(size: int) -> float:
+    """Σ f² for Zipf's frequencies of `size` categories.
+
+    >>> round(zipf_squares(4043), 5)
+    0.02085
+    """
+    rank = np.arange(1, size + 1)
+    return float(np.sum(1.0 / rank**2) / np.sum(1.0 / rank) ** 2)
+
+
+def baseline(workload: Workload) -> Baseline:
+    """The baselines of a workload, per coordinate.
+
+    >>> round(baseline(Workload.of_size(5)).best, 4)
+    0.3333
+    """
+    zeros = even = 0.0
+    for group in workload.groups:
+        less, square = 0.0, _SPREAD
+        if group.length:
+            square = group.length / (group.length + 2) if group.squares is None else group.squares
+        elif group.size:
+            total = group.expected_choices
+            square = zipf_squares(group.size) * total**2 if group.squares is None else group.squares
+            less = min(total**2 / group.size, square)
+        beside = _SPREAD if group.choices or group.optional else 0.0
+        zeros += group.count * (square + beside)
+        even += group.count * (square - less + beside / 4)
+    return Baseline(zeros / workload.n_coordinates, even / workload.n_coordinates)

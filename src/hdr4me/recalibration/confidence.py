@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.supremum import tolerance_for
+from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.inputs import Inputs, check_probability
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.enhancement import (
+from hdr4me.framework.normal import (
     L1_THRESHOLD,
     L2_THRESHOLD,
     log_probability_all_exceed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdr4me.framework.supremum import tolerance_for
+from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration.cells import Floats
 from hdr4me.recalibration.inputs import check_probability
 

@@ -1,4 +1,4 @@
-"""What a second round would bring, told beforehand for values that are expected."""
+"""What a second round would bring: a prediction for values that are expected."""
 
 from __future__ import annotations
 
@@ -66,11 +66,6 @@ def foretell_rounds(
         How numbers are randomised in the first round.
     pilot
         The share of the reports in the first round.
-
-    Returns
-    -------
-    Foretold
-        Its `gain` is about 1 where the values fill their range.
 
     Examples
     --------

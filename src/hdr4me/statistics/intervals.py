@@ -10,9 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.noise_tails import noise_reach, skew_size, widest_variance
-from hdr4me.framework.two_groups import category_interval
-from hdr4me.framework.weighted_means import ratio_interval, weighted_interval
+from hdr4me.framework.small_samples.intervals import (
+    category_interval,
+    noise_reach,
+    skew_size,
+    widest_variance,
+)
+from hdr4me.framework.small_samples.weighted import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import Functional
 
 __all__ = [

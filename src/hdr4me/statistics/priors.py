@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.deconvolve import prior_from_counts
+from hdr4me.framework.em import prior_from_counts
 from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted

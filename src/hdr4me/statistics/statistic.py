@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
-from hdr4me.framework.optional import SURELY
+from hdr4me.framework.moments import SURELY
 from hdr4me.registry import Registry
 from hdr4me.statistics.intervals import FewLaw
 from hdr4me.survey import Dimension, Survey

@@ -87,7 +87,7 @@ class Dimension(ABC):
     @property
     def statistics(self) -> tuple[str, ...]:
         """What is estimated of the dimension by default."""
-        return _ESTIMATED[self.reads]
+        return _ESTIMATED.get(self.reads, ())
 
     @property
     def rows(self) -> tuple[str | None, ...]:
@@ -152,3 +152,8 @@ class Dimension(ABC):
         from hdr4me.survey.columns import DistinctColumn
 
         return DistinctColumn(self, columns, size)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether "no value" is an answer beside the values, so that the share of users with a value is estimated."""
+        return self.reads == "optional"

@@ -99,6 +99,10 @@ class Vector(Dimension):
         return "vector"
 
     @property
+    def has_gaps(self) -> bool:
+        return self.optional
+
+    @property
     def bounds(self) -> tuple[float, float]:
         return -self.norm, self.norm
 

@@ -114,6 +114,17 @@ class CodebookMarginal(Marginal):
         second[:, 1, 1] = 1.0 + 2.0 * s + self.scores.square(s**2)
         return Moments(mean, second)
 
+    def turning_points(self, κ: float) -> Floats:
+        """Var(y | x) + κx² is linear in x²."""
+        return np.array([0.0, 1.0])
+
+    def worst_share(self, κ: float) -> float:
+        """The variance is a quadratic function of the share: the largest is at an end or at its vertex."""
+        everybody, nobody = self.optional_moments([0.0, np.nan]).variance([0.0, 1.0])
+        middle = 0.5 + (everybody - nobody) / (2 * κ) if κ else 0.0
+        f = np.array([0.0, 1.0, min(max(middle, 0.0), 1.0)])
+        return float(np.max(f * everybody + (1 - f) * nobody + κ * f * (1 - f)))
+
 
 @lru_cache(maxsize=1)
 def word_values() -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from scipy.stats import t as student
 
 import hdr4me as hd
-from hdr4me.framework.supremum import log_probability_within
+from hdr4me.framework.normal import log_probability_within
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS
 from hdr4me.paper.claims.claim import DOMAIN, Beyond, Finding, Section

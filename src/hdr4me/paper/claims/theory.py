@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from hdr4me.framework.berry_esseen import berry_esseen_bound
+from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
 from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
 
@@ -56,66 +56,39 @@ class Counts:
         return float(mass @ (1 / r) / mass.sum())
 
 
-def normal_within(variance: float, counts: Counts, tolerance: float) -> float:
-    """P(|error| ≤ ξ) with the error N(0, variance/r) given r reports.
+def normal_within(variances: ArrayLike, counts: Counts, tolerance: float) -> Floats:
+    """P(|error| ≤ ξ) for each variance of one report, with the error N(0, variance/r) given r reports.
 
-    >>> round(normal_within(1.0, Counts(13, 1.0), 1.96 / 13**0.5), 3)
+    >>> round(float(normal_within(1.0, Counts(13, 1.0), 1.96 / 13**0.5)), 3)
     0.95
     """
     r, mass = counts.law
     with np.errstate(over="ignore", divide="ignore"):
-        z = tolerance * np.sqrt(r / variance) if variance > 0 else np.full_like(r, np.inf)
-    return float(mass @ (1 - 2 * ndtr(-z)))
+        z = tolerance * np.sqrt(r / np.asarray(variances, np.float64)[..., None])
+    return np.asarray((1 - 2 * ndtr(-z)) @ mass)
 
 
-def within_few(sds: Floats, counts: Counts, tolerance: float, largest: float | None = None) -> Floats:
-    """The same for estimates whose standard deviations, r summed over, are `sds`.
-
-    Parameters
-    ----------
-    sds
-        Standard deviations.
-    counts
-        How many reports there are.
-    tolerance
-        ξ.
-    largest
-        Where given, Bernstein's bound is used with this size of one report's error.
-    """
-    single = (np.asarray(sds) ** 2 / counts.mean_inverse).tolist()
-    if largest is not None:
-        return np.array([bernstein_within(v, largest, counts, tolerance) for v in single])
-    return np.array([normal_within(v, counts, tolerance) for v in single])
-
-
-def bernstein_within(variance: float, largest: float, counts: Counts, tolerance: float) -> float:
-    """A lower bound of P(|error| ≤ ξ), whatever the law of one report's error.
-
-    Parameters
-    ----------
-    variance
-        The largest variance of one report's error.
-    largest
-        The largest size of one report's error.
-    counts
-        How many reports there are.
-    tolerance
-        ξ.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+def bernstein_within(variances: ArrayLike, largest: float, counts: Counts, tolerance: float) -> Floats:
+    """A lower bound of P(|error| ≤ ξ), from the largest variance and the largest size of one report's error."""
     r, mass = counts.law
+    v = np.asarray(variances, np.float64)[..., None]
     if not math.isfinite(tolerance):
-        return float(mass.sum())
-    exponent = r * tolerance**2 / (2 * (variance + largest * tolerance / 3))
-    return float(mass @ np.maximum(1 - 2 * np.exp(-exponent), 0.0))
+        return np.broadcast_to(mass.sum(), v.shape[:-1])
+    exponent = r * tolerance**2 / (2 * (v + largest * tolerance / 3))
+    return np.asarray(np.maximum(1 - 2 * np.exp(-exponent), 0.0) @ mass)
+
+
+def within_few(
+    variances: ArrayLike, counts: Counts, tolerance: float, largest: float | None = None
+) -> Floats:
+    """P(|error| ≤ ξ) for each variance of one report; Bernstein's bound where the largest error is given."""
+    if largest is None:
+        return normal_within(variances, counts, tolerance)
+    return bernstein_within(variances, largest, counts, tolerance)
 
 
 def tolerance_within(
-    variances: Floats, numbers: Floats, counts: Counts, probability: float, largest: float | None = None
+    variances: Floats, numbers: ArrayLike, counts: Counts, probability: float, largest: float | None = None
 ) -> float:
     """The smallest ξ that all coordinates keep with this probability; infinite if no ξ is.
 
@@ -123,40 +96,24 @@ def tolerance_within(
     ----------
     variances, numbers
         The variance of one report's error for each class of coordinates, and how many coordinates it has.
-    counts
-        How many reports a dimension receives.
-    probability
-        Of all coordinates at once.
+    counts, probability
+        How many reports a dimension receives, and the probability for all coordinates at once.
     largest
         Where given, Bernstein's bound is used with this size of one report's error.
-
-    Returns
-    -------
-    float
-        ξ.
     """
 
-    def within(tolerance: float) -> float:
-        total = 0.0
-        for v, k in zip(variances.tolist(), numbers.tolist(), strict=True):
-            p = (
-                normal_within(v, counts, tolerance)
-                if largest is None
-                else bernstein_within(v, largest, counts, tolerance)
-            )
-            if p <= 0:
-                return -math.inf
-            total += k * math.log(p)
-        return total
+    def kept(tolerance: float) -> bool:
+        with np.errstate(divide="ignore"):
+            within = np.log(within_few(variances, counts, tolerance, largest))
+        return bool(np.asarray(numbers, np.float64) @ within >= math.log(probability))
 
-    target = math.log(probability)
-    high = 4 * math.sqrt(float(np.max(variances)))
-    while within(high) < target:
+    widest = math.sqrt(float(np.max(variances)))
+    low, high = 0.0, 4 * widest
+    while not kept(high):
         high *= 2
-        if high > 1e9 * math.sqrt(float(np.max(variances)) + 1e-300):
+        if high > 1e9 * math.sqrt(widest**2 + 1e-300):
             return math.inf
-    low = 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if within(middle) >= target else (middle, high)
+        low, high = (low, middle) if kept(middle) else (middle, high)
     return high

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from hdr4me.framework.small_samples import share_interval
+from hdr4me.framework.small_samples.intervals import share_interval
 
 __all__ = ["above_zero", "ratio_interval", "weighted_interval"]
 
@@ -71,22 +71,8 @@ def _tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, Floats
 def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Lower and upper ends for the mean behind each row of cell counts.
 
-    Parameters
-    ----------
-    decode
-        The value of each cell; the smallest and the largest bound a report.
-    counts
-        One row of counts for each mean; each row has at least one report.
-    level
-        The probability that an interval holds its mean.
+    The smallest and the largest value of a cell bound a report; each row has at least one report.
 
-    Returns
-    -------
-    tuple
-        The lower and the upper ends.
-
-    Examples
-    --------
     >>> low, high = weighted_interval([-2.0, 0.0, 2.0], [[10, 0, 30], [3, 34, 3]])
     >>> low.round(2).tolist(), high.round(2).tolist()
     ([0.35, -0.31], [1.49, 0.31])
@@ -145,22 +131,8 @@ def ratio_interval(
 ) -> tuple[float, float]:
     """Lower and upper ends in [−1, 1] for a ratio of two means: of E[first] over E[second] > 0.
 
-    Parameters
-    ----------
-    first, second
-        What each cell counts for in the numerator and in the denominator.
-    counts
-        How many reports each cell has.
-    level
-        The probability that the interval holds the ratio.
+    `first` and `second` are what each cell counts for in the numerator and in the denominator.
 
-    Returns
-    -------
-    tuple
-        The ends: every ratio m for which a mean of 0 of first − m·second is not refused.
-
-    Examples
-    --------
     >>> low, high = ratio_interval([-2.0, 2.0, 0.0], [1.0, 1.0, 0.0], [10, 20, 30])
     >>> -1 <= low < 2 / 3 < high <= 1
     True

@@ -1,0 +1,229 @@
+"""Prediction: the law of the errors of an answer, before anybody sends anything.
+
+A report about a row adds c·y to an estimate, y being the decoded report (value, present). With r reports and κ the part
+of the users' own spread that the draw of users adds,
+
+    Var(c·ȳ) = E[1/r]·(E Var(c·y | x) + κ·Var E(c·y | x)).
+
+The mean among users with a value is the ratio R = E y/E z, whose error is to first order that of (y − R·z)/π.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from hdr4me.channels.response import Moments
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import sampled_variance
+from hdr4me.framework.normal import joint_tolerance, log_probability_within
+from hdr4me.framework.population import Population
+from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
+
+__all__ = ["Prediction", "one_report", "survey_prediction"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The errors of the rows of an answer, each N(bias, variance); rows that are alike are held once.
+
+    What is returned per row is a plain number when all rows are alike, and otherwise an array with one entry for each.
+    Joint probabilities are products over rows: for unbiased jointly normal errors such a product is a lower bound of
+    the joint probability whatever the correlation (Šidák).
+
+    Parameters
+    ----------
+    biases, variances
+        Of each class of rows that are alike.
+    counts
+        How many rows each class has.
+    reports
+        How many reports a row has. If they are few, probabilities are summed over their number.
+    largest
+        The largest error of one report: with few reports, probabilities are Bernstein's bounds.
+
+    Examples
+    --------
+    >>> found = Prediction(np.zeros(2), np.array([0.01, 0.04]), np.array([1, 3]))
+    >>> found.probability_within(0.2).round(3).tolist(), round(found.tolerance(0.95), 3)
+    ([0.954, 0.683, 0.683, 0.683], 0.392)
+    """
+
+    biases: Floats
+    variances: Floats
+    counts: NDArray[np.int64]
+    reports: Counts | None = field(default=None, kw_only=True)
+    largest: float | None = field(default=None, kw_only=True)
+
+    def _out(self, per_class: Floats) -> Floats:
+        """One number when all rows are alike, else one per row."""
+        if per_class.size == 1:
+            return per_class.reshape(())[()]
+        return np.repeat(per_class, self.counts)
+
+    @property
+    def n_coordinates(self) -> int:
+        """How many rows there are: d when every dimension is a number."""
+        return int(self.counts.sum())
+
+    @property
+    def few(self) -> bool:
+        """Whether there are so few reports that the normal law is not relied on."""
+        return self.reports is not None and self.reports.few
+
+    @property
+    def bias(self) -> Floats:
+        """δ_j = E θ̂_j − θ̄_j."""
+        return self._out(self.biases)
+
+    @property
+    def variance(self) -> Floats:
+        """σ_j² = Var θ̂_j."""
+        return self._out(self.variances)
+
+    @property
+    def sd(self) -> Floats:
+        """σ_j."""
+        return self._out(np.sqrt(self.variances))
+
+    @property
+    def mse(self) -> float:
+        """E (1/d) Σ_j (θ̂_j − θ̄_j)² = the mean of σ_j² + δ_j²."""
+        return float(np.sum(self.counts * (self.variances + self.biases**2)) / self.n_coordinates)
+
+    def marginal_pdf(self, x: ArrayLike, coordinate: int = 0) -> Floats:
+        """The density of one row's error at each x."""
+        c = self._class_of(coordinate)
+        z = np.asarray(x, dtype=np.float64) - self.biases[c]
+        return np.asarray(np.exp(-0.5 * z**2 / self.variances[c]) / np.sqrt(2 * np.pi * self.variances[c]))
+
+    def marginal_cdf(self, x: ArrayLike, coordinate: int = 0) -> Floats:
+        """P(θ̂_j − θ̄_j ≤ x) for one row."""
+        c = self._class_of(coordinate)
+        return np.asarray(ndtr((np.asarray(x, np.float64) - self.biases[c]) / np.sqrt(self.variances[c])))
+
+    def _class_of(self, coordinate: int) -> int:
+        return int(np.searchsorted(np.cumsum(self.counts), coordinate, side="right"))
+
+    def probability_within(self, tolerance: ArrayLike) -> Floats:
+        """P(|θ̂_j − θ̄_j| ≤ ξ_j) per row, for one ξ or one per row (Table II)."""
+        δ, σ, ξ, _ = self._aligned(tolerance)
+        found = np.exp(self._log_within(δ, σ, ξ))
+        return self._out(found) if found.shape == self.biases.shape else found
+
+    def log_joint_probability_within(self, tolerance: ArrayLike) -> float:
+        """Logarithm of P(every |θ̂_j − θ̄_j| ≤ ξ_j) = ∫_S f (section IV-B), in log space throughout."""
+        δ, σ, ξ, k = self._aligned(tolerance)
+        return float(np.sum(k * self._log_within(δ, σ, ξ)))
+
+    def joint_probability_within(self, tolerance: ArrayLike) -> float:
+        """P(every |θ̂_j − θ̄_j| ≤ ξ_j)."""
+        return float(np.exp(self.log_joint_probability_within(tolerance)))
+
+    def tolerance(self, probability: float, *, jointly: bool = False) -> float:
+        """The smallest common ξ kept with this probability: by each row alone, or by all at once."""
+        if not 0 < probability < 1:
+            raise InvalidInput.of("probability", probability, "it must lie between 0 and 1")
+        σ, k = np.sqrt(self.variances), self.counts
+        if not np.isfinite(σ).all():
+            return math.inf
+        if self.reports is not None and self.few:
+            v = self.variances / self.reports.mean_inverse
+            v, k = (v, k) if jointly else (v.max(keepdims=True), np.ones(1, np.int64))
+            return tolerance_within(v, k, self.reports, probability, self.largest)
+        if jointly:
+            return joint_tolerance(self.biases, σ, k, probability)
+        return max(joint_tolerance(b, s, 1, probability) for b, s in zip(self.biases, σ, strict=True))
+
+    def _log_within(self, δ: Floats, σ: Floats, ξ: Floats) -> Floats:
+        """Nothing is kept by a row whose variance is infinite, whatever the tolerance."""
+        if self.reports is None or not self.few:
+            found = log_probability_within(δ, σ, ξ)
+        else:
+            single = σ**2 / self.reports.mean_inverse
+            with np.errstate(divide="ignore"):
+                found = np.log(within_few(single, self.reports, float(ξ), self.largest))
+        return np.where(np.isfinite(σ), found, -np.inf)
+
+    def _aligned(self, tolerance: ArrayLike) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Biases, sds, tolerances and counts of equal length: per class for one ξ, per row for many."""
+        ξ = np.asarray(tolerance, dtype=np.float64)
+        if np.any(np.isnan(ξ)) or np.any(ξ < 0):
+            raise InvalidInput.of("tolerance", tolerance, "numbers >= 0")
+        σ = np.sqrt(self.variances)
+        if ξ.ndim == 0:
+            return self.biases, σ, ξ, self.counts
+        if ξ.shape != (self.n_coordinates,):
+            raise InvalidInput(f"tolerance of shape {ξ.shape} is not allowed: one, or {self.n_coordinates}")
+        ones = np.ones(self.n_coordinates, dtype=np.int64)
+        return np.repeat(self.biases, self.counts), np.repeat(σ, self.counts), ξ, ones
+
+
+def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tuple[float, float]:
+    """E Var(c·y | x) and Var E(c·y | x) of what one report adds to a row, for users of these shares.
+
+    Parameters
+    ----------
+    moments
+        Of the decoded report for each value of the population.
+    shares
+        The share of the users who have each value.
+    share
+        Whether the row is the share of users with a value; otherwise the mean, or the mean among them.
+    """
+    mean = shares @ moments.mean
+    if mean.size == 1:
+        c = np.ones(1)
+    elif share:
+        c = np.array([0.0, 1.0])
+    elif mean[1] <= 0:
+        return math.nan, math.nan
+    else:
+        c = np.array([1.0, -mean[0] / mean[1]]) / mean[1]
+    each = moments.mean @ c
+    spread = float(shares @ each**2 - (shares @ each) ** 2)
+    return float(shares @ moments.variance(c)), max(spread, 0.0)
+
+
+def survey_prediction(
+    survey: Any, populations: Sequence[Population], n_users: int, *, share: bool = False
+) -> Prediction:
+    """The errors of the rows of an answer, dimension by dimension, by the moments of a survey's own channels.
+
+    Parameters
+    ----------
+    survey
+        Who is asked what, by which channels.
+    populations
+        For each dimension of the schema its coordinates' values, a row for each, and the shares of the users with them.
+    n_users
+        n: a question that a user answers with probability p is taken to have np reports.
+    share
+        Whether the rows are the shares of users with a value.
+    """
+    found: dict[int, list[float]] = {}
+    for q, question in enumerate(survey.questions):
+        inverse = 1.0 / (n_users * float(survey.inclusion(q)))
+        for place, j in enumerate(question.dimensions):
+            own, gaps = populations[j], survey.schema.dimensions[j].has_gaps
+            response, others = question.channel.response, None
+            if len(question.dimensions) == 2 and response.marginal(place).law.shape[1] > 1:
+                beside = populations[question.dimensions[1 - place]].values[0]
+                others = response.marginal(1 - place).hat_weights(beside)
+            found[j] = []
+            for coordinate, values in enumerate(own.values[:1] if share else own.values):
+                marginal = response.marginal(place, coordinate)
+                moments = marginal.optional_moments(values) if gaps else marginal.moments(values, others)
+                shares = own.shares if own.shares.ndim == 1 else own.shares[coordinate]
+                noise, spread = one_report(moments, shares, share=share)
+                found[j].append(float(sampled_variance(noise, spread, n_users, inverse)))
+    variances = np.concatenate([found[j] for j in range(len(populations))])
+    return Prediction(np.zeros_like(variances), variances, np.ones(variances.size, np.int64))

@@ -1,0 +1,291 @@
+"""Quick stand-ins for the reports of designed tables: designing one takes seconds, and a search asks for hundreds.
+
+Each has the moments of a `Coordinate`. The curves are stored for some budgets and interpolated in log ε;
+`benchmarks/planner_curves.py` makes the files anew after a design changes.
+
+- `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
+  mean over t uniform, each divided by Duchi's C² = coth²(ε/2). Below the first budget the table is Duchi's. Above
+  ε = 12 the curve serves searches only: there the tables are windows, quick to make, and a plan asks the table.
+- `pair_curve.json`: E y² of each number of a pair over values spread evenly, and the largest.
+- `optional_curve.json`: E[y²], E[yz] and E[z²] for numbers at t = 0, 1/16, …, 1, and without a number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
+
+from hdr4me.channels.response import Coordinate, Marginal, Moments, probabilities
+from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO, number_pair, optional_number
+from hdr4me.mechanisms.priors import Prior, as_prior
+
+__all__ = [
+    "OPTIONAL_POINTS",
+    "POINTS",
+    "TABLES_UP_TO",
+    "Indicator",
+    "MeanSquare",
+    "OptimalCurve",
+    "StoredMoments",
+    "between_knots",
+    "optional_design",
+    "pair_noise",
+    "pair_worst",
+    "quick_optional",
+]
+
+Floats = NDArray[np.float64]
+Laws = tuple[Prior, Prior]
+
+
+def _read(name: str) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(files("hdr4me.planner").joinpath(name).read_text("utf-8"))
+    return stored
+
+
+def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float], Any]) -> Any:
+    """Positive numbers f(ε), interpolated in log–log between the knots around ε; beyond the ends those of the end.
+
+    >>> between_knots(2.0, (1.0, 4.0), lambda knot: knot**2), between_knots(9.0, (1.0, 4.0), lambda knot: knot)
+    (4.0, 4.0)
+    """
+    low = max((knot for knot in knots if knot <= epsilon), default=knots[0])
+    high = min((knot for knot in knots if knot >= epsilon), default=knots[-1])
+    if low == high or epsilon <= low:
+        return f(low)
+    share = math.log(epsilon / low) / math.log(high / low)
+    return f(low) ** (1 - share) * f(high) ** share
+
+
+# -- stand-ins ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSquare(Coordinate):
+    """A number of which only the mean square of a report over the population is known, and the worst case."""
+
+    square: float
+    most: Callable[[float], float]
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        return Moments(x[:, None], np.full((x.size, 1, 1), self.square))
+
+    def worst(self, κ: float) -> float:
+        return self.most(κ)
+
+
+@dataclass(frozen=True, eq=False)
+class Indicator(Coordinate):
+    """A category: the variance of its report for a user who does not have it, and for one who has."""
+
+    absent: float
+    present: float
+    indicator = True
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        second = np.where(x > 0, self.present, self.absent) + x**2
+        return Moments(x[:, None], second[:, None, None])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredMoments(Coordinate):
+    """An optional number: E[y²], E[yz] and E[z²] at each level, the last column without a number."""
+
+    levels: Floats
+    squares: Floats
+
+    def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
+        x = np.asarray(values, np.float64)
+        there = ~np.isnan(x)
+        rows = [np.where(there, np.interp(x, self.levels, each[:-1]), each[-1]) for each in self.squares]
+        second = np.stack([rows[0], rows[1], rows[1], rows[2]], axis=1).reshape(-1, 2, 2)
+        return Moments(np.stack([np.nan_to_num(x), there.astype(np.float64)], axis=1), second)
+
+
+# -- numbers by themselves ----------------------------------------------------------------------------------------
+
+Designed = Literal["optimal", "optimal_mean"]
+TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0
+"""Above the first budget a plan asks the table, above the second the curve is that of this budget."""
+POINTS = np.linspace(0.0, 1.0, 9)
+
+
+@dataclass(frozen=True)
+class OptimalCurve:
+    """The variance of a designed table's report.
+
+    >>> curve = OptimalCurve(1.0)
+    >>> 3.5 < float(curve.variance(0.5)) < 4.1  # Piecewise has 4.07 there, and 5.22 at the end
+    True
+    """
+
+    epsilon: float
+    name: Designed = "optimal"
+
+    def variance(self, t: ArrayLike, /) -> Floats:
+        """V(|t|), linear in t² between the stored points."""
+        row = _row(self.epsilon, self.name)[:-1]
+        return np.asarray(np.interp(np.square(np.asarray(t, dtype=np.float64)), POINTS**2, row))
+
+    @property
+    def mean_variance(self) -> float:
+        """V̄ over t uniform on [−1, 1]."""
+        return float(_row(self.epsilon, self.name)[-1])
+
+
+def _scale(epsilon: float) -> float:
+    return 1.0 / math.tanh(epsilon / 2)
+
+
+@cache
+def _curve(name: Designed) -> tuple[Floats, Any]:
+    stored = _read("optimal_curve.json")
+    x = np.log(np.array(stored["epsilon"]))
+    return x, PchipInterpolator(x, np.log(np.array(stored[name])), axis=0)
+
+
+@lru_cache(maxsize=4096)
+def _row(epsilon: float, name: Designed) -> Floats:
+    """V at the points, and V̄, in plain units."""
+    epsilon = min(epsilon, _CURVES_UP_TO)
+    x, curve = _curve(name)
+    at = math.log(epsilon)
+    if at <= x[0]:  # Duchi's variance C² − t², in units of C², scaled by what is left at the first budget
+        first, duchi = np.exp(curve(x[0])), _duchi(math.exp(x[0]))
+        return np.asarray(first / duchi * _duchi(epsilon) * _scale(epsilon) ** 2)
+    return np.asarray(np.exp(curve(at)) * _scale(epsilon) ** 2)
+
+
+def _duchi(epsilon: float) -> Floats:
+    shape = np.concatenate([POINTS**2, [1.0 / 3.0]])
+    return np.asarray(1.0 - shape / _scale(epsilon) ** 2)
+
+
+# -- pairs of numbers ---------------------------------------------------------------------------------------------
+
+_KNOTS = (1.0, 2.0, 4.0)
+"""Where designs are asked for a prior of one's own while the best m is looked for."""
+_LEAST = 1e-12
+"""No variance is taken as smaller: it may be lost to rounding where values lie on the levels."""
+_UNIFORM = as_prior("uniform")
+
+
+@lru_cache(maxsize=256)
+def _pair_squares(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
+    """E y² of the first and of the second number over their own priors, by the table designed for `laws`."""
+    made = number_pair(epsilon, first=laws[0], second=laws[1])
+    first, second = (prior.on_levels(len(made.levels)) for prior in own)
+    both = np.outer(first, second).ravel()
+    return float(made.second_moments("first") @ both), float(made.second_moments("second") @ both)
+
+
+@lru_cache(maxsize=4096)
+def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[float, float]:
+    """V̄ of the two numbers of a pair over their own priors: of the very table, or quickly.
+
+    The table is designed for `laws`, at this very budget if `exact` and it is not stored. For values that are not
+    spread evenly the ratio to the stored curve's variance is asked at a few budgets.
+    """
+    budget = min(epsilon, JOINT_UP_TO)
+    even = all(prior.uniform for prior in (*laws, *own))
+    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
+        return _pair_variances(budget, laws, own)
+    curve = _pair_curve(epsilon)[0] - _UNIFORM.mean_square
+    if even:
+        return curve, curve
+
+    def ratios(knot: float) -> Floats:
+        return np.array(_pair_variances(knot, laws, own)) / (_pair_curve(knot)[0] - _UNIFORM.mean_square)
+
+    first, second = between_knots(epsilon, _KNOTS, ratios) * curve
+    return float(first), float(second)
+
+
+def _pair_variances(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
+    first, second = _pair_squares(epsilon, laws, own)
+    return max(first - own[0].mean_square, _LEAST), max(second - own[1].mean_square, _LEAST)
+
+
+@lru_cache(maxsize=4096)
+def pair_worst(epsilon: float, laws: Laws, *, exact: bool) -> float:
+    """The largest E y² of any pair of values, which is a bound of V + κS² for every population."""
+    budget, even = min(epsilon, JOINT_UP_TO), laws[0].uniform and laws[1].uniform
+    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
+        return _pair_largest(budget, laws)
+    if even:
+        return _pair_curve(epsilon)[1]
+    ratio = between_knots(epsilon, _KNOTS, lambda knot: _pair_largest(knot, laws) / _pair_curve(knot)[1])
+    return float(ratio * _pair_curve(epsilon)[1])
+
+
+def _pair_largest(epsilon: float, laws: Laws) -> float:
+    made = number_pair(epsilon, first=laws[0], second=laws[1])
+    return float(max(made.second_moments("first").max(), made.second_moments("second").max()))
+
+
+@cache
+def _stored_pairs() -> tuple[Floats, Floats]:
+    stored = _read("pair_curve.json")
+    return np.log(np.array(stored["epsilon"])), np.log(np.array([stored["mean"], stored["largest"]]))
+
+
+def _is_stored(epsilon: float) -> bool:
+    return bool(np.isin(math.log(epsilon), _stored_pairs()[0]))
+
+
+def _pair_curve(epsilon: float) -> tuple[float, float]:
+    """E y² of each number over values spread evenly, and at most; below the first budget both are as 1/ε²."""
+    x, curves = _stored_pairs()
+    at = math.log(min(epsilon, JOINT_UP_TO))
+    below = 2.0 * max(x[0] - at, 0.0)
+    mean, largest = (math.exp(np.interp(at, x, curve) + below) for curve in curves)
+    return mean, largest
+
+
+# -- optional numbers ---------------------------------------------------------------------------------------------
+
+OPTIONAL_POINTS = np.linspace(0.0, 1.0, 17)
+_LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
+
+
+@lru_cache(maxsize=256)
+def optional_design(epsilon: float) -> Marginal:
+    """The report of the table that a survey has under a budget."""
+    made = optional_number(epsilon)
+    levels = np.array(made.levels)
+    targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
+    decoders = {name: np.array(made.decoders[name]) for name in targets}
+    return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)
+
+
+@cache
+def _stored_optional() -> tuple[Floats, NDArray[Any]]:
+    stored = _read("optional_curve.json")
+    return np.log(np.array(stored["epsilon"])), np.array(stored["moments"])
+
+
+@lru_cache(maxsize=4096)
+def quick_optional(epsilon: float) -> StoredMoments:
+    """The moments, interpolated, from `JOINT_FROM` on; above `JOINT_UP_TO` they are those of that budget."""
+    x, stored = _stored_optional()
+    at = math.log(min(epsilon, JOINT_UP_TO))
+    k = min(max(int(np.searchsorted(x, at, side="right")) - 1, 0), len(x) - 2)
+    share = (at - x[k]) / (x[k + 1] - x[k])
+    low, high = stored[k], stored[k + 1]
+    value, present = (np.exp((1 - share) * np.log(low[i]) + share * np.log(high[i])) for i in (0, 2))
+    scale = np.sqrt(value * present)[:-1]
+    angles = [row[1][:-1] / np.sqrt(row[0] * row[2])[:-1] for row in (low, high)]
+    both = np.append(scale * ((1 - share) * angles[0] + share * angles[1]), 0.0)
+    rows = [[*(sign * each[-2:0:-1]), *each] for each, sign in ((value, 1.0), (both, -1.0), (present, 1.0))]
+    return StoredMoments(_LEVELS, np.array(rows))

@@ -1,0 +1,92 @@
+"""Laws and dimensions of other packages in plans and comparisons: answered, or refused in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hdr4me as hd
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms import registry
+from hdr4me.mechanisms.duchi import Duchi
+from hdr4me.survey import Dimension
+
+
+class Broken(Duchi):
+    """A law that cannot be made under small budgets."""
+
+    def __init__(self, epsilon: float) -> None:
+        if epsilon < 1.0:
+            raise ZeroDivisionError("no design below 1")
+        super().__init__(epsilon)
+
+
+@dataclass(frozen=True)
+class Melody(Dimension):
+    """A dimension that no channel of this package reads."""
+
+    kind = "melody"
+    name: str
+
+    @property
+    def reads(self) -> str:
+        return "melody"
+
+    def place(self, value: Any, size: int) -> int:
+        return 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.kind}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Melody:
+        return cls(**fields)
+
+
+@pytest.fixture
+def _laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, factory in (("our_duchi", Duchi), ("broken", Broken)):
+        monkeypatch.setitem(registry._known, name, registry.Registered(name, factory))
+
+
+@pytest.mark.usefixtures("_laws")
+def test_a_law_that_cannot_be_used_is_left_out_with_a_note() -> None:
+    found = hd.plan(n_users=10_000, n_dims=4, epsilon=2.0)
+    assert found.notes == ("broken is left out of the plan: no design below 1",)
+    assert found.to_dict()["notes"] == list(found.notes)
+    names = {option.mechanism for option in found.options}
+    assert "our_duchi" in names
+    assert "broken" not in names
+    with pytest.raises(InvalidInput, match="mechanisms = 'broken' is not allowed: no design below 1"):
+        hd.plan(n_users=10_000, n_dims=4, epsilon=2.0, mechanisms=["broken"])
+    with pytest.raises(InvalidInput, match="no design below 1"):
+        hd.plan(n_users=10_000, n_dims=4, tolerance=0.1, mechanisms=["broken"])
+
+
+@pytest.mark.usefixtures("_laws")
+def test_a_plan_without_trouble_has_no_notes() -> None:
+    found = hd.plan(n_users=10_000, n_dims=1, epsilon=2.0)
+    assert "broken" in {option.mechanism for option in found.options}
+    assert found.notes == ()
+    assert "notes" not in found.to_dict()
+
+
+@pytest.mark.usefixtures("_laws")
+def test_comparisons_take_registered_names() -> None:
+    table = pa.table({"x": np.linspace(0.0, 9.0, 500)})
+    found = hd.compare(table, epsilon=1.0, mechanisms=["our_duchi", "duchi"], repeats=2, recalibrate=False)
+    ours, duchi = found.rows
+    assert (ours.mechanism, ours.foretold) == ("our_duchi", duchi.foretold)
+    with pytest.raises(InvalidInput, match=r"mechanisms = 'nobody' is not allowed: one of .*our_duchi"):
+        hd.compare(table, epsilon=1.0, mechanisms=["nobody"])
+
+
+def test_a_dimension_that_nothing_reads_is_refused_by_name() -> None:
+    schema = hd.Schema([hd.Numeric("age", 0, 120), Melody("tune")])
+    with pytest.raises(InvalidInput, match=r"schema = 'tune' is not allowed: .*reads as 'melody'"):
+        hd.plan(n_users=1000, schema=schema, epsilon=1.0)
