@@ -6,11 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.bayes import fit_posterior
-from hdr4me.recalibration.cells import Cells, Sample, compress
-from hdr4me.recalibration.hierarchy import Prior, spike_and_slab
-from hdr4me.recalibration.nonparametric import free_shape, smoother
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress
+from hdr4me.recalibration.auto.posterior import Posterior
+from hdr4me.recalibration.auto.priors import fit_posterior, free_shape, smoother, spike_and_slab
 
 CELLS = Cells(-1.0, 1.0, 0.0, 50)
 
@@ -98,11 +96,9 @@ def test_em_never_lowers_the_penalised_likelihood() -> None:
     def objective(shape: np.ndarray) -> float:
         return float(np.log(likelihood @ shape).sum() + base @ np.log(shape))
 
-    values = [
-        objective(free_shape(sample, likelihood, base, strength=1.0, iterations=i)) for i in range(0, 60, 5)
-    ]
+    values = [objective(free_shape(sample, likelihood, base, iterations=i)) for i in range(0, 60, 5)]
     assert np.all(np.diff(values) > -1e-9)
-    assert free_shape(sample, likelihood, base, strength=1.0, iterations=9).sum() == pytest.approx(1)
+    assert free_shape(sample, likelihood, base, iterations=9).sum() == pytest.approx(1)
 
 
 def test_the_smoother_keeps_mass() -> None:
@@ -112,7 +108,6 @@ def test_the_smoother_keeps_mass() -> None:
         Sample(np.zeros(1), np.ones(1), np.ones(1)),
         CELLS.likelihood(np.zeros(1), np.ones(1)),
         np.full(51, 1 / 51),
-        strength=1.0,
         iterations=3,
         smoothing=kernel,
     )

@@ -15,9 +15,8 @@ import numpy as np
 from hdr4me.framework.enhancement import L1_THRESHOLD, L2_THRESHOLD, probability_some_exceed
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory.lemmas import width_of
+from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.l2 import l2_weights, shrink
 
 __all__ = ["CounterExample", "counter_example"]
 

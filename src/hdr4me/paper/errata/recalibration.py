@@ -15,7 +15,7 @@ from hdr4me.framework.enhancement import probability_all_exceed, probability_som
 from hdr4me.paper.counter import counter_example
 from hdr4me.paper.errata.erratum import Erratum
 from hdr4me.paper.readings import Reading
-from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.simulation.seeds import generator
 
 __all__ = ["RECALIBRATION_ERRATA", "harm_ratio"]

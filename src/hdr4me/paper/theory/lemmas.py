@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from hdr4me.framework.enhancement import L1_THRESHOLD, L2_THRESHOLD
 from hdr4me.framework.supremum import tolerance_for
 from hdr4me.paper.readings import REFERENCES, WIDTHS
+from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.simulation.seeds import generator
 
 __all__ = ["lemmas_per_dimension", "width_of"]
