@@ -22,7 +22,6 @@ from hdr4me.accounting.blanket import (
     response_blanket,
     table_blanket,
 )
-from hdr4me.accounting.channels import rows_of
 from hdr4me.accounting.excess import Law, excess, log_excess, spread
 from hdr4me.accounting.shuffling import Crowd, amplification, closed_form, local_epsilon
 from hdr4me.errors import InvalidInput
@@ -179,7 +178,7 @@ def test_far_tails_keep_their_digits() -> None:
 
 
 def test_the_dominating_law_keeps_mass_and_mean() -> None:
-    table = table_blanket(rows_of(one_number(2.0, "piecewise"), 0))
+    table = table_blanket(one_number(2.0, "piecewise").channels[0].rows)
     for factor in (1.0, 1.2, 3.0):
         law, _ = spread([(table, 1.0)], [table.pairs], factor)
         assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
@@ -189,7 +188,7 @@ def test_the_dominating_law_keeps_mass_and_mean() -> None:
 
 @pytest.mark.parametrize("mechanism", ["piecewise", "optimal", "laplace"])
 def test_the_dominating_law_is_above_every_pair(mechanism: str) -> None:
-    table = table_blanket(rows_of(one_number(2.0, mechanism), 0))
+    table = table_blanket(one_number(2.0, mechanism).channels[0].rows)
     crowd = Crowd(((table, 1.0),), 2.0)
     every = crowd.log_delta(0.2, 3_000)
     rng = np.random.default_rng(3)
@@ -379,11 +378,8 @@ def test_tables_that_tell_nothing_and_products_that_are_too_large(monkeypatch: p
     assert product_blanket([table_blanket([[3, 1], [1, 3]])], [3], 2) is None
 
 
-def test_names_and_rows_that_are_not_there() -> None:
+def test_a_name_that_is_not_there() -> None:
     import hdr4me.accounting
 
     with pytest.raises(AttributeError, match="nothing"):
         _ = hdr4me.accounting.nothing
-    survey = Survey(Schema([Categorical("x", [str(i) for i in range(9)])]), epsilon=1.0, categorical="subset")
-    with pytest.raises(InvalidInput, match="not a table of integers"):
-        rows_of(survey, 0)

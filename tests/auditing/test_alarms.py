@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.accounting.harm import Harm, harm, reach
 from hdr4me.auditing import watch
-from hdr4me.auditing.bounds import counter_bounds
-from hdr4me.auditing.copies import most_copies, most_copies_of
+from hdr4me.auditing.alarms import counter_bounds, most_copies, most_copies_of
 from hdr4me.auditing.misfit import evidence
 from hdr4me.channels import Entries
 from hdr4me.channels.proof import ONE
@@ -263,9 +262,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_channel_of_an_unknown_large_kind_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hdr4me.auditing.bounds as bounds
+    import hdr4me.auditing.alarms as bounds
 
-    monkeypatch.setattr(bounds, "_MOST", 1)
+    monkeypatch.setattr(bounds, "_MOST_LISTED", 1)
     survey = hd.Survey(
         hd.Schema([hd.Numeric("a", 0, 1)]), epsilon=1.0, mechanism=mechanism("duchi", epsilon=1.0)
     )

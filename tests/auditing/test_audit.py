@@ -48,7 +48,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     def leaky(channel: Channel, x: int, n_draws: int) -> np.ndarray:
         return np.where(rng.random(n_draws) < p, x, 1 - x)[:, None]
 
-    monkeypatch.setattr(attacking, "answered", leaky)
+    monkeypatch.setattr(attacking, "_answered", leaky)
     assert attack(declared, 100_000) > 1.9
 
 

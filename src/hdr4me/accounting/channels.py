@@ -1,4 +1,4 @@
-"""Where this room reads a survey's channels: everything else works on integers and blankets."""
+"""What this package needs to know about the channels of a survey."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hdr4me.channels import Channel, Entries, HeavySet, Table
-from hdr4me.errors import InvalidInput
-from hdr4me.survey import Question, Survey
+from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
     from hdr4me.accounting.blanket import Blanket
 
-__all__ = ["blankets_of", "decoded_rows", "redesigned", "rows_of"]
+__all__ = ["blankets_of", "decoded_rows", "redesigned"]
 
 Decode = Callable[[Sequence[int]], float]
-
-
-def rows_of(survey: Survey, q: int) -> tuple[tuple[int, ...], ...]:
-    """The integer rows of what question q's channel does with one input; they sum to 2^32."""
-    channel = survey.questions[q].channel
-    if channel.rows is None:
-        raise InvalidInput(f"channel {channel.mechanism!r} is not a table of integers")
-    return channel.rows
 
 
 def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
@@ -30,18 +21,10 @@ def blankets_of(survey: Survey) -> list[tuple[Blanket, int]]:
 
     A question's weight is 1 unless the survey draws one question (m = 1) with unequal weights.
     """
-    weights = [question.weight if survey.weighted else 1 for question in survey.questions]
-    return [
-        (
-            _blanket(channel),
-            sum(
-                w
-                for w, question in zip(weights, survey.questions, strict=True)
-                if question.channel is channel
-            ),
-        )
-        for channel in survey.channels
-    ]
+    weights = dict.fromkeys(map(id, survey.channels), 0)
+    for question in survey.questions:
+        weights[id(question.channel)] += question.weight if survey.weighted else 1
+    return [(_blanket(channel), weights[id(channel)]) for channel in survey.channels]
 
 
 def _blanket(channel: Channel) -> Blanket:
@@ -59,9 +42,9 @@ def _blanket(channel: Channel) -> Blanket:
 
 
 def decoded_rows(survey: Survey, q: int) -> list[tuple[str, str | None, Decode | None]]:
-    """For each number that question q estimates: dimension, category, and what an answer counts for in its own units.
+    """For each number that question q estimates: dimension, category, and the decoded value of an answer in own units.
 
-    None stands for a number whose estimate is no mean over users.
+    None stands for a number whose estimate is not a mean over users.
     """
     question = survey.questions[q]
     channel, names = question.channel, survey.schema.names
@@ -99,11 +82,9 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
     by_reads: dict[str, str] = {}
     pairs = []
     for question in survey.questions:
-        reads = question.channel.takes[0].reads
-        if len(question.dimensions) == 2:
-            pairs.append(
-                (survey.schema.names[question.dimensions[0]], survey.schema.names[question.dimensions[1]])
-            )
+        reads, names = question.channel.takes[0].reads, [survey.schema.names[j] for j in question.dimensions]
+        if len(names) == 2:
+            pairs.append((names[0], names[1]))
         elif by_reads.setdefault(reads, question.channel.mechanism) != question.channel.mechanism:
             by_reads[reads] = "auto"
     return Survey(
@@ -114,11 +95,5 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
         categorical=by_reads.get("category", "auto"),
         name=survey.name,
         pairs=pairs,
-        weights=_weights(survey.questions, survey),
+        weights={survey.schema.names[q.dimensions[0]]: q.weight for q in survey.questions if survey.weighted},
     )
-
-
-def _weights(questions: tuple[Question, ...], survey: Survey) -> dict[str, int]:
-    if not survey.weighted:
-        return {}
-    return {survey.schema.names[question.dimensions[0]]: question.weight for question in questions}

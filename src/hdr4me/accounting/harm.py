@@ -1,4 +1,4 @@
-"""What false reports can do to an answer: nothing to anybody's privacy, and to the answer this much."""
+"""The manipulation bound: how far a share of poisoned reports can move an answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Harm", "harm", "reach"]
 
 @dataclass(frozen=True)
 class Harm:
-    """The limit of harm for one dimension.
+    """The manipulation bound of one dimension.
 
-    `reach` is how far the answer moves if all of its reports are false, on the scale of the estimate: β(V + 1) for a
-    number on [−1, 1] whose largest decoded value is V. `width` turns that into the dimension's own units.
+    `reach` is how far the answer moves if all of its reports are poisoned, on the scale of the estimate: β(V + 1) for a
+    number on [−1, 1] whose largest decoded value is V. `width` converts that into the dimension's own units.
     """
 
     dimension: str
@@ -26,14 +26,9 @@ class Harm:
     inclusion: float
 
     def shift(self, share: float, *, aimed: bool = False) -> float:
-        """How far a share of false reports moves the answer at most, in own units.
+        """How far a share of poisoned reports moves the answer at most, in own units.
 
-        Parameters
-        ----------
-        share
-            The share of false reports among all.
-        aimed
-            Whether all of them name this dimension's question; otherwise they spread as honest ones do.
+        If `aimed`, all of them name this dimension's question; otherwise they are spread like other reports.
 
         Examples
         --------
@@ -58,7 +53,7 @@ class Harm:
 
 
 def reach(channel: Channel, place: int = 0) -> float | None:
-    """How far a report's decoded value may be from any honest answer, on the scale of the estimate; None if unknown.
+    """How far a decoded report can be from any true value, on the scale of the estimate; None if unknown.
 
     >>> from hdr4me.mechanisms import mechanism
     >>> round(reach(mechanism("duchi", epsilon=1.0).exact().channel()), 3)
@@ -74,16 +69,7 @@ def reach(channel: Channel, place: int = 0) -> float | None:
 
 
 def harm(survey: Survey) -> tuple[Harm, ...]:
-    """The limit of harm of every dimension whose channel is known.
-
-    Parameters
-    ----------
-    survey
-        The survey that is collected.
-
-    Returns
-    -------
-    tuple of Harm
+    """The manipulation bound of every dimension whose channel is known.
 
     Examples
     --------

@@ -93,16 +93,8 @@ def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
 
     Parameters
     ----------
-    epsilon : float
-        The survey's ε.
-    n_sampled : int
-        The m questions that a user answers.
-    rounds : int
-        How many times the same users are asked.
-
-    Returns
-    -------
-    Repeated
+    epsilon, n_sampled, rounds
+        The survey's ε, the m questions that a user answers, and how many times the same users are asked.
 
     Examples
     --------
@@ -114,5 +106,5 @@ def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
     for name, value in (("n_sampled", n_sampled), ("rounds", rounds)):
         if type(value) is not int or not 1 <= value <= 1_000_000:
-            raise InvalidInput.of(name, value, "a whole number from 1 to 1000000")
+            raise InvalidInput.of(name, value, "an integer from 1 to 1000000")
     return Repeated(float(epsilon), n_sampled, rounds)

@@ -12,16 +12,21 @@ standard error is theirs: where nothing changed, both are zero (`paired_differen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.accounting.channels import decoded_rows
 from hdr4me.errors import InvalidInput
+from hdr4me.survey import Survey
 
-__all__ = ["Combined", "average", "contrast", "difference", "paired_difference", "slope"]
+__all__ = ["Combined", "average", "contrast", "difference", "paired_difference", "paired_rounds", "slope"]
 
 Floats = NDArray[np.float64]
+Answers = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,6 @@ def contrast(
     permanent : bool
         Whether the same users give permanent answers. Then the standard error is an upper bound that holds whatever
         changed.
-
-    Returns
-    -------
-    Combined
 
     Examples
     --------
@@ -106,6 +107,64 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Combined:
         )
     change = b - a
     return Combined(change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(len(change)))
+
+
+def paired_rounds(
+    survey: Survey, first: Sequence[Answers], second: Sequence[Answers]
+) -> list[dict[str, Any]]:
+    """Means and frequencies of the second round minus those of the first, user by user.
+
+    Permanent noise that two rounds share cancels in each user's own difference, so the standard error is that of what
+    changed: zero where nothing did. Tallies cannot show this (see `hdr4me.accounting.rounds`).
+
+    Parameters
+    ----------
+    survey : Survey
+        The survey that both rounds answered.
+    first, second : sequences of answers
+        `report.answers` of each user in both rounds, in the same order of users.
+
+    Returns
+    -------
+    list of dict
+        dimension, category, estimate, standard_error (in the dimension's own units) and users, those who answered the
+        question in both rounds; with fewer than two of them the numbers are None. An optional number has no estimate,
+        as `status` says: its mean is a ratio, which has no difference for one user.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
+    >>> same = [((0, 1),), ((0, 0),), ((0, 1),)]
+    >>> row = paired_rounds(survey, same, same)[0]
+    >>> row["dimension"], row["estimate"], row["standard_error"], row["users"]
+    ('age', 0.0, 0.0, 3)
+    """
+    if len(first) != len(second):
+        sizes = f"{len(first)} and {len(second)} users"
+        raise InvalidInput(f"{sizes} cannot be paired: give the reports of the same users")
+    both: dict[int, list[tuple[Sequence[int], Sequence[int]]]] = {q: [] for q in range(len(survey.questions))}
+    for before, after in zip(first, second, strict=True):
+        later = {answer[0]: answer[1:] for answer in after}
+        for q, *output in before:
+            if q in later:
+                both[q].append((output, later[q]))
+    rows: list[dict[str, Any]] = []
+    for q, pairs in both.items():
+        for dimension, category, decode in decoded_rows(survey, q):
+            row: dict[str, Any] = {"dimension": dimension, "category": category, "users": len(pairs)}
+            row |= {"estimate": None, "standard_error": None, "status": "ok"}
+            if decode is None:
+                row["status"] = "not defined for an optional number"
+            elif len(pairs) < 2:
+                row["status"] = "fewer than two users in both rounds"
+            else:
+                values = np.array([[decode(before), decode(after)] for before, after in pairs])
+                change = paired_difference(values[:, :1], values[:, 1:])
+                row["estimate"] = float(change.estimate[0])
+                row["standard_error"] = float(change.standard_error[0])
+            rows.append(row)
+    return rows
 
 
 def _checked(weights: ArrayLike, estimates: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats, Floats]:

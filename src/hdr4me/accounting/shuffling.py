@@ -75,16 +75,6 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     delta : float
         The δ of the central guarantee, such as 1e-6.
 
-    Returns
-    -------
-    Amplification
-        Its `epsilon` is never above the survey's.
-
-    Raises
-    ------
-    InvalidInput
-        If `n_reports` or `delta` is out of range.
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema
@@ -96,20 +86,16 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")
     n, delta = _checked(n_reports, delta)
-    crowd = Crowd.of(survey)
-    return Amplification(
-        epsilon=crowd.epsilon(n, delta),
-        delta=delta,
-        n_reports=n_reports,
-        local_epsilon=survey.epsilon,
-        closed_form=closed_form(survey.epsilon, n, delta),
-    )
+    central = Crowd.of(survey).epsilon(n, delta)
+    return Amplification(central, delta, n_reports, survey.epsilon, closed_form(survey.epsilon, n, delta))
 
 
 def local_epsilon(
     survey: Survey, n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
     """The largest ε for the same questions and mechanisms whose shuffled reports keep a central (ε, δ).
+
+    It is found to three digits, and verified.
 
     Parameters
     ----------
@@ -123,16 +109,6 @@ def local_epsilon(
         The ε of the central guarantee.
     most : float
         The largest ε that is tried.
-
-    Returns
-    -------
-    float
-        Found to three digits, and checked: a survey designed with it keeps the guarantee.
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is out of range, or no ε up to `most` keeps the guarantee.
 
     Examples
     --------
@@ -301,7 +277,7 @@ def _by_the_normal_law(variance: float, n: int, target: float) -> float:
 
 def _checked(n_reports: Any, delta: Any) -> tuple[int, float]:
     if type(n_reports) is not int or n_reports < 1:
-        raise InvalidInput.of("n_reports", n_reports, "a whole number from 1")
+        raise InvalidInput.of("n_reports", n_reports, "a positive integer")
     if not _is_number(delta) or not 1e-100 <= delta < 1:
         raise InvalidInput.of("delta", delta, "a number from 1e-100 and below 1")
     return min(n_reports, MOST_REPORTS), float(delta)

@@ -14,7 +14,8 @@ the k-th look has 6/(π²k²) of it, so that all looks together stay within `lev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,19 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hdr4me.auditing.bounds import counter_bounds, honest_rows
 from hdr4me.auditing.misfit import evidence
-from hdr4me.channels import Channel, Entries
+from hdr4me.channels import Channel, Entries, HeavySet
+from hdr4me.channels.projective import Projective
 from hdr4me.channels.proof import ONE
 from hdr4me.errors import InvalidInput
+from hdr4me.reports.files import read_blocks
+from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
-__all__ = ["Alarm", "Watch", "watch"]
+__all__ = ["Alarm", "Watch", "counter_bounds", "most_copies", "most_copies_of", "watch"]
 
 Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
 _KINDS = 4
 _MOST_RUNS = 64
 """Tables with more cells are watched by single cells and by runs from either end."""
+_MOST_LISTED = 200_000
+"""Larger channels of an unknown kind are not enumerated."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +98,6 @@ def watch(
     seed
         Of the random halves into which counts are split; any number that does not depend on the reports.
 
-    Returns
-    -------
-    Watch
-
-    Raises
-    ------
-    InvalidInput
-        For a level outside ]0, 1[ or a look below 1.
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
@@ -112,7 +109,7 @@ def watch(
     if not isinstance(level, int | float) or not 0 < level < 1:
         raise InvalidInput.of("level", level, "a probability between 0 and 1")
     if type(look) is not int or look < 1:
-        raise InvalidInput.of("look", look, "a whole number from 1")
+        raise InvalidInput.of("look", look, "a positive integer")
     spent = level * 6 / (math.pi * look) ** 2
     kinds = [
         list(_answers(tally)),
@@ -166,7 +163,7 @@ def _cells(tally: Tally) -> Iterator[Test]:
         if bounds is None or r == 0:
             continue
         counts = tally.layout.of_question(tally.counts, q)
-        rows = honest_rows(question.channel)
+        rows = _honest_rows(question.channel)
         starts, stops = _runs(len(counts)) if rows is not None and len(counts) > 2 else _singles(len(counts))
         met = np.concatenate([[0], np.cumsum(counts)])
         met = met[stops] - met[starts]
@@ -193,7 +190,7 @@ def _shape(tally: Tally, seed: int) -> Iterator[Test]:
     answers = _n_answers(tally)
     for q, question in enumerate(tally.survey.questions):
         channel, name, r = question.channel, _name(tally, q), answers[q]
-        counts, rows = tally.layout.of_question(tally.counts, q), honest_rows(channel)
+        counts, rows = tally.layout.of_question(tally.counts, q), _honest_rows(channel)
         if isinstance(channel, Entries) and channel.size > 1:
             p = _sum_of_entries(channel, counts, r)
             yield Test("shape", name, p, f"{name!r}: its entries add up to what honest reports do not give")
@@ -226,8 +223,7 @@ def _sum_of_entries(channel: Entries, counts: Counts, r: int) -> float:
 
 
 def _copies(tally: Tally, copies: int | None) -> Iterator[Test]:
-    """k given reports are all alike with probability at most p^(k−1), p the likeliest report's: a union over "
-    "all k."""
+    """k given reports are equal with probability at most p^(k−1), p that of the likeliest report: a union bound."""
     if copies is None or copies < 2:
         return
     survey, n = tally.survey, tally.n_reports
@@ -289,3 +285,71 @@ def _runs(n: int) -> tuple[Counts, Counts]:
 
 def _place(start: int, stop: int) -> str:
     return f"cell {start}" if stop == start + 1 else f"cells {start} to {stop - 1}"
+
+
+def _honest_rows(channel: Channel) -> Floats | None:
+    """P(cell | input) for a channel whose answer is one cell of a table; None for others."""
+    rows = channel.rows
+    if rows is None or len(channel.fields) != 1:
+        return None
+    return np.array(rows, np.float64) / ONE
+
+
+def counter_bounds(channel: Channel) -> tuple[Floats, Floats] | None:
+    """The least and the largest probability, over all inputs, that one report adds to each counter.
+
+    None where a channel is too large to list and is of no known kind.
+
+    Examples
+    --------
+    >>> from hdr4me.mechanisms import mechanism
+    >>> low, high = counter_bounds(mechanism("duchi", epsilon=1.0).exact().channel())
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.269, 0.269], [0.731, 0.731])
+    """
+    rows = _honest_rows(channel)
+    if rows is not None:
+        return rows.min(axis=0), rows.max(axis=0)
+    if isinstance(channel, Entries):
+        two = np.array(channel.weights, np.float64) / ONE
+        return np.tile(two.min(axis=0), channel.size), np.tile(two.max(axis=0), channel.size)
+    if isinstance(channel, HeavySet) and isinstance(channel.family, Projective):
+        n, k, p = channel.family.n_outputs, channel.family.n_heavy, channel.weight / ONE
+        return np.full(channel.n_counters, (1 - p) / (n - k)), np.full(channel.n_counters, p / k)
+    if isinstance(channel, HeavySet) and channel.family.name in ("subset", "privset"):
+        has, other = channel.shares
+        return np.full(channel.n_counters, min(has, other)), np.full(channel.n_counters, max(has, other))
+    return _listed(channel)
+
+
+def _listed(channel: Channel) -> tuple[Floats, Floats] | None:
+    """By enumeration, where there is little to enumerate."""
+    size = channel.n_inputs
+    for field in channel.fields:
+        size *= field.bound
+        if size > _MOST_LISTED:
+            return None
+    met = np.zeros((channel.n_inputs, channel.n_counters))
+    for output in channel.outputs():
+        counters = list(channel.counters(output))
+        for x in range(channel.n_inputs):
+            met[x, counters] += float(channel.probability(x, output))
+    return met.min(axis=0), met.max(axis=0)
+
+
+def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
+    """The number of copies of the most frequent report; all reports are held in memory, `report_size` bytes each."""
+    blocks = [block.rows for path in paths for block in read_blocks(path, survey)]
+    return most_copies_of(np.concatenate(blocks)) if blocks else 0
+
+
+def most_copies_of(rows: NDArray[np.uint8]) -> int:
+    """The same for reports in memory, one in each row.
+
+    >>> most_copies_of(np.array([[1, 2], [3, 4], [1, 2]], np.uint8))
+    2
+    """
+    if not len(rows):
+        return 0
+    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
+    return int(np.unique(whole, return_counts=True)[1].max())

@@ -46,7 +46,7 @@ def audit_tally(
     """
     from hdr4me.accounting.harm import harm
     from hdr4me.auditing import watch
-    from hdr4me.auditing.copies import most_copies
+    from hdr4me.auditing.alarms import most_copies
     from hdr4me.cli.audit_page import draw_harm, tally_page
     from hdr4me.tally import Tally
 

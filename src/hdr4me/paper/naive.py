@@ -17,8 +17,8 @@ from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Dataset, Moments
 from hdr4me.simulation.aggregate import DIRECT, GAMMA, simulate_sums, way_of
 from hdr4me.simulation.laws import fused_law
-from hdr4me.simulation.plain import accumulate_plainly
 from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.simulate import accumulate_plainly
 
 __all__ = ["naive_means"]
 

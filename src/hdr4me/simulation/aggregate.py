@@ -57,23 +57,9 @@ def way_of(mechanism: Mechanism) -> str:
 def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Generator) -> Floats:
     """Sums of the reports on each dimension when every user reports values [n, d] on all of them.
 
-    Parameters
-    ----------
-    mechanism
-        A continuous mechanism under the budget of one value.
-    values
-        True values [n, d] in the mechanism's domain.
-    rng
-        The source of every draw.
+    Laplace costs O(d) beyond the sums of the values; Piecewise and Square wave cost O(n · share) a dimension, where
+    share is the probability that a report depends on t. Any other mechanism is simulated report by report.
 
-    Returns
-    -------
-    array [d]
-        Laplace costs O(d) beyond the sums of the values; Piecewise and Square wave cost O(n · share) a dimension, where
-        share is the probability that a report depends on t. Any other mechanism is simulated report by report.
-
-    Examples
-    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> sums = simulate_sums(mechanism("laplace", epsilon=1.0), np.zeros((100, 3)), np.random.default_rng(1))
     >>> sums.shape

@@ -49,10 +49,6 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     seed
         A whole number from 0: the same seed gives the same tally. Reports that a seed can repeat are not private.
 
-    Returns
-    -------
-    Tally
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema
