@@ -23,7 +23,7 @@ import hdr4me as hd
 from hdr4me.channels import Table
 from hdr4me.framework.em import Fit, climb, fit
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.quantiles import ends_of
+from hdr4me.statistics.distribution import ends_of
 from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid, Shape
 

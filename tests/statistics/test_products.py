@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.statistics.products import product_question
+from hdr4me.statistics.covariance import product_question
 from hdr4me.statistics.readings import kept_reading
 from hdr4me.statistics.variance import reach_beyond
 

@@ -205,7 +205,7 @@ def _heavy(family: Any, outputs: Integers, first: int, second: int) -> tuple[Boo
     """Which outputs are heavy for the first input, and which for the second."""
     if isinstance(family, Subset | PrivSet):
         items = [(x,) if isinstance(family, Subset) else family.members(x) for x in (first, second)]
-        one, other = (np.isin(outputs, members).any(axis=1) for members in items)
+        one, other = (np.asarray(np.isin(outputs, members).any(axis=1)) for members in items)
         return one, other
     if isinstance(family, Projective):
         return _on_planes(family, outputs, first, second)

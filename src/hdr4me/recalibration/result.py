@@ -103,6 +103,28 @@ def advise(
 class Recalibration:
     """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain.
 
+    Parameters
+    ----------
+    method, used
+        The method that was requested, and the one that was applied: `auto` names its choice.
+    share
+        The share of that rule in the answer; the rest is clipping. 1 for every method but `auto`.
+    estimated_mean, estimated_error
+        Means and standard errors as they were given.
+    enhanced_mean, weights
+        The means after re-calibration, and λ* of the methods that have one.
+    guarantee
+        The two probabilities of Theorem 3 or 4, for L1 and L2.
+    expected_error_before, expected_error_after, expected_error_uncertainty
+        Mean over dimensions of the squared error: before from the standard errors, after measured on these data, and
+        the standard error of this measurement.
+    expected_error_is_bound
+        Whether the error after is an upper bound, because the noise far exceeds the domain.
+    signal_share
+        Expected share of the dimensions with |θ̄_j| > σ_j.
+    advice
+        The same in a sentence.
+
     Examples
     --------
     >>> import numpy as np
@@ -113,30 +135,19 @@ class Recalibration:
     """
 
     method: str
-    """The method that was requested."""
     used: str
-    """The method that was applied: `auto` names its choice here."""
     share: float
-    """The share of that rule in the answer; the rest is clipping. 1 for every method but `auto`."""
     estimated_mean: Floats
     estimated_error: Floats
-    """Means and standard errors as they were given."""
     enhanced_mean: Floats
     weights: Floats | None
-    """λ*, for methods that have one."""
     guarantee: Guarantee | None
-    """The two probabilities of Theorem 3 or 4, for L1 and L2."""
     expected_error_before: float
     expected_error_after: float
-    """Mean over dimensions of the squared error: before from the standard errors, after measured on these data."""
     expected_error_uncertainty: float
-    """The standard error of `expected_error_after` as a measurement."""
     expected_error_is_bound: bool
-    """Whether `expected_error_after` is an upper bound, because the noise far exceeds the domain."""
     signal_share: float
-    """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str
-    """The same in a sentence."""
     _calibrated: tuple[Floats, Floats] = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
     _intervals: Intervals | None = field(repr=False)

@@ -114,10 +114,8 @@ class Answer:
         columns += [more for more in ("unit", "note") if any(more in row for row in rows)]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
-        told = "".join(map(paragraph, notes))
-        return picture + told + table(columns, [[row.get(column) for column in columns] for row in rows])
-
-    # -- parts -----------------------------------------------------------------------------------------------------
+        text = "".join(map(paragraph, notes))
+        return picture + text + table(columns, [[row.get(column) for column in columns] for row in rows])
 
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
@@ -127,22 +125,7 @@ class Answer:
         return self._rows(np.array([name == dimension for name in self.dimensions], bool))
 
     def of(self, statistic: str) -> Answer:
-        """The rows of one statistic, such as "mean" or "frequency".
-
-        Returns
-        -------
-        Answer
-            Some of the rows; none if the statistic was not asked.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.of("frequency").categories
-        ('no', 'yes')
-        """
+        """The rows of one statistic, such as "mean" or "frequency"."""
         return self._rows(np.array([name == statistic for name in self.statistics], bool))
 
     @property
@@ -151,27 +134,7 @@ class Answer:
         return self.of("mean")
 
     def frequencies(self, name: str) -> Answer:
-        """The frequencies of a dimension's categories.
-
-        Returns
-        -------
-        Answer
-            A row for each category.
-
-        Raises
-        ------
-        InvalidInput
-            If the dimension is not one of categories.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> len(answer.frequencies("smoker"))
-        2
-        """
+        """The frequencies of a dimension's categories."""
         found = self.of("frequency")
         if name not in found.dimensions:
             known = ", ".join(map(repr, dict.fromkeys(found.dimensions))) or "none"
@@ -179,28 +142,11 @@ class Answer:
         return found[name]
 
     def top(self, most: int = 20, level: float = 0.95) -> Answer:
-        """The categories of one dimension that are surely larger than the others, the largest first.
+        """The categories of one dimension that are significantly larger than the others, the largest first.
 
         Of the k largest estimates, k is the largest number up to `most` for which the intervals of these k, which hold
         for all categories at once, lie above those of all other categories. With probability `level` the rows are then
         the k largest categories. There may be none: an answer of noise has no top.
-
-        Parameters
-        ----------
-        most
-            How many rows at most.
-        level
-            The probability that the statement holds.
-
-        Returns
-        -------
-        Answer
-            At most `most` rows.
-
-        Raises
-        ------
-        InvalidInput
-            If `most` is below 1, or the rows are not the categories of one dimension.
 
         Examples
         --------
@@ -213,7 +159,7 @@ class Answer:
         ('7',)
         """
         if type(most) is not int or most < 1:
-            raise InvalidInput.of("most", most, "a whole number from 1 on")
+            raise InvalidInput.of("most", most, "a positive integer")
         if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
@@ -238,8 +184,6 @@ class Answer:
         numbers: Any = {name: getattr(self, name)[chosen] for name in arrays}
         few = None if self.few is None else self.few.taken(chosen)
         return replace(self, **texts, **numbers, intervals=None if whole is None else part, few=few)
-
-    # -- error bars --------------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> tuple[str, ...]:
@@ -271,26 +215,6 @@ class Answer:
         kind
             Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
             After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
-
-        Returns
-        -------
-        tuple of two arrays
-            The lower and the upper end of each row.
-
-        Raises
-        ------
-        InvalidInput
-            If the level is not between 0 and 1, or this answer has no intervals of that kind.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> low, high = answer.interval(0.9)
-        >>> bool((low < high).all())
-        True
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
@@ -317,25 +241,6 @@ class Answer:
 
         "normal" is the standard error times a quantile of Student's t. "few answers" is used where that would not hold:
         exact tails, or tails bounded for any values. "own" are intervals of the statistic's, or re-calibration's, own.
-
-        Parameters
-        ----------
-        level, simultaneous
-            As for `interval`: the further out, the more answers the normal law needs.
-
-        Returns
-        -------
-        tuple of str
-            One for each row.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> len(answer.laws()) == len(answer)
-        True
         """
         if self.intervals is not None:
             return ("own",) * len(self)
@@ -362,19 +267,6 @@ class Answer:
         ----------
         level, simultaneous, kind
             As for `interval`.
-
-        Returns
-        -------
-        list of dict
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> [(row["dimension"], row["category"], row["status"]) for row in answer.table()]
-        [('age', None, 'ok'), ('smoker', 'no', 'ok'), ('smoker', 'yes', 'ok')]
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units
@@ -404,43 +296,13 @@ class Answer:
         ]
 
     def to_arrow(self, level: float = 0.95) -> pa.Table:
-        """The table as an Arrow table.
-
-        Returns
-        -------
-        pyarrow.Table
-            With the columns of `table`.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.to_arrow().num_rows
-        3
-        """
+        """The table as an Arrow table."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.table(level))
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
-        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`.
-
-        Returns
-        -------
-        Answer
-            With the same rows, and with `advice`.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(200)).estimate()
-        >>> answer.recalibrate("clip").dimensions == answer.dimensions
-        True
-        """
+        """All rows re-calibrated together; the methods and options are those of `hdr4me.recalibrate`."""
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)

@@ -69,11 +69,6 @@ def ask(
     Answer
         One row for each number.
 
-    Raises
-    ------
-    InvalidInput
-        If the statistic is not known, or cannot be told for a dimension that was named.
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema, Survey

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Table
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.calibrate import sample_covariance
-from hdr4me.statistics.joint import Joint, joint_of
-from hdr4me.statistics.products import covariance_by_product, product_question
-from hdr4me.statistics.readings import kept_reading
+from hdr4me.statistics.calibrate import sample_covariance, value_moments
+from hdr4me.statistics.joint import Joint, joint_of, two
+from hdr4me.statistics.moments import Moments
+from hdr4me.statistics.readings import Kept, kept_reading
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.statistics.variance import VARIANCE, square_decoder
-from hdr4me.survey import Dimension
+from hdr4me.survey import Dimension, Product, Survey
 
-__all__ = ["CORRELATION", "COVARIANCE"]
+__all__ = ["CORRELATION", "COVARIANCE", "product_question"]
 
 Floats = NDArray[np.float64]
 _SURELY, _CLEARLY = 3.0, 6.0
@@ -89,13 +89,6 @@ class Correlation(Covariance):
 COVARIANCE, CORRELATION = Covariance(), Correlation()
 
 
-def two(name: str, dimensions: Sequence[int]) -> tuple[int, int]:
-    """Exactly two different dimensions."""
-    if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
-        raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {name}")
-    return dimensions[0], dimensions[1]
-
-
 def _unit(counted: Counted, j: int) -> float:
     low, high = counted.survey.schema.dimensions[j].bounds
     return (high - low) / 2
@@ -108,7 +101,7 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
         return _within(counted, q, j, k)
     product = product_question(survey, j, k)
     if product is not None:
-        return covariance_by_product(counted, j, k, product)
+        return _by_product(counted, j, k, product)
     joint = joint_of(counted, pairs, j, k)
     r = joint.n
     if r < 2:
@@ -166,3 +159,53 @@ def _within(counted: Counted, q: int, j: int, k: int) -> tuple[float, float, int
     found = float(counts @ product) / r - ybar * zbar
     error = np.sqrt(sample_covariance(counts, product - ybar * z - zbar * y) / r)
     return found, float(error), int(r)
+
+
+def product_question(survey: Survey, j: int, k: int) -> int | None:
+    """The number of the dimension that asks for the product of dimensions j and k; None if there is none."""
+    names = {survey.schema.names[i] for i in (j, k)}
+    for number, dimension in enumerate(survey.schema):
+        if isinstance(dimension, Product) and set(dimension.product) == names:
+            alone = [len(survey.questions[survey.question_of(i)].dimensions) == 1 for i in (j, k, number)]
+            return number if all(alone) else None
+    return None
+
+
+_moments = Kept(lambda table, place: Moments(table))
+
+
+def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
+    """The mean of a number on [−1, 1], its variance, and the variance of the users' own values."""
+    q = counted.survey.question_of(i)
+    table = counted.survey.questions[q].channel
+    assert isinstance(table, Table)
+    counts = counted.layout.of_question(counted.counts, q)
+    r = float(counts.sum())
+    if r < 2:
+        return np.nan, np.nan, np.nan
+    mean, variance = value_moments(counts[None, :], counted.n_reports, _moments(table))
+    square = square_decoder(table, 0)
+    spread = np.nan if square is None else float(counts @ square) / r - float(mean[0]) ** 2
+    return float(mean[0]), float(variance[0]), float(np.clip(spread, 0.0, 1.0)) if spread == spread else 1.0
+
+
+def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
+    """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
+
+    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. The noises of the three questions are independent. The users who answer
+    them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
+    the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
+    these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+    """
+    survey = counted.survey
+    (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
+    answers = min(
+        int(counted.layout.of_question(counted.counts, survey.question_of(i)).sum()) for i in (j, k, product)
+    )
+    found = x - s * t
+    q, m = len(survey.questions), survey.n_sampled
+    share = 1.0 if m == 1 else (q - m) / (m * (q - 1))
+    together = s * t * found + t**2 * spread_s + s**2 * spread_t
+    variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
+    variance += max(2.0 * share / max(counted.n_reports, 1) * together, 0.0)
+    return found, float(np.sqrt(variance)), answers

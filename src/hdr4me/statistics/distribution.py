@@ -1,4 +1,4 @@
-"""How a number's values are spread: shares in bins, and cumulative shares."""
+"""How a number's values are spread: shares in bins, cumulative shares, and quantiles."""
 
 from __future__ import annotations
 
@@ -21,17 +21,25 @@ __all__ = [
     "DISTRIBUTION",
     "HISTOGRAM",
     "KINDS",
-    "SPIKES",
+    "QUANTILE",
+    "Spread",
     "check_kind",
-    "no_more",
-    "numbers",
-    "unknown",
+    "ends_of",
 ]
 
 Floats = NDArray[np.float64]
 KINDS = ("honest", "short")
 """Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
-SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
+_SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
+
+
+_GRID = np.linspace(-1.0, 1.0, 257)
+"""Intervals end on this grid, rounded outwards."""
+_COARSE = 8
+_EDGE = 0.05
+"""A quantile nearer to an end of the range than this share of the range is flagged."""
+_TAIL = 0.1
+"""So is one with less than this share of the values between it and the end."""
 
 
 class Spread(Statistic):
@@ -50,7 +58,7 @@ class Histogram(Spread):
     name = "histogram"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        edges = numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
+        edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
         if edges.size < 2 or (np.diff(edges) <= 0).any():
             raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
         return _shares(counted, dimensions, lambda j: edges, **options)
@@ -79,8 +87,8 @@ class Cumulative(Spread):
     name = "cdf"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        x = numbers("x", options.pop("x", None), "numbers in the range")
-        no_more(options)
+        x = _numbers("x", options.pop("x", None), "numbers in the range")
+        _no_more(options)
         found = shapes(counted, dimensions, options.get("progress"))
         made = []
         for j in dimensions:
@@ -88,19 +96,41 @@ class Cumulative(Spread):
             labels = tuple(f"≤ {value:.6g}" for value in x)
             shape = found.get(j)
             if shape is None:
-                made.append(unknown(counted, j, labels))
+                made.append(_unknown(counted, j, labels))
                 continue
-            made.append(_told(j, labels, shape, np.full_like(at, -1.0), at))
+            made.append(_part(j, labels, shape, np.full_like(at, -1.0), at))
         return made
 
 
-HISTOGRAM, DISTRIBUTION, CDF = Histogram(), Distribution(), Cumulative()
+class Quantile(Spread):
+    """The value that a share p of the values lies below.
+
+    The honest interval, which is the default, holds for every distribution. The short one assumes that there are no
+    spikes; rows where it is known to mislead are flagged in their notes.
+    """
+
+    name = "quantile"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
+        if p.min() <= 0.0 or p.max() >= 1.0:
+            raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
+        _no_more(options)
+        labels = tuple(f"{share:.6g}" for share in p)
+        found = shapes(counted, dimensions, options.get("progress"))
+        return [
+            _quantiles(j, labels, found[j], p) if j in found else _unknown(counted, j, labels, scaled=True)
+            for j in dimensions
+        ]
+
+
+HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
 
 
 def _shares(
     counted: Counted, dimensions: Sequence[int], edges_of: Callable[[int], Floats], **options: Any
 ) -> list[Part]:
-    no_more(options)
+    _no_more(options)
     found = shapes(counted, dimensions, options.get("progress"))
     made = []
     for j in dimensions:
@@ -109,12 +139,12 @@ def _shares(
         labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
         shape = found.get(j)
         made.append(
-            unknown(counted, j, labels) if shape is None else _told(j, labels, shape, at[:-1], at[1:])
+            _unknown(counted, j, labels) if shape is None else _part(j, labels, shape, at[:-1], at[1:])
         )
     return made
 
 
-def _told(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
+def _part(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
     """The shares of intervals by the fit, with both kinds of intervals."""
     value = shape.cdf(high) - shape.cdf(low)
     r = int(shape.counts.sum())
@@ -128,11 +158,11 @@ def _told(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floa
         lower, upper = np.array(pairs).T
         return np.minimum(lower, value), np.maximum(upper, value)
 
-    notes = (SPIKES if shape.spiky else "",) * value.size
+    notes = (_SPIKES if shape.spiky else "",) * value.size
     return Part(j, labels, value, np.full(value.size, np.nan), r, intervals=intervals, notes=notes)
 
 
-def unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
+def _unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
     """Rows of a dimension with fewer than two reports."""
     nothing = np.full(len(labels), np.nan)
     q = counted.survey.question_of(j)
@@ -150,7 +180,7 @@ def check_kind(kind: str) -> None:
         raise InvalidInput.of("kind", kind, f"one of {', '.join(KINDS)}")
 
 
-def numbers(name: str, given: Any, allowed: str) -> Floats:
+def _numbers(name: str, given: Any, allowed: str) -> Floats:
     """An array of finite numbers, or InvalidInput that names the option."""
     try:
         found = np.atleast_1d(np.asarray(given, np.float64))
@@ -171,8 +201,70 @@ def _scaled(counted: Counted, j: int, values: Floats, name: str) -> Floats:
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
 
 
-def no_more(options: dict[str, Any]) -> None:
+def _no_more(options: dict[str, Any]) -> None:
     """Refuse options that are left over; `progress` is one of every statistic of a shape."""
     more = set(options) - {"progress"}
     if more:
         raise InvalidInput(f"option {min(more)!r} is not one of this statistic")
+
+
+def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
+    value = shape.quantile(p)
+    r = int(shape.counts.sum())
+
+    def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
+        check_kind(kind)
+        pairs = [ends_of(shape, float(share), level, kind == "short") for share in p]
+        low, high = np.array(pairs).T
+        return np.minimum(low, value), np.maximum(high, value)
+
+    notes = tuple(_flag(shape, float(x), float(share)) for x, share in zip(value, p, strict=True))
+    nothing = np.full(p.size, np.nan)
+    return Part(j, labels, value, nothing, r, scaled=True, intervals=intervals, notes=notes)
+
+
+def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
+    """All x that the bounds on the share up to x do not rule out as the quantile of p.
+
+    If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
+    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
+    coarse grid bisection finds where they cross p.
+
+    Parameters
+    ----------
+    shape
+        The counts and the bounds of their table.
+    p
+        The share.
+    level
+        The probability that the quantile lies within.
+    even
+        Whether values are taken as evenly spread within stretches: the short interval.
+    """
+
+    def side(at: int, upper: bool) -> float:
+        return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
+
+    # Where nobody has a value the bounds are flat, and chance may carry them over p and back. Every place that is not
+    # ruled out belongs to the interval: a coarse grid is walked from either end to the first such place.
+    last = len(_GRID) - 1
+    low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
+    high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
+    past = low + _COARSE
+    while past - low > 1:
+        middle = (low + past) // 2
+        low, past = (middle, past) if side(middle, True) < p else (low, middle)
+    first = high - _COARSE
+    while high - first > 1:
+        middle = (first + high) // 2
+        first, high = (first, middle) if side(middle, False) > p else (middle, high)
+    return float(_GRID[low]), float(_GRID[high])
+
+
+def _flag(shape: Shape, x: float, p: float) -> str:
+    if shape.spiky:
+        return _SPIKES
+    near = min(1.0 + x, 1.0 - x) / 2 < _EDGE
+    if near or min(p, 1.0 - p) < _TAIL:
+        return "near an edge: the short interval may miss"
+    return ""

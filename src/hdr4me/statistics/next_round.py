@@ -23,8 +23,7 @@ from hdr4me.mechanisms.codebook import total_error
 from hdr4me.mechanisms.prior import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.blocks import is_block
-from hdr4me.statistics.foretell import GENERAL, NEXT
-from hdr4me.statistics.ranges import Range, narrowed, unseen_share
+from hdr4me.statistics.foretell import GENERAL, NEXT, Range, narrowed, unseen_share
 from hdr4me.statistics.readings import shows_shape
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
@@ -70,11 +69,6 @@ def refine(
     -------
     Survey
         Under the pilot's budget. A user answers one of the rounds: a ledger with that limit sees to it.
-
-    Raises
-    ------
-    InvalidInput
-        If the pilot has no number whose distribution can be told.
 
     Examples
     --------

@@ -30,20 +30,10 @@ def priors(counted: Counted) -> dict[str, Any]:
     that shares its table with another dimension is not deconvolved: both are left out, and so is a dimension without
     answers.
 
-    Parameters
-    ----------
-    counted
-        A tally.
-
     Returns
     -------
     dict
         What `plan` takes as `prior`.
-
-    Raises
-    ------
-    InvalidInput
-        If no dimension is left.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto import containing
 from hdr4me.recalibration.core import OPTIONS, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
 from hdr4me.recalibration.result import check_kind
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.structure import structure_of
 
 if TYPE_CHECKING:
     from hdr4me.recalibration import Recalibration
     from hdr4me.statistics.answer import Answer
+    from hdr4me.survey import Schema
 
 __all__ = ["SHARES", "VECTORS", "recalibrated"]
 
@@ -63,11 +64,6 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     **options
         Those of `hdr4me.recalibrate`. Here `order` is a list of names along a curve, or several such lists; `groups`
         is lists of names that belong together. Without them, what the schema declares as `curve` and `group` counts.
-
-    Raises
-    ------
-    InvalidInput
-        For a name that is no number, or an option that the method does not take.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     means = _means(answer, method, options)
@@ -127,7 +123,7 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
         return None
     if "order" in OPTIONS[method]:
         names = [answer.dimensions[i] for i in rows.tolist()]
-        options = structure_of(answer.survey.schema, names, **options)
+        options = _structure_of(answer.survey.schema, names, **options)
     found = recalibrate(
         answer.scaled_value[rows],
         answer.scaled_error[rows],
@@ -247,3 +243,66 @@ def _bounds(answer: Answer) -> tuple[Floats, Floats]:
     ]
     low, high = np.array(pairs).reshape(-1, 2).T
     return low, high
+
+
+def _structure_of(
+    schema: Schema,
+    names: Sequence[str],
+    order: Sequence[Any] | None = None,
+    groups: Iterable[Any] | Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The options `order` and `groups` of `hdr4me.recalibrate` for numbers called `names`; empty if none is declared.
+
+    Parameters
+    ----------
+    schema
+        Where `curve` and `group` of the dimensions are declared, which is used if neither of the next two is given.
+    names
+        The numbers that are re-calibrated together.
+    order
+        A list of names along a curve, or several such lists.
+    groups
+        Lists of names that belong together.
+    """
+    numbers = [x.name for x in schema if x.reads != "category"]
+    if order is None and groups is None:
+        order = list(_by_label((x.name, getattr(x, "curve", None)) for x in schema).values())
+        groups = list(_by_label((x.name, getattr(x, "group", None)) for x in schema).values())
+    listed = _listed(order)
+    curves = [listed] if listed and isinstance(listed[0], str) else listed
+    together = _listed(groups.values() if isinstance(groups, Mapping) else groups)
+    place: dict[str, int] = {}
+    label: dict[str, str] = {}
+    for kind, given, lists, words in (
+        ("order", order, curves, "a list of names along a curve, or several such lists"),
+        ("groups", groups, together, "lists of names that belong together"),
+    ):
+        if lists is None or any(_listed(members) is None for members in lists):
+            raise InvalidInput.of(kind, given, words)
+        for number, members in enumerate(lists):
+            for position, name in enumerate(members):
+                if name not in numbers:
+                    raise InvalidInput.of(kind, name, f"names of numeric dimensions: {', '.join(numbers)}")
+                if name in label:
+                    raise InvalidInput.of(kind, name, "each name may be in one curve or group")
+                label[name] = f"{kind} {number}"
+                if kind == "order":
+                    place[name] = position
+    if not label:
+        return {}
+    return {"order": [place.get(name) for name in names], "groups": [label.get(name) for name in names]}
+
+
+def _listed(given: Any) -> list[Any] | None:
+    """The members of a list, none if nothing is given; None for what is no list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
+
+
+def _by_label(pairs: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, label in pairs:
+        if label is not None:
+            found.setdefault(label, []).append(name)
+    return found

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.ask import estimate
+from hdr4me.statistics.foretell import CAUTION, spread_of, unseen_share
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.next_round import noise_of, served
-from hdr4me.statistics.ranges import CAUTION, spread_of, unseen_share
 from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Product, Survey
@@ -34,20 +34,10 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     The first round is the pilot, on the whole ranges. A mean from a narrower range has a bias that the pilot's
     distribution bounds; the bound counts as an error when rounds are weighed, and widens the interval.
 
-    Parameters
-    ----------
-    rounds
-        Tallies: the pilot and those of surveys that `refine` made. Their dimensions have the same names.
-
     Returns
     -------
     Answer
         In units, with the rows of the pilot's `estimate()`.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no tally, or the rounds do not ask for the same dimensions.
 
     Examples
     --------

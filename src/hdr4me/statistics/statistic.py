@@ -91,10 +91,6 @@ class Statistic(ABC):
             The dimensions' numbers in the schema.
         options
             What this statistic itself takes, by name.
-
-        Returns
-        -------
-        list of Part
         """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
@@ -112,13 +108,13 @@ STATISTICS: Registry[Statistic] = Registry(
         "distribution": "hdr4me.statistics.distribution:DISTRIBUTION",
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
-        "quantile": "hdr4me.statistics.quantiles:QUANTILE",
+        "quantile": "hdr4me.statistics.distribution:QUANTILE",
         "variance": "hdr4me.statistics.variance:VARIANCE",
         "sd": "hdr4me.statistics.variance:SD",
         "covariance": "hdr4me.statistics.covariance:COVARIANCE",
         "correlation": "hdr4me.statistics.covariance:CORRELATION",
-        "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
-        "share_by": "hdr4me.statistics.grouped:SHARE_BY",
+        "mean_by": "hdr4me.statistics.joint:MEAN_BY",
+        "share_by": "hdr4me.statistics.joint:SHARE_BY",
         "chosen": "hdr4me.statistics.selection:CHOSEN",
         "number chosen": "hdr4me.statistics.selection:NUMBER_CHOSEN",
     },
