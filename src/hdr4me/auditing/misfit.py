@@ -27,14 +27,8 @@ _CURIOUS = 4.0
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
     """The log of the evidence against honest reports; above log(1/α) with probability at most α if all are honest.
 
-    Parameters
-    ----------
-    rows
-        P(cell | input), one row for each input.
-    counts
-        How often each cell was reported.
-    rng
-        Splits the counts; independent of them.
+    `rows` are P(cell | input), `counts` how often each cell was reported; `rng`, independent of them, splits the
+    counts.
 
     Examples
     --------

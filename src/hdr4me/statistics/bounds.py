@@ -80,16 +80,7 @@ class Bounds:
         Values at `low` and `high` themselves are counted in for the upper bound and left out for the lower one, unless
         the range ends there.
 
-        Parameters
-        ----------
-        counts
-            The cells' counts, with two reports or more.
-        low, high
-            The interval.
-        level
-            The probability that the truth lies within both bounds.
-        even
-            Whether values are taken as evenly spread within stretches: the short bounds.
+        If `even`, values are assumed to be evenly spread within stretches: the short bounds.
         """
         return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
 

@@ -230,16 +230,7 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
     coarse grid bisection finds where they cross p.
 
-    Parameters
-    ----------
-    shape
-        The counts and the bounds of their table.
-    p
-        The share.
-    level
-        The probability that the quantile lies within.
-    even
-        Whether values are taken as evenly spread within stretches: the short interval.
+    If `even`, values are assumed to be evenly spread within stretches: the short interval.
     """
 
     def side(at: int, upper: bool) -> float:

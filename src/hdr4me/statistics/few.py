@@ -108,20 +108,8 @@ def few_means(
 ) -> FewLaw:
     """Of means of one decoder.
 
-    Parameters
-    ----------
-    moments
-        The table's rows.
-    decode
-        What each cell counts for.
-    counts
-        Cells' counts, one row for each mean.
-    errors
-        Their standard errors.
-    n_reports
-        How many users reported.
-    noise
-        Whether the rows' means are the values themselves, so that the noise alone makes the error where all answered.
+    `noise` says that the rows' means are the values themselves, so that the noise alone makes the error where all
+    answered.
     """
     r = counts.sum(axis=1)
     rows = moments.probabilities

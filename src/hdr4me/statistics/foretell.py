@@ -184,12 +184,7 @@ class Range:
 def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
     """The share of users beyond an end whom a pilot may miss.
 
-    Parameters
-    ----------
-    edges, cumulative
-        The pilot's distribution: the share of values up to each edge on [−1, 1].
-    noise
-        The standard error of the pilot's mean on [−1, 1].
+    `cumulative` is the pilot's share of values up to each edge on [−1, 1], `noise` the standard error of its mean.
 
     Examples
     --------
@@ -207,16 +202,8 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: 
 
     Users whom the pilot misses count as spread evenly over what is cut off, all of them beyond one end.
 
-    Parameters
-    ----------
-    edges, cumulative
-        The expected distribution: the share of values up to each edge on [−1, 1].
-    n
-        How many reports the next round will have about this dimension.
-    noise
-        The variance of a report on [−1, 1].
-    unseen
-        The share of users beyond an end whom the pilot may miss.
+    `cumulative` is the expected share of values up to each edge on [−1, 1], n the number of reports of the next round,
+    `noise` the variance of a report on [−1, 1], `unseen` the share of users beyond an end whom the pilot may miss.
     """
     ends = np.linspace(-1.0, 1.0, _STEPS)
     fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)

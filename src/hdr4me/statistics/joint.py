@@ -70,19 +70,7 @@ class Joint:
 
 
 def side_of(dimension: Dimension, channel: Channel, place: int, category: int | None = None) -> Side:
-    """The decoding of a number's value, or of the indicator of one category.
-
-    Parameters
-    ----------
-    dimension
-        The dimension.
-    channel
-        Its channel.
-    place
-        Which of the channel's dimensions it is, from 0.
-    category
-        The category's number; None for numbers.
-    """
+    """The decoding of a number's value, or of the indicator of one category."""
     if isinstance(channel, Table) and dimension.reads == "number":
         values = np.array(channel.decoders["value" + (f" {place + 1}" if place else "")])
         return Side(values, np.arange(values.size))
@@ -106,19 +94,7 @@ def joint_of(
     category_j: int | None = None,
     category_k: int | None = None,
 ) -> Joint:
-    """The joint counts of two dimensions that are asked in two questions.
-
-    Parameters
-    ----------
-    counted
-        The tally, for its survey.
-    pairs
-        Counts of both questions together.
-    j, k
-        The dimensions' numbers.
-    category_j, category_k
-        The categories that are meant, where a dimension is one.
-    """
+    """The joint counts of two dimensions that are asked in two questions."""
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:

@@ -39,17 +39,7 @@ def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
 def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
     """The rows from the largest value to the smallest, and each k for which the first k lie above all the others.
 
-    Parameters
-    ----------
-    value
-        The estimates.
-    low, high
-        Ends of intervals that hold for all rows at once.
-
-    Returns
-    -------
-    tuple of two arrays
-        The order, and the numbers k in increasing order.
+    The ends `low` and `high` hold for all rows at once.
 
     Examples
     --------
@@ -79,23 +69,8 @@ def largest_rows(
     of noise: the largest of thousands of estimates are mostly those with the largest errors, and their own intervals
     do not hold after such a choice.
 
-    Parameters
-    ----------
-    answer
-        The answer.
-    rows
-        Its table.
-    level
-        The probability that all that is said of one dimension holds.
-    simultaneous
-        Whether the intervals of `rows` hold for all rows at once, and are to be kept.
-    where
-        Where all rows are, for the notes.
-
-    Returns
-    -------
-    tuple of two lists
-        Rows and notes.
+    If `simultaneous`, the intervals of `rows` hold for all rows at once and are kept. `where` tells the reader of a
+    note where all rows are.
 
     Examples
     --------

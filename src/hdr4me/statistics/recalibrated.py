@@ -253,16 +253,8 @@ def _structure_of(
 ) -> dict[str, Any]:
     """The options `order` and `groups` of `hdr4me.recalibrate` for numbers called `names`; empty if none is declared.
 
-    Parameters
-    ----------
-    schema
-        Where `curve` and `group` of the dimensions are declared, which is used if neither of the next two is given.
-    names
-        The numbers that are re-calibrated together.
-    order
-        A list of names along a curve, or several such lists.
-    groups
-        Lists of names that belong together.
+    `order` is a list of names along a curve, or several such lists; `groups` are lists of names that belong together.
+    If neither is given, the schema's own `curve` and `group` are used.
     """
     numbers = [x.name for x in schema if x.reads != "category"]
     if order is None and groups is None:

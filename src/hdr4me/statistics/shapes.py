@@ -106,17 +106,7 @@ _bounds = Kept(lambda table, place: Bounds(kept_reading(table, place)))
 def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
-    """The shapes of dimensions that have two reports or more; those with the same table are fitted together.
-
-    Parameters
-    ----------
-    counted
-        A tally.
-    dimensions
-        Numbers of dimensions.
-    progress
-        Called with how many are done and how many there are.
-    """
+    """The shapes of dimensions that have two reports or more; those with the same table are fitted together."""
     survey, layout = counted.survey, counted.layout
     alike: dict[tuple[int, int], list[int]] = {}
     counts: dict[int, Floats] = {}
