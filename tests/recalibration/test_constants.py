@@ -33,6 +33,8 @@ def measured(case: str) -> tuple[float, ...]:
     theta = POPULATIONS[name](d, rng)
     spread = 0.7 if "unequal" in option else 0.2 if "similar" in option else 0.0
     s = float(noise) * np.exp(spread * rng.normal(size=d))
+    if name == "zeros" and "following" in option:
+        theta = np.where(s > np.median(s), 2 * s, 0.0).clip(-1, 1)
     x = theta + s * rng.normal(size=d)
     options: dict[str, Any] = {"order": np.arange(d)} if "order" in option else {}
     options |= {"groups": (np.arange(d) // 4).tolist()} if "groups" in option else {}

@@ -14,7 +14,7 @@ from hdr4me.statistics.calibrate import sample_covariance, value_moments
 from hdr4me.statistics.joint import Joint, joint_of, two
 from hdr4me.statistics.moments import Moments
 from hdr4me.statistics.readings import Kept, kept_reading
-from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Part, Statistic, no_more
 from hdr4me.statistics.variance import VARIANCE, square_decoder
 from hdr4me.survey import Dimension, Product, Survey
 
@@ -48,8 +48,7 @@ class Covariance(Statistic):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = two(self.name, dimensions)
         pairs = options.pop("pairs", None)
-        if options:
-            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
+        no_more(self, options)
         units = [_unit(counted, i) for i in (j, k)]
         value, error, r = _covariance(counted, pairs, j, k)
         scale = units[0] * units[1]

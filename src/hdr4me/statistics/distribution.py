@@ -13,7 +13,7 @@ from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.readings import shows_shape, why_no_shape
 from hdr4me.statistics.shapes import Shape, shapes
-from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic, no_more
 from hdr4me.survey import Dimension
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Bins = tuple[tuple[str, ...], Floats, Floats]
+"""Labels, and both ends of each bin on [−1, 1]."""
 KINDS = ("honest", "short")
 """Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
 _SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
@@ -51,6 +53,22 @@ class Spread(Statistic):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return why_no_shape(self.name, dimension, channel)
 
+    def shares(
+        self,
+        counted: Counted,
+        dimensions: Sequence[int],
+        bins_of: Callable[[Dimension], Bins],
+        **options: Any,
+    ) -> list[Part]:
+        """The shares of the values in the bins of each dimension."""
+        no_more(self, options)
+        bins = {j: bins_of(counted.survey.schema.dimensions[j]) for j in dimensions}
+        found = shapes(counted, dimensions, options.get("progress"))
+        return [
+            _part(j, labels, found[j], low, high) if j in found else _unknown(counted, j, labels)
+            for j, (labels, low, high) in bins.items()
+        ]
+
 
 class Histogram(Spread):
     """The share of values in each bin between given edges, in the dimension's own units."""
@@ -61,7 +79,7 @@ class Histogram(Spread):
         edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
         if edges.size < 2 or (np.diff(edges) <= 0).any():
             raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
-        return _shares(counted, dimensions, lambda j: edges, **options)
+        return self.shares(counted, dimensions, lambda dimension: _between(dimension, edges), **options)
 
 
 class Distribution(Spread):
@@ -72,13 +90,12 @@ class Distribution(Spread):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         bins = options.pop("bins", 20)
         if type(bins) is not int or not 2 <= bins <= 1000:
-            raise InvalidInput.of("bins", bins, "a whole number from 2 to 1000")
+            raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
 
-        def edges(j: int) -> Floats:
-            low, high = counted.survey.schema.dimensions[j].bounds
-            return np.linspace(low, high, bins + 1)
+        def equal(dimension: Dimension) -> Bins:
+            return _between(dimension, np.linspace(*dimension.bounds, bins + 1))
 
-        return _shares(counted, dimensions, edges, **options)
+        return self.shares(counted, dimensions, equal, **options)
 
 
 class Cumulative(Spread):
@@ -88,18 +105,12 @@ class Cumulative(Spread):
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         x = _numbers("x", options.pop("x", None), "numbers in the range")
-        _no_more(options)
-        found = shapes(counted, dimensions, options.get("progress"))
-        made = []
-        for j in dimensions:
-            at = _scaled(counted, j, x, "x")
-            labels = tuple(f"≤ {value:.6g}" for value in x)
-            shape = found.get(j)
-            if shape is None:
-                made.append(_unknown(counted, j, labels))
-                continue
-            made.append(_part(j, labels, shape, np.full_like(at, -1.0), at))
-        return made
+
+        def up_to(dimension: Dimension) -> Bins:
+            at = _scaled(dimension, x, "x")
+            return tuple(f"≤ {value:.6g}" for value in x), np.full_like(at, -1.0), at
+
+        return self.shares(counted, dimensions, up_to, **options)
 
 
 class Quantile(Spread):
@@ -115,7 +126,7 @@ class Quantile(Spread):
         p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
         if p.min() <= 0.0 or p.max() >= 1.0:
             raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
-        _no_more(options)
+        no_more(self, options)
         labels = tuple(f"{share:.6g}" for share in p)
         found = shapes(counted, dimensions, options.get("progress"))
         return [
@@ -127,21 +138,9 @@ class Quantile(Spread):
 HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
 
 
-def _shares(
-    counted: Counted, dimensions: Sequence[int], edges_of: Callable[[int], Floats], **options: Any
-) -> list[Part]:
-    _no_more(options)
-    found = shapes(counted, dimensions, options.get("progress"))
-    made = []
-    for j in dimensions:
-        edges = edges_of(j)
-        at = _scaled(counted, j, edges, "edges")
-        labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
-        shape = found.get(j)
-        made.append(
-            _unknown(counted, j, labels) if shape is None else _part(j, labels, shape, at[:-1], at[1:])
-        )
-    return made
+def _between(dimension: Dimension, edges: Floats) -> Bins:
+    at = _scaled(dimension, edges, "edges")
+    return tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist())), at[:-1], at[1:]
 
 
 def _part(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
@@ -191,21 +190,12 @@ def _numbers(name: str, given: Any, allowed: str) -> Floats:
     return found
 
 
-def _scaled(counted: Counted, j: int, values: Floats, name: str) -> Floats:
-    dimension = counted.survey.schema.dimensions[j]
+def _scaled(dimension: Dimension, values: Floats, name: str) -> Floats:
     low, high = dimension.bounds
     if values.min() < low or values.max() > high:
-        raise InvalidInput.of(
-            name, values.tolist(), f"inside the range of {dimension.name!r}, {low:g} to {high:g}"
-        )
+        allowed = f"inside the range of {dimension.name!r}, {low:g} to {high:g}"
+        raise InvalidInput.of(name, values.tolist(), allowed)
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
-
-
-def _no_more(options: dict[str, Any]) -> None:
-    """Refuse options that are left over; `progress` is one of every statistic of a shape."""
-    more = set(options) - {"progress"}
-    if more:
-        raise InvalidInput(f"option {min(more)!r} is not one of this statistic")
 
 
 def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:

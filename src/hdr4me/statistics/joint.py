@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel, Entries, Table
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Part, Statistic, no_more
 from hdr4me.survey import Dimension, Survey
 
 __all__ = ["MEAN_BY", "SHARE_BY", "Joint", "PairCounted", "Side", "joint_of", "side_of", "two"]
@@ -145,7 +145,8 @@ class MeanBy(Statistic):
             raise InvalidInput(
                 f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
             )
-        pairs = _pairs(self.name, options)
+        pairs = options.pop("pairs", None)
+        no_more(self, options)
         groups = schema.dimensions[k].categories
         joints = [joint_of(counted, pairs, j, k, None, g) for g in range(len(groups))]
         return [_part(j, groups, joints, scaled=True)]
@@ -161,7 +162,8 @@ class ShareBy(MeanBy):
         schema = counted.survey.schema
         if {schema.dimensions[i].reads for i in (j, k)} != {"category"}:
             raise InvalidInput(f"{self.name} takes two categories, the second of which groups")
-        pairs = _pairs(self.name, options)
+        pairs = options.pop("pairs", None)
+        no_more(self, options)
         own, groups = schema.dimensions[j].categories, schema.dimensions[k].categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
         joints = [joint_of(counted, pairs, j, k, c, g) for c, g in cells]
@@ -170,13 +172,6 @@ class ShareBy(MeanBy):
 
 
 MEAN_BY, SHARE_BY = MeanBy(), ShareBy()
-
-
-def _pairs(name: str, options: dict[str, Any]) -> Any:
-    pairs = options.pop("pairs", None)
-    if options:
-        raise InvalidInput(f"option {min(options)!r} is not one of {name}")
-    return pairs
 
 
 def _part(j: int, labels: tuple[str, ...], joints: list[Joint], *, scaled: bool) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
+from hdr4me.errors import InvalidInput
 from hdr4me.framework.optional import SURELY
 from hdr4me.registry import Registry
 from hdr4me.statistics.few import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
-__all__ = ["STATISTICS", "SURELY", "Counted", "Intervals", "Part", "Statistic"]
+__all__ = ["STATISTICS", "SURELY", "Counted", "Intervals", "Part", "Statistic", "no_more"]
 
 Floats = NDArray[np.float64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]
@@ -96,6 +97,13 @@ class Statistic(ABC):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         """Why it does not serve, and what to do instead."""
         return f"the {self.name} of {dimension.name!r} cannot be told from reports by {channel.mechanism!r}"
+
+
+def no_more(statistic: Statistic, options: Mapping[str, Any]) -> None:
+    """Refuse options that are left over; `progress` is accepted by every statistic."""
+    more = set(options) - {"progress"}
+    if more:
+        raise InvalidInput(f"option {min(more)!r} is not one of the {statistic.name}")
 
 
 STATISTICS: Registry[Statistic] = Registry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from scipy.optimize import brentq
 from scipy.special import stdtr
 
 from hdr4me.channels import Channel, Table
-from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_covariance
 from hdr4me.statistics.distribution import Spread, check_kind
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.readings import Kept, Reading, kept_reading, reading_of, shows_shape
-from hdr4me.statistics.statistic import Counted, Intervals, Part
+from hdr4me.statistics.statistic import Counted, Intervals, Part, no_more
 from hdr4me.survey import Dimension
 
 __all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond", "square_decoder"]
@@ -35,6 +34,7 @@ class Variance(Spread):
     """
 
     name = "variance"
+    root: ClassVar[bool] = False
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return (
@@ -44,20 +44,15 @@ class Variance(Spread):
         )
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        if options:
-            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
-        return [_variance(counted, j, root=False) for j in dimensions]
+        no_more(self, options)
+        return [_variance(counted, j, root=self.root) for j in dimensions]
 
 
 class Deviation(Variance):
     """The standard deviation: the root of the variance."""
 
     name = "sd"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        if options:
-            raise InvalidInput(f"option {min(options)!r} is not one of the {self.name}")
-        return [_variance(counted, j, root=True) for j in dimensions]
+    root = True
 
 
 VARIANCE, SD = Variance(), Deviation()
@@ -86,17 +81,13 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     found = (second - mean**2 + noise_of_mean) - reading.step**2 / 6
     ends = _ends(found, error, reading.step, int(r))
     if root:
-        sure = found > _SURELY * error
-        told = np.sqrt(max(found, 0.0)) * unit
-        spread = error / 2 / np.sqrt(found) * unit if sure else np.nan
-        return Part(
-            j, (None,), np.array([told]), np.array([spread]), int(r), unsure=not sure,
-            intervals=_through(ends, lambda v: np.sqrt(np.maximum(v, 0.0)) * unit),
-        )  # fmt: skip
-    return Part(
-        j, (None,), np.array([found * unit**2]), np.array([error * unit**2]), int(r),
-        intervals=_through(ends, lambda v: v * unit**2),
-    )  # fmt: skip
+        known = found > _SURELY * error
+        value = np.array([np.sqrt(max(found, 0.0)) * unit])
+        spread = np.array([error / 2 / np.sqrt(found) * unit if known else np.nan])
+        intervals = _through(ends, lambda v: np.sqrt(np.maximum(v, 0.0)) * unit)
+        return Part(j, (None,), value, spread, int(r), unsure=not known, intervals=intervals)
+    value, spread = np.array([found * unit**2]), np.array([error * unit**2])
+    return Part(j, (None,), value, spread, int(r), intervals=_through(ends, lambda v: v * unit**2))
 
 
 def _ends(found: float, error: float, step: float, r: int) -> Intervals:
