@@ -53,8 +53,8 @@ def check_kind(kind: str) -> str:
 def harms(before: float, after: float) -> str | None:
     """How much larger the error is after, in words; None if it is not.
 
-    >>> harms(0.01, 0.05), harms(0.01, 0.0101)
-    ('5.0 times worse', None)
+    >>> harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
+    ('5.0 times worse', '1.1 times worse', None)
     """
     if after <= _TOLERANCE * before:
         return None

@@ -21,7 +21,6 @@ from hdr4me.statistics.readings import Reading
 from hdr4me.statistics.shapes import Grid
 
 __all__ = [
-    "CAUTION",
     "GENERAL",
     "NEXT",
     "Foretold",
@@ -33,8 +32,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-CAUTION = 1.0
-"""A bias counts this many times as much as the pilot says; its smoothed distribution has long tails already."""
+# These constants were set with benchmarks/second_rounds.py: docs/decisions/second-rounds.md.
 LEAST = 0.1
 """No range is narrowed to less than this share of its width."""
 WORTH = 0.85
@@ -178,7 +176,7 @@ class Range:
     @property
     def bias(self) -> float:
         """The largest bias either way."""
-        return CAUTION * max(self.below, self.above)
+        return max(self.below, self.above)
 
 
 def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
@@ -215,7 +213,7 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: 
     below, above = np.interp(ends, fine, below_all), np.interp(ends, fine, above_all)
     low, high = ends[:, None], ends[None, :]
     half = (high - low) / 2
-    bias = CAUTION * np.maximum(below[:, None], above[None, :])
+    bias = np.maximum(below[:, None], above[None, :])
     spread = spread_of(edges, cumulative)
     hidden = unseen * np.maximum(1.0 + low, 1.0 - high) / 2
     cost = (half**2 * noise + spread) / n + bias**2 + hidden**2

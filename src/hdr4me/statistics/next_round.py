@@ -38,7 +38,7 @@ DESIGNS, DESIGN_UP_TO = 4, 3.0
 it is made for so many numbers. What it gains over the better of two general tables is 2 to 12 % of the noise."""
 _BINS = 32
 _DOUBT = 0.1
-"""Of the prior of a design, the share that is spread evenly: the pilot's distribution is uncertain."""
+"""The share of a design's prior that is uniform, because the pilot is uncertain: benchmarks/second_rounds.py."""
 
 
 def refine(

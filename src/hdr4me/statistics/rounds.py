@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.ask import estimate
-from hdr4me.statistics.foretell import CAUTION, spread_of, unseen_share
+from hdr4me.statistics.foretell import spread_of, unseen_share
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.next_round import noise_of, served
 from hdr4me.statistics.shapes import Shape, shapes
@@ -25,7 +25,7 @@ __all__ = ["combine"]
 
 Floats = NDArray[np.float64]
 SAFETY = 1.5
-"""Intervals allow for this many times the users whom the choice of a range takes to be missed by the pilot."""
+"""Intervals allow for this many times the users whom the pilot is assumed to miss: benchmarks/second_rounds.py."""
 
 
 def combine(rounds: Sequence[Counted]) -> Answer:
@@ -127,7 +127,7 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
         (low, high), (new_low, new_high) = schema.dimensions[j].bounds, own[name].bounds
         half = (high - low) / 2
         a, b = ((x - low) / half - 1.0 for x in (new_low, new_high))
-        lost = CAUTION * max(_outside(shape, a, left=True), _outside(shape, b, left=False)) * half
+        lost = max(_outside(shape, a, left=True), _outside(shape, b, left=False)) * half
         share = unseen_share(shape.grid.edges, shape.cumulative, noise_of(shape))
         unseen = share * max(1.0 + a, 1.0 - b) / 2 * half
         spread = float(np.sqrt(spread_of(shape.grid.edges, shape.cumulative))) * half

@@ -83,7 +83,11 @@ def containing(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, 
 
 
 def _caution(n_dims: int) -> float:
-    """Standard errors that are added to the estimated second moment, so that its own error does not cost coverage."""
+    """Standard errors that are added to the estimated second moment, so that its own error does not cost coverage.
+
+    >>> [_caution(d) for d in (10, 100)]
+    [1.4, 0.77]
+    """
     return 0.7 * (1 + 10 / n_dims)
 
 

@@ -59,7 +59,7 @@ def fit_posterior(
     high: float,
     null: float,
     *,
-    odds: Mapping[str, float] = _ESTIMATE_ODDS,
+    odds: Mapping[str, float] | None = None,
 ) -> Posterior:
     """Fit every model to observations x_j with standard errors s_j > 0.
 
@@ -80,7 +80,7 @@ def fit_posterior(
         "free": spike_and_slab(cells, sample, likelihood, centred=False),
     }
     families |= _shapes(cells, sample, likelihood, families["free"].prior)
-    estimate, evidence = _posterior_weights(families, odds)
+    estimate, evidence = _posterior_weights(families, odds or _ESTIMATE_ODDS)
     spread, _ = _posterior_weights(families, _SPREAD_ODDS)
     priors = (_average(families, estimate), _average(families, spread))
     probabilities = {name: float(np.exp(w)) for name, w in estimate.items()}
