@@ -57,8 +57,8 @@ class Composite:
         columns = range(len(self.second[0]))
         laws = [
             [
-                sum(w * prod(self.second[z][y] for y in told) for z, w in enumerate(row))
-                for told in every(columns, repeat=n_reports)
+                sum(w * prod(self.second[z][y] for y in reports) for z, w in enumerate(row))
+                for reports in every(columns, repeat=n_reports)
             ]
             for row in self.first
         ]

@@ -90,7 +90,7 @@ def attack(
     True
     """
     first, second = channel.worst_pair()
-    wanted, told = n_draws, 0
+    wanted, reported = n_draws, 0
     n_draws = n_draws if whole else draws_made(channel, n_draws)
     hits = [0, 0]
     for start in range(0, n_draws, _AT_ONCE):
@@ -102,8 +102,8 @@ def attack(
         hits = [before + int(chosen[found].sum()) for before, found in zip(hits, classes, strict=True)]
         if progress is not None:
             reached = wanted * (start + n) // n_draws
-            progress(reached - told)
-            told = reached
+            progress(reached - reported)
+            reported = reached
     return bound(hits[0], hits[1], n_draws)
 
 
@@ -180,7 +180,7 @@ def _classes_of(
     channel: Channel, first: int, second: int, outputs: list[Integers]
 ) -> tuple[list[Integers], tuple[Shares, Shares]]:
     """The class of each output, and the probability of each class under the two inputs."""
-    if isinstance(channel, Entries):  # only the two entries in which the inputs differ tell anything
+    if isinstance(channel, Entries):  # only the two entries in which the inputs differ are informative
         shares = np.array(channel.weights, np.float64) / ONE
         pair = (np.outer(shares[1], shares[0]).ravel(), np.outer(shares[0], shares[1]).ravel())
         return [found[:, first] * channel.n_cells + found[:, second] for found in outputs], pair

@@ -2,7 +2,7 @@
 
 The proof is in integers: the loss is a fraction, compared with a rational number below e^ε. The attack is a check of
 the deployed sampler: it randomises two worst-case values many times with the same kernel that a batch uses and counts
-how often the reports fall into the set that tells the two apart best. With confidence 1 − `ALARM` the true loss is
+how often the reports fall into the set that distinguishes the two best. With confidence 1 − `ALARM` the true loss is
 at least what it finds, so a sampler that does not follow its table is caught.
 """
 
@@ -135,7 +135,7 @@ def audit(
     survey
         The survey.
     n_draws
-        How many reports are drawn for each of the two values that the attack tries to tell apart.
+        How many reports are drawn for each of the two values that the attack tries to distinguish.
     progress
         Called with a number of reports whenever so many more have been drawn; of each channel's `n_draws` in all.
 

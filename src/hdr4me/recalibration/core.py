@@ -100,13 +100,13 @@ def recalibrate(
         if method == "none":
             reading, after = Reading(part.means, part.calibrated_errors**2), Expected(before, 0.0)
         elif method == "auto":
-            used, share, reading, luck = found.choice
-            after = found.error(used, reading, luck, safe=True)
+            used, share, reading, optimism = found.choice
+            after = found.error(used, reading, optimism, safe=True)
         else:
             reading = found.measure(found.bayes if method == "bayes" else rule(method, part, options))
             after = found.error(method, reading, safe=method == "clip")
             other = found.choice
-            best = found.error(other.used, other.reading, other.luck, safe=True).value / n
+            best = found.error(other.used, other.reading, other.optimism, safe=True).value / n
         enhanced[noisy], signal[noisy], λ[noisy] = (
             reading.value,
             found.signal,

@@ -81,7 +81,7 @@ def recalibrate_frequencies(
     order = np.lexsort((given.standard_errors, given.means))
     part = given.only(order)
     f, s, noisy = part.means, part.standard_errors, part.noisy
-    used, share, luck, after = method, 1.0, 0.0, Measured(0.0, 0.0)
+    used, share, optimism, after = method, 1.0, 0.0, Measured(0.0, 0.0)
     if noisy.any():
         s = np.where(noisy, _own_errors(f, s), s)
         directions = _directions(f, s)
@@ -92,11 +92,11 @@ def recalibrate_frequencies(
 
         base = measure(norm_sub)
         if method == "auto":
-            used, share, reading, luck = choose(_candidates(s, noisy), base, f, s, measure)
+            used, share, reading, optimism = choose(_candidates(s, noisy), base, f, s, measure)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
             reading = measure(_rule(method, part._replace(standard_errors=s, steady=s), options))
-        after = _after(reading, f, s, luck, safe=method in ("auto", "norm_sub"))
+        after = _after(reading, f, s, optimism, safe=method in ("auto", "norm_sub"))
         answer = reading.value
     else:
         used = "norm_sub" if method == "auto" else method
@@ -118,12 +118,12 @@ def _advice(used: str, share: float, f: Floats, before: float, after: Measured) 
     )
 
 
-def _after(reading: Reading, f: Floats, s: Floats, luck: float, *, safe: bool) -> Measured:
+def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
     """The measured error: for a safe rule at most the noise's, and never below the variance of the answer."""
     value, error = stein_risk(reading, f, s)
     least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
     most = float(np.mean(s**2)) if safe else 2.0 / f.size
-    return Measured(float(np.clip(value + luck, min(least, most), most)), error)
+    return Measured(float(np.clip(value + optimism, min(least, most), most)), error)
 
 
 def _one_report(f: Floats, s: Floats) -> float | None:
@@ -193,7 +193,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
     # Half of all noise may be that of one large category, which the others share: its direction is kept apart, with
-    # both signs for every row of signs of the others, so that it is measured without luck.
+    # both signs for every row of signs of the others, so that its measurement does not depend on chance.
     large = int(np.argmax(w))
     rest = np.delete(np.arange(f.size), large)
     number = 2 if f.size <= 300 else 1

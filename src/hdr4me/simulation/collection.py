@@ -47,7 +47,7 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     survey
         What is asked.
     seed
-        A whole number from 0: the same seed gives the same tally. Reports that a seed can repeat are not private.
+        A non-negative integer: the same seed gives the same tally. Reports that a seed can repeat are not private.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def simulate(
     values
         True values [n, d], d from 1 to 65536, in the mechanism's domain; for a vector those of the ball of norm 1.
     seed
-        A whole number from 0; the same seed gives the same bits on any number of threads.
+        A non-negative integer; the same seed gives the same bits on any number of threads.
     n_sampled
         How many dimensions each user reports, drawn without replacement.
     threads

@@ -22,7 +22,7 @@ __all__ = ["CORRELATION", "COVARIANCE", "product_question"]
 
 Floats = NDArray[np.float64]
 _SURELY, _CLEARLY = 3.0, 6.0
-"""Variances must be this many standard errors above 0 before a correlation is told, and before it has no note."""
+"""Variances must be this many standard errors above 0 before a correlation is reported, and before it has no note."""
 DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
 
 

@@ -18,7 +18,7 @@ __all__ = ["MEAN_BY", "SHARE_BY", "Joint", "PairCounted", "Side", "joint_of", "s
 
 Floats = NDArray[np.float64]
 _SURELY = 3.0
-"""A group's share must be this many standard errors above 0 before anything is told of the group."""
+"""A group's share must be this many standard errors above 0 before anything is reported about the group."""
 
 
 class PairCounted(Protocol):

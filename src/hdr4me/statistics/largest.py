@@ -1,4 +1,4 @@
-"""Which of many categories are shown: those that are surely the largest, with intervals of all categories at once."""
+"""Which of many categories are shown: those that are significantly the largest, with simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Row = dict[str, Any]
 SHOWN = 20
-"""A dimension with more categories than this shows those that are surely the largest, and at most so many."""
+"""A dimension with more categories than this shows those that are significantly the largest, and at most so many."""
 _CATEGORIES = ("frequency", "chosen")
 _COORDINATES = 40
 """A vector with more coordinates than this shows the first `SHOWN` of them."""
@@ -64,7 +64,7 @@ def largest_rows(
 ) -> tuple[list[Row], list[str]]:
     """The rows of an answer that are shown, and a note for each dimension that was cut.
 
-    Of a dimension with more than `SHOWN` categories these are the rows that are surely larger than all the others, at
+    Of a dimension with more than `SHOWN` categories these are the rows significantly larger than all the others, at
     least 1 and at most `SHOWN`, with intervals that hold for all its categories at once. Anything else would be a page
     of noise: the largest of thousands of estimates are mostly those with the largest errors, and their own intervals
     do not hold after such a choice.
@@ -100,7 +100,7 @@ def largest_rows(
 
 
 def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
-    """The rows of one dimension that are shown, with joint intervals, and how many are surely the largest."""
+    """The rows of one dimension that are shown, with joint intervals, and how many are significantly the largest."""
     if simultaneous:
         none = float("nan")
         low, high = (

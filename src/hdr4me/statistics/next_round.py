@@ -91,7 +91,7 @@ def refine(
             "categories, selections, vectors and blocks have no range to narrow, and are asked again by the same survey"
         )
     if users is not None and (type(users) is not int or users < 1):
-        raise InvalidInput.of("users", users, "a whole number from 1")
+        raise InvalidInput.of("users", users, "a positive integer")
     ranges = _ranges(pilot, shown, users or 4 * max(pilot.n_reports, 1), mechanism)
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
     together = [
@@ -117,7 +117,7 @@ def refine(
 
 
 def served(survey: Survey) -> list[int]:
-    """The numbers whose distribution is told, so that their ranges can be narrowed."""
+    """The numbers whose distribution can be estimated, so that their ranges can be narrowed."""
     return [
         j
         for j, dimension in enumerate(survey.schema)

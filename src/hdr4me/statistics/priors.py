@@ -73,8 +73,10 @@ def priors(counted: Counted) -> dict[str, Any]:
                 low, high = dimension.bounds
                 middles = (np.arange(shares.size - 1) + 0.5) / (shares.size - 1)
                 edges = low + (high - low) * np.concatenate([[0.0], middles, [1.0]])
-                told = edges, shares / shares.sum()
-                found[dimension.name] = {"values": told, "present": float(shares.sum())} if optional else told
+                histogram = edges, shares / shares.sum()
+                found[dimension.name] = (
+                    {"values": histogram, "present": float(shares.sum())} if optional else histogram
+                )
     if not found:
         raise InvalidInput(
             "the tally tells no dimension's distribution: it needs answers, and for numbers a table of five levels or "

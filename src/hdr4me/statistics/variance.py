@@ -22,7 +22,7 @@ __all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond", "square_decoder"
 
 Floats = NDArray[np.float64]
 _SURELY = 2.0
-"""A variance must be this many standard errors above 0 before its root is told."""
+"""A variance must be this many standard errors above 0 before its root is reported."""
 
 
 class Variance(Spread):

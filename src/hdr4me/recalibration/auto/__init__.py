@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 # The constants below come from benchmarks/recalibration_hard.py: with others, some cells were harmed or gained less.
-# Fewer dimensions do not distinguish a gain from luck: clipping, or a declared structure that the data confirm.
+# Fewer dimensions do not distinguish a gain from chance: clipping, or a declared structure that the data confirm.
 _FEWEST = 8
 # The mean probability from which on the data confirm a declared structure.
 _CONFIRMED = 0.95
@@ -129,7 +129,7 @@ class Analysis:
         problem = Problem(self.steady, *self.domain)
         return choose(rules, base, self.x, self.s, self.measure, problem, margins)
 
-    def error(self, used: str, reading: Reading, luck: float = 0.0, *, safe: bool) -> Expected:
+    def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Expected:
         """The total squared error of the answer of the rule `used`; a `safe` one does not exceed the noise's."""
         n, noise = self.x.size, float(np.mean(self.s**2))
         own = used in ("structure", "bayes")
@@ -142,7 +142,7 @@ class Analysis:
             # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
             expected += max(noise - expected, 0.0) / n
             model = max(model or 0.0, expected)
-        after = error_after(reading, self.part, model, luck)
+        after = error_after(reading, self.part, model, optimism)
         # Clipping is a projection on a set that contains the truth, and `auto` was measured to be no worse.
         most = noise if safe else np.inf
         return after._replace(value=min(after.value, most)).times(n)

@@ -195,7 +195,7 @@ def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> d
     """One sharp shape and two smooth ones, each charged ½·log d for every unknown it spends.
 
     A sharp shape places k values and weighs them: 2k + 2. A smooth one with bandwidth h only weighs the
-    k·σ/√(σ² + h²) stretches that it can tell apart: that many + 3. Bandwidths: Silverman's rule and a third of it.
+    k·σ/√(σ² + h²) stretches that it distinguishes: that many + 3. Bandwidths: Silverman's rule and a third of it.
     """
     base = start.average
     # EM cannot give mass to a cell that starts with none, and an outlier may need it.

@@ -160,10 +160,10 @@ class Expected(NamedTuple):
         return Expected(factor * self.value, factor * self.standard_error, self.bound)
 
 
-def error_after(reading: Reading, part: Inputs, model: float | None, luck: float) -> Expected:
+def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Expected:
     """The mean squared error of an answer, measured on the data.
 
-    `luck` is the amount by which the measured gain of a chosen rule is too large. Where the noise far exceeds the
+    `optimism` is the amount by which the measured gain of a chosen rule is too large. Where the noise far exceeds the
     domain, the result is the error of the farthest truth in the domain: an upper bound.
     """
     found = stein_risk(reading, part.calibrated, part.calibrated_errors)
@@ -173,7 +173,7 @@ def error_after(reading: Reading, part: Inputs, model: float | None, luck: float
     half = 0.5 * (part.high - part.low)
     if found.standard_error > 0.5 * half**2:
         return Expected(most, most, bound=True)
-    value = _combined(found.value + luck, found.standard_error, model)
+    value = _combined(found.value + optimism, found.standard_error, model)
     return Expected(min(value, most), min(found.standard_error, most))
 
 
@@ -204,12 +204,12 @@ class Problem(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The rule that was chosen, its share in the answer (the rest is the base), the answer, and its luck (`_luck`)."""
+    """The rule that was chosen, its share in the answer (the rest is the base), the answer, and `_optimism`."""
 
     used: str
     share: float
     reading: Reading
-    luck: float = 0.0
+    optimism: float = 0.0
 
 
 def choose(
@@ -265,7 +265,7 @@ def choose(
             most = np.inf if problem is None else (0.5 * (problem.high - problem.low)) ** 2
             if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
                 continue
-        best = Choice(name, share, mixed, _luck(difference(mixed, base, x, s), margin))
+        best = Choice(name, share, mixed, _optimism(difference(mixed, base, x, s), margin))
     return best
 
 
@@ -281,13 +281,13 @@ def _margin(n_dims: int) -> float:
     return 1.5 * (1 + 10 / n_dims)
 
 
-def _luck(gap: Measured, margin: float) -> float:
+def _optimism(gap: Measured, margin: float) -> float:
     """The amount by which a gain that exceeded its margin is too large on average; never more than the gain.
 
     A gain G that was accepted because it exceeded z standard errors is too large by se·φ(u)/Φ(u) with u = G/se − z: the
     mean of a normal distribution above a threshold.
 
-    >>> [round(_luck(Measured(-gain, 1.0), 2.0), 3) for gain in (1.0, 2.0, 3.0, 5.0)]
+    >>> [round(_optimism(Measured(-gain, 1.0), 2.0), 3) for gain in (1.0, 2.0, 3.0, 5.0)]
     [1.0, 0.798, 0.288, 0.004]
     """
     if gap.value >= 0 or gap.standard_error == 0:
