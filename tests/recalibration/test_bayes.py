@@ -72,7 +72,7 @@ def test_posterior_averages_over_its_priors() -> None:
     z = norm.cdf([-1, 1], x[0], s[0])
     truncated = x[0] - s[0] ** 2 * (norm.pdf(1, 0.4, 0.5) - norm.pdf(-1, 0.4, 0.5)) / (z[1] - z[0])
     # 1e-4: a cell's middle stands for its mean.
-    assert post.summary().mean[0] == pytest.approx(0.7 * truncated, abs=1e-4)
+    assert post.mean[0] == pytest.approx(0.7 * truncated, abs=1e-4)
 
 
 def test_compress_keeps_totals_and_means() -> None:
@@ -149,7 +149,7 @@ def test_an_outlier_among_many_equal_means_is_kept() -> None:
     x = np.zeros(500)
     x[7] = -0.9
     post = fit_posterior(x + 0.01 * np.random.default_rng(5).normal(size=500), np.full(500, 0.01), -1, 1, 0)
-    mean = post.summary().mean
+    mean = post.mean
     assert mean[7] == pytest.approx(-0.9, abs=0.05)  # five standard errors
     assert np.abs(np.delete(mean, 7)).max() < 0.02
     assert sum(post.probabilities.values()) == pytest.approx(1)

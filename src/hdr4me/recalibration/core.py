@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration.auto import Analysis, Expected, Reading, Rule, check_structure
+from hdr4me.recalibration.auto import Analysis, Measured, Reading, Rule, check_structure
 from hdr4me.recalibration.hdr4me import guarantee, lambda_star, shrink, soft_threshold
 from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_inputs, check_method
 from hdr4me.recalibration.result import Recalibration, advise
@@ -89,7 +89,7 @@ def recalibrate(
     part = given.only(noisy)
     if not isinstance(options.get("reference", ""), str):
         options = options | {"reference": alongside("reference", options["reference"], n)[noisy]}
-    used, share, before, after, best = method, 1.0, 0.0, Expected(0.0, 0.0), None
+    used, share, before, after, best = method, 1.0, 0.0, Measured(0.0, 0.0), None
     λ, signal = np.zeros(n), (np.abs(enhanced) > 0).astype(np.float64)
     found = None
     if noisy.size:
@@ -98,7 +98,7 @@ def recalibrate(
         found = Analysis(part, chosen, dependent=method == "sure")
         before = _error_before(part)
         if method == "none":
-            reading, after = Reading(part.means, part.calibrated_errors**2), Expected(before, 0.0)
+            reading, after = Reading(part.means, part.calibrated_errors**2), Measured(before, 0.0)
         elif method == "auto":
             used, share, reading, optimism = found.choice
             after = found.error(used, reading, optimism, safe=True)

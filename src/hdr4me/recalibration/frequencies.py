@@ -120,10 +120,11 @@ def _advice(used: str, share: float, f: Floats, before: float, after: Measured) 
 
 def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
     """The measured error: for a safe rule at most the noise's, and never below the variance of the answer."""
-    value, error = stein_risk(reading, f, s)
+    found = stein_risk(reading, f, s)
     least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
     most = float(np.mean(s**2)) if safe else 2.0 / f.size
-    return Measured(float(np.clip(value + optimism, min(least, most), most)), error)
+    value = float(np.clip(found.value + optimism, min(least, most), most))
+    return Measured(value, found.standard_error)
 
 
 def _one_report(f: Floats, s: Floats) -> float | None:

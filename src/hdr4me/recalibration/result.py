@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.recalibration.auto import Expected, Intervals
+from hdr4me.recalibration.auto import Intervals, Measured
 from hdr4me.recalibration.hdr4me import Guarantee
 from hdr4me.recalibration.inputs import Floats, check_probability
 
@@ -65,7 +65,7 @@ def advise(
     used: str,
     *,
     before: float,
-    after: Expected,
+    after: Measured,
     best: float | None,
     share: float,
     signal_share: float,
@@ -73,7 +73,7 @@ def advise(
 ) -> str:
     """The advice from mean squared errors before, after, and under `auto` (None: this is `auto`, or needs none).
 
-    >>> after = Expected(0.05, 0.002)
+    >>> after = Measured(0.05, 0.002)
     >>> advise("l1", before=0.01, after=after, best=0.009, share=1.0, signal_share=1.0, probabilities=None)
     'HDR4ME L1 HARMS here: expected error 0.01 before, 0.05 ± 0.002 after (5.0 times worse); auto would give 0.009. The
     signal exceeds the noise in 100 % of the dimensions.'

@@ -16,7 +16,6 @@ from hdr4me.recalibration.auto.posterior import Belief, Posterior
 from hdr4me.recalibration.auto.priors import fit_posterior
 from hdr4me.recalibration.auto.risk import (
     Choice,
-    Expected,
     Measured,
     Probes,
     Problem,
@@ -40,7 +39,6 @@ from hdr4me.recalibration.shrinkage import clip, james_stein
 
 __all__ = [
     "Analysis",
-    "Expected",
     "Intervals",
     "Measured",
     "Probes",
@@ -129,7 +127,7 @@ class Analysis:
         problem = Problem(self.steady, *self.domain)
         return choose(rules, base, self.x, self.s, self.measure, problem, margins)
 
-    def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Expected:
+    def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
         """The total squared error of the answer of the rule `used`; a `safe` one does not exceed the noise's."""
         n, noise = self.x.size, float(np.mean(self.s**2))
         own = used in ("structure", "bayes")

@@ -102,8 +102,6 @@ class Belief(NamedTuple):
 class Summary(NamedTuple):
     """One number per dimension."""
 
-    mean: Floats
-    """E θ_j under the estimate's odds: the estimate."""
     spread_mean: Floats
     """E θ_j under the spread's odds."""
     spread_square: Floats
@@ -145,7 +143,7 @@ class Posterior:
         return np.concatenate([[self.cells.null], self.cells.middles])
 
     def summary(self) -> Summary:
-        """Means, second moments and the share of signal, all dimensions."""
+        """First and second moments under the spread's odds and the share of signal, all dimensions."""
         out = np.empty((3, self.distinct.x.size))
         cells, prior, values = self.cells, self._averaged(self.spread_prior), self._values
         inside = np.where(np.arange(values.size) > 0, cells.width**2 / 12, 0.0)
@@ -161,11 +159,11 @@ class Posterior:
             out[0, part], out[1, part] = cells.window_moments(x, s, self.spread_prior.average)
             out[2, part] = np.abs(out[0, part] - cells.null) > s
         out[2] = np.clip(out[2], 0.0, 1.0)
-        return Summary(self.mean, *(row[self.inverse] for row in out))
+        return Summary(*(row[self.inverse] for row in out))
 
     @cached_property
     def mean(self) -> Floats:
-        """E θ_j under the estimate's odds."""
+        """E θ_j under the estimate's odds: the estimate."""
         out = np.empty(self.distinct.x.size)
         prior, values = self._averaged(self.estimate_prior), self._values
         for part, x, s in self._rows(fine=False):

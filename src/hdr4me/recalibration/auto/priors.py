@@ -66,7 +66,7 @@ def fit_posterior(
     Observations are sorted first, and equal pairs (x, s) are evaluated once, so that their order changes no bit.
 
     >>> post = fit_posterior(np.array([0.01, -0.02, 0.9, 0.0]), np.full(4, 0.02), -1.0, 1.0, 0.0)
-    >>> post.summary().mean.round(2) + 0.0
+    >>> post.mean.round(2) + 0.0
     array([0. , 0. , 0.9, 0. ])
     """
     first, inverse = distinct_pairs(x, s)

@@ -22,7 +22,6 @@ from hdr4me.recalibration.inputs import Floats, Inputs
 
 __all__ = [
     "Choice",
-    "Expected",
     "Measured",
     "Probes",
     "Problem",
@@ -52,10 +51,19 @@ _SWITCH, _SWITCH_PART = 2.5, 1.0
 
 
 class Measured(NamedTuple):
-    """A mean squared error, or a difference of two, and its standard error as a measurement."""
+    """A squared error or a difference of two, its standard error as a measurement, and whether it is a bound."""
 
     value: float
     standard_error: float
+    bound: bool = False
+
+    def times(self, factor: float) -> Measured:
+        """The same for a sum or a mean over dimensions.
+
+        >>> Measured(0.5, 0.1).times(2)
+        Measured(value=1.0, standard_error=0.2, bound=False)
+        """
+        return Measured(factor * self.value, factor * self.standard_error, self.bound)
 
 
 class Probes(NamedTuple):
@@ -144,23 +152,7 @@ def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
     return Measured(float(value), float(np.sqrt(variance)) / x.size)
 
 
-class Expected(NamedTuple):
-    """An expected squared error, its standard error as a measurement, and whether it is an upper bound instead."""
-
-    value: float
-    standard_error: float
-    bound: bool = False
-
-    def times(self, factor: float) -> Expected:
-        """The same for a sum or a mean over dimensions.
-
-        >>> Expected(0.5, 0.1).times(2)
-        Expected(value=1.0, standard_error=0.2, bound=False)
-        """
-        return Expected(factor * self.value, factor * self.standard_error, self.bound)
-
-
-def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Expected:
+def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Measured:
     """The mean squared error of an answer, measured on the data.
 
     `optimism` is the amount by which the measured gain of a chosen rule is too large. Where the noise far exceeds the
@@ -172,9 +164,9 @@ def error_after(reading: Reading, part: Inputs, model: float | None, optimism: f
     most = float(np.mean(farthest**2))
     half = 0.5 * (part.high - part.low)
     if found.standard_error > 0.5 * half**2:
-        return Expected(most, most, bound=True)
+        return Measured(most, most, bound=True)
     value = _combined(found.value + optimism, found.standard_error, model)
-    return Expected(min(value, most), min(found.standard_error, most))
+    return Measured(min(value, most), min(found.standard_error, most))
 
 
 def _combined(measured: float, error: float, model: float | None) -> float:
