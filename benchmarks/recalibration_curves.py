@@ -17,8 +17,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.bayes import fit_posterior
-from hdr4me.recalibration.structure import blocks, check_structure, structured, structured_mean
+from hdr4me.recalibration.auto.priors import fit_posterior
+from hdr4me.recalibration.auto.structure import blocks, check_structure, structured, structured_mean
 from recalibration_hard_cells import Hard
 from recalibration_hard_cells import structured as cells
 

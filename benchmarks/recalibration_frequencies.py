@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.recalibration import recalibrate_frequencies
-from hdr4me.recalibration.simplex import norm_sub
+from hdr4me.recalibration.shrinkage import norm_sub
 from recalibration_runs import Draw, Job, excesses
 
 Floats = NDArray[np.float64]

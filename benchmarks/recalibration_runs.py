@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.recalibration.intervals import honest_interval
+from hdr4me.recalibration.auto.intervals import honest_interval
 
 Floats = NDArray[np.float64]
 Row = dict[str, float | str]

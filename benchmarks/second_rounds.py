@@ -15,7 +15,7 @@ N, SHARE = 40_000, 0.2
 
 
 def known(rng: np.random.Generator) -> dict[str, Floats]:
-    """The populations that the constants of `ranges.py` and `rounds.py` were set on."""
+    """The populations that the constants of `foretell.py` and `rounds.py` were set on."""
     data: dict[str, Floats] = {
         "sd .1": rng.normal(0, 0.1, N),
         "sd .25": rng.normal(0, 0.25, N),

@@ -19,7 +19,7 @@ from hdr4me.paper.results import Results, gather
 from hdr4me.paper.runner import Settings, run_cells
 from hdr4me.paper.studies import Scale, cells_for
 from hdr4me.paper.theory import TheoryCell, TheoryResult
-from hdr4me.recalibration.trivial import clip
+from hdr4me.recalibration.shrinkage import clip
 
 TINY = Scale("tiny", fewer_dims=10, repeats=2, clt_repeats=60)
 

@@ -13,7 +13,7 @@ from hdr4me.paper.claims.measure import fall, spread_of
 from hdr4me.paper.readings import DEFAULT, READINGS, reading_named
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import counter_example
-from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.hdr4me import soft_threshold
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 

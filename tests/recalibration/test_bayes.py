@@ -6,11 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.bayes import fit_posterior
-from hdr4me.recalibration.cells import Cells, Sample, compress
-from hdr4me.recalibration.hierarchy import Prior, spike_and_slab
-from hdr4me.recalibration.nonparametric import free_shape, smoother
-from hdr4me.recalibration.posterior import Posterior
+from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress
+from hdr4me.recalibration.auto.posterior import Posterior
+from hdr4me.recalibration.auto.priors import fit_posterior, free_shape, smoother, spike_and_slab
 
 CELLS = Cells(-1.0, 1.0, 0.0, 50)
 
@@ -74,7 +72,7 @@ def test_posterior_averages_over_its_priors() -> None:
     z = norm.cdf([-1, 1], x[0], s[0])
     truncated = x[0] - s[0] ** 2 * (norm.pdf(1, 0.4, 0.5) - norm.pdf(-1, 0.4, 0.5)) / (z[1] - z[0])
     # 1e-4: a cell's middle stands for its mean.
-    assert post.summary().mean[0] == pytest.approx(0.7 * truncated, abs=1e-4)
+    assert post.mean[0] == pytest.approx(0.7 * truncated, abs=1e-4)
 
 
 def test_compress_keeps_totals_and_means() -> None:
@@ -98,11 +96,9 @@ def test_em_never_lowers_the_penalised_likelihood() -> None:
     def objective(shape: np.ndarray) -> float:
         return float(np.log(likelihood @ shape).sum() + base @ np.log(shape))
 
-    values = [
-        objective(free_shape(sample, likelihood, base, strength=1.0, iterations=i)) for i in range(0, 60, 5)
-    ]
+    values = [objective(free_shape(sample, likelihood, base, iterations=i)) for i in range(0, 60, 5)]
     assert np.all(np.diff(values) > -1e-9)
-    assert free_shape(sample, likelihood, base, strength=1.0, iterations=9).sum() == pytest.approx(1)
+    assert free_shape(sample, likelihood, base, iterations=9).sum() == pytest.approx(1)
 
 
 def test_the_smoother_keeps_mass() -> None:
@@ -112,7 +108,6 @@ def test_the_smoother_keeps_mass() -> None:
         Sample(np.zeros(1), np.ones(1), np.ones(1)),
         CELLS.likelihood(np.zeros(1), np.ones(1)),
         np.full(51, 1 / 51),
-        strength=1.0,
         iterations=3,
         smoothing=kernel,
     )
@@ -154,7 +149,7 @@ def test_an_outlier_among_many_equal_means_is_kept() -> None:
     x = np.zeros(500)
     x[7] = -0.9
     post = fit_posterior(x + 0.01 * np.random.default_rng(5).normal(size=500), np.full(500, 0.01), -1, 1, 0)
-    mean = post.summary().mean
+    mean = post.mean
     assert mean[7] == pytest.approx(-0.9, abs=0.05)  # five standard errors
     assert np.abs(np.delete(mean, 7)).max() < 0.02
     assert sum(post.probabilities.values()) == pytest.approx(1)

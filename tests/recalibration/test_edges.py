@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.edges import SPIKE, edged
+from hdr4me.recalibration.auto.posterior import SPIKE, edged
 
 
 @pytest.mark.parametrize(("m", "sd"), [(0.2, 0.1), (-1.05, 0.1), (-0.8, 0.15), (1.4, 0.1), (0.0, 3.0)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hdr4me.recalibration import recalibrate_frequencies
-from hdr4me.recalibration.simplex import norm_sub
+from hdr4me.recalibration.shrinkage import norm_sub
 
 
 def _grr(truth: np.ndarray, n: int, epsilon: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:

@@ -6,8 +6,8 @@ from scipy.stats import norm
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import METHODS, recalibrate
-from hdr4me.recalibration.intervals import KINDS, average_interval
-from hdr4me.recalibration.robust import critical_values, shortest
+from hdr4me.recalibration.auto.intervals import average_interval, critical_values, shortest
+from hdr4me.recalibration.result import KINDS
 
 
 def _coverage(
@@ -97,7 +97,7 @@ def test_the_estimate_lies_inside(method: str, kind: str) -> None:
 @pytest.mark.parametrize(("second_moment", "level"), [(0.0, 0.95), (0.0, 0.9), (2.0, 0.95)])
 def test_critical_values_bound_every_distribution_of_the_bias(second_moment: float, level: float) -> None:
     """No two-point distribution with this second moment misses more than 1 − level."""
-    from hdr4me.recalibration import robust
+    from hdr4me.recalibration.auto import intervals as robust
 
     χ = float(np.interp(second_moment, robust._SECOND_MOMENTS, critical_values(level)))
     for t in np.geomspace(max(second_moment, 1e-3), 400, 60):

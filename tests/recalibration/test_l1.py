@@ -7,7 +7,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.hdr4me import soft_threshold
 
 X = np.array([3.0, 0.4, 0.0, -0.7, -2.5, 1.0])
 WEIGHTS = np.array([1.0, 0.5, 0.3, 0.2, 4.0, 1.0])

@@ -5,7 +5,7 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.l2 import shrink
+from hdr4me.recalibration.hdr4me import shrink
 
 X = np.array([3.0, 0.4, 0.0, -0.7])
 WEIGHTS = np.array([1.0, 0.5, 0.3, 2.0])

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from hdr4me.recalibration import METHODS, recalibrate
-from hdr4me.recalibration.auto import choose, clip_risk
-from hdr4me.recalibration.james_stein import james_stein
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.risk import difference, probes, read, risk
-from hdr4me.recalibration.simplex import norm_sub
+from hdr4me.recalibration.auto.risk import choose, clip_risk, difference, probes, read, stein_risk
+from hdr4me.recalibration.hdr4me import soft_threshold
+from hdr4me.recalibration.shrinkage import james_stein, norm_sub
 
 THETA = np.repeat([0.0, 0.5, -0.9], [30, 20, 10])
 S = np.linspace(0.1, 0.4, 60)
@@ -38,7 +36,7 @@ def test_the_measured_error_is_unbiased_and_knows_its_own_error(rule: Callable[.
     for _ in range(225):
         x = THETA + S * rng.normal(size=60)
         found = read(rule, x, directions)
-        measured = risk(found, x, S)
+        measured = stein_risk(found, x, S)
         gaps.append(measured.value - np.mean((found.value - THETA) ** 2))
         errors.append(measured.standard_error)
     spread = np.std(gaps)
@@ -54,8 +52,8 @@ def test_a_difference_is_far_better_known_than_the_errors() -> None:
     one = read(lambda y: 0.95 * y, x, directions)
     two = read(np.copy, x, directions)
     apart = difference(one, two, x, S)
-    assert apart.value == pytest.approx(risk(one, x, S).value - risk(two, x, S).value, rel=1e-9)
-    assert apart.standard_error < 0.2 * risk(two, x, S).standard_error
+    assert apart.value == pytest.approx(stein_risk(one, x, S).value - stein_risk(two, x, S).value, rel=1e-9)
+    assert apart.standard_error < 0.2 * stein_risk(two, x, S).standard_error
 
 
 def test_few_dimensions_are_probed_one_by_one() -> None:
@@ -88,9 +86,7 @@ def test_a_gain_beyond_what_the_move_allows_is_not_believed() -> None:
 
     base = read(np.copy, x, probes(s))
     assert difference(read(jumping, x, probes(s)), base, x, s).value < -0.5 * 0.1**2
-    assert (
-        choose({"jumping": jumping}, base, x, s, lambda rule: read(rule, x, probes(s)), None).used == "base"
-    )
+    assert choose({"jumping": jumping}, base, x, s, lambda rule: read(rule, x, probes(s))).used == "base"
 
 
 def test_clippings_own_error_against_simulation() -> None:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from hdr4me.recalibration.james_stein import james_stein
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.sure import sure_threshold
+from hdr4me.recalibration.hdr4me import soft_threshold
+from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 
 
 def test_equal_errors_give_the_textbook_james_stein() -> None:

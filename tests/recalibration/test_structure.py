@@ -9,8 +9,8 @@ import pytest
 from hdr4me.demo.population import panel_schema
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.edges import edged
-from hdr4me.recalibration.smooth import curve_block, group_block
+from hdr4me.recalibration.auto.posterior import edged
+from hdr4me.recalibration.auto.structure import curve_block, group_block
 from hdr4me.statistics import Answer
 from hdr4me.survey import Numeric, Schema, Survey
 
@@ -50,7 +50,7 @@ def test_groups_are_far_better_known_than_their_members() -> None:
 @pytest.mark.parametrize("kind", ["curve", "groups"])
 def test_the_average_over_members_against_plain_matrices(kind: str) -> None:
     """Evidence and posterior mean of every member by dense linear algebra; rounding only."""
-    from hdr4me.recalibration import smooth
+    from hdr4me.recalibration.auto import structure as smooth
 
     rng = np.random.default_rng(4)
     n, index = 12, np.arange(12)

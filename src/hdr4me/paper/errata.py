@@ -22,7 +22,7 @@ from hdr4me.framework.normal import probability_all_exceed, probability_some_exc
 from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, deviation_on, printed_variance
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory import counter_example, covariance_of_errors
-from hdr4me.recalibration.l1 import soft_threshold
+from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.simulation.seeds import generator
 
 _KINDS: tuple[Variance, Variance] = ("exact", "paper")

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from hdr4me.paper.readings import REFERENCES, SPREADS, WIDTHS
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.confidence import deviation_bound
+from hdr4me.recalibration.hdr4me import deviation_bound, l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import Inputs, check_inputs
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.l2 import l2_weights, shrink
-from hdr4me.recalibration.trivial import clip, zeros
+from hdr4me.recalibration.shrinkage import clip, zeros
 
 Floats = NDArray[np.float64]
 _DOMAIN = (-1.0, 1.0)

@@ -32,9 +32,8 @@ from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
 from hdr4me.paper.datasets import synthetic
 from hdr4me.paper.readings import REFERENCES, WIDTHS, Reading
+from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.l2 import l2_weights, shrink
 from hdr4me.simulation.seeds import generator
 from hdr4me.simulation.simulate import simulate
 

@@ -1,11 +1,11 @@
-"""Re-calibration: HDR4ME as the paper has it, and estimators that do no harm."""
+"""Re-calibration: HDR4ME as in the paper, and estimators that do no harm."""
 
 from __future__ import annotations
 
-from hdr4me.recalibration.core import recalibrate
+from hdr4me.recalibration.core import METHODS, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
-from hdr4me.recalibration.methods import METHODS
-from hdr4me.recalibration.result import Guarantee, Recalibration
+from hdr4me.recalibration.hdr4me import Guarantee
+from hdr4me.recalibration.result import Recalibration
 
 __all__ = [
     "FREQUENCY_METHODS",

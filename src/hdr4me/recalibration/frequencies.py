@@ -1,23 +1,28 @@
-"""Frequencies of one categorical dimension: never negative, their sum is one, and nearer the truth."""
+"""Frequencies of one categorical dimension: non-negative, with sum one, and nearer the truth."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.recalibration.advice import TOLERANCE
-from hdr4me.recalibration.auto import choose
-from hdr4me.recalibration.bayes import fit_posterior
-from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.inputs import Inputs, check_inputs, check_method
-from hdr4me.recalibration.l1 import soft_threshold
-from hdr4me.recalibration.methods import OPTIONS, rule
-from hdr4me.recalibration.risk import Measured, Probes, Reading, Rule, probes, read, risk
-from hdr4me.recalibration.rules import Fits, Problem
-from hdr4me.recalibration.simplex import base_cut, norm_sub
-from hdr4me.recalibration.sure import sure_threshold
+from hdr4me.recalibration.auto import (
+    Measured,
+    Probes,
+    Reading,
+    Rule,
+    choose,
+    fit_posterior,
+    probes,
+    read,
+    stein_risk,
+)
+from hdr4me.recalibration.core import OPTIONS, rule
+from hdr4me.recalibration.hdr4me import soft_threshold
+from hdr4me.recalibration.inputs import Floats, Inputs, check_inputs, check_method
+from hdr4me.recalibration.result import harms
+from hdr4me.recalibration.shrinkage import base_cut, norm_sub, sure_threshold
 
 __all__ = ["FREQUENCY_METHODS", "FREQUENCY_OPTIONS", "Distribution", "recalibrate_frequencies"]
 
@@ -26,7 +31,7 @@ FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
     _OWN | {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")} | {"bayes": ()}
 )
 FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
-"""Every method that `recalibrate_frequencies` takes."""
+"""Every method that `recalibrate_frequencies` supports."""
 
 _BAYES_FROM = 8
 # Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
@@ -59,22 +64,12 @@ def recalibrate_frequencies(
     frequencies, standard_errors
         As they were estimated: possibly negative, of any sum.
     method
-        `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` takes each entry's posterior mean on
+        `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` computes each entry's posterior mean on
         [0, 1] (with a spike at the common level of the rare ones) and projects. Any other method of `recalibrate` is
         applied to the entries on [0, 1], then projected. `auto` is `norm_sub`, which cannot move away from a true
-        distribution, unless the measured error of another rule is surely smaller.
+        distribution, unless the measured error of another rule is significantly smaller.
     **options
         Those of the method; `confidence` for base_cut.
-
-    Returns
-    -------
-    Distribution
-        Frequencies, what was used, the measured error and a line of advice.
-
-    Raises
-    ------
-    InvalidInput
-        For what is not a list of finite numbers, and for options that the method does not take.
 
     Examples
     --------
@@ -86,7 +81,7 @@ def recalibrate_frequencies(
     order = np.lexsort((given.standard_errors, given.means))
     part = given.only(order)
     f, s, noisy = part.means, part.standard_errors, part.noisy
-    used, share, luck, after = method, 1.0, 0.0, Measured(0.0, 0.0)
+    used, share, optimism, after = method, 1.0, 0.0, Measured(0.0, 0.0)
     if noisy.any():
         s = np.where(noisy, _own_errors(f, s), s)
         directions = _directions(f, s)
@@ -97,11 +92,11 @@ def recalibrate_frequencies(
 
         base = measure(norm_sub)
         if method == "auto":
-            used, share, reading, luck = choose(_candidates(s, noisy), base, f, s, measure, None)
+            used, share, reading, optimism = choose(_candidates(s, noisy), base, f, s, measure)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
-            reading = measure(_rule(method, part._replace(standard_errors=s), options))
-        after = _after(reading, f, s, luck, safe=method in ("auto", "norm_sub"))
+            reading = measure(_rule(method, part._replace(standard_errors=s, steady=s), options))
+        after = _after(reading, f, s, optimism, safe=method in ("auto", "norm_sub"))
         answer = reading.value
     else:
         used = "norm_sub" if method == "auto" else method
@@ -114,26 +109,22 @@ def recalibrate_frequencies(
 
 
 def _advice(used: str, share: float, f: Floats, before: float, after: Measured) -> str:
-    word, ratio = "", ""
-    if after.value > TOLERANCE * before:
-        word, ratio = (
-            " HARMS here",
-            f" ({after.value / before:.1f} times worse)" if before > 0 else " (worse)",
-        )
+    worse = harms(before, after.value)
     part = f", {100 * share:.0f} % of it" if share < 1 else ""
     return (
-        f"{used}{part}{word}: {int((f < 0).sum())} of {f.size} frequencies were negative and their sum was "
-        f"{f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± {after.standard_error:.1g} "
-        f"after{ratio}."
+        f"{used}{part}{' HARMS here' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were negative and "
+        f"their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
+        f"{after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
 
 
-def _after(reading: Reading, f: Floats, s: Floats, luck: float, *, safe: bool) -> Measured:
-    """The measured error; that of a safe rule is at most the noise's, and none is below the variance of the answer."""
-    value, error = risk(reading, f, s)
+def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
+    """The measured error: for a safe rule at most the noise's, and never below the variance of the answer."""
+    found = stein_risk(reading, f, s)
     least = float(np.mean(np.where(s > 0, reading.response / np.where(s > 0, s, 1.0), 0.0) ** 2))
     most = float(np.mean(s**2)) if safe else 2.0 / f.size
-    return Measured(float(np.clip(value + luck, min(least, most), most)), error)
+    value = float(np.clip(found.value + optimism, min(least, most), most))
+    return Measured(value, found.standard_error)
 
 
 def _one_report(f: Floats, s: Floats) -> float | None:
@@ -203,7 +194,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
     # Half of all noise may be that of one large category, which the others share: its direction is kept apart, with
-    # both signs for every row of signs of the others, so that it is measured without luck.
+    # both signs for every row of signs of the others, so that its measurement does not depend on chance.
     large = int(np.argmax(w))
     rest = np.delete(np.arange(f.size), large)
     number = 2 if f.size <= 300 else 1
@@ -219,16 +210,14 @@ def _directions(f: Floats, s: Floats) -> Probes:
     return Probes(z.reshape(-1, f.size), 1.0)
 
 
-def _candidates(s: Floats, noisy: Any) -> dict[str, Rule]:
-    rules: dict[str, Rule] = {}
-    if s.size >= _BAYES_FROM:
-        rules["bayes"] = lambda f: _bayes(f, s, noisy)
-        rules["sure"] = lambda f: _soft(f, s, noisy)
-    return rules
+def _candidates(s: Floats, noisy: NDArray[np.bool_]) -> dict[str, Rule]:
+    if s.size < _BAYES_FROM:
+        return {}
+    return {"bayes": lambda f: _bayes(f, s, noisy), "sure": lambda f: _soft(f, s, noisy)}
 
 
-def _soft(f: Floats, s: Floats, noisy: Any) -> Floats:
-    """The soft threshold with the least unbiased estimate of risk; the projection gives what it took to all alike."""
+def _soft(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
+    """The soft threshold with the smallest unbiased estimate of risk, projected."""
     out = f.copy()
     out[noisy] = soft_threshold(f[noisy], sure_threshold(f[noisy], s[noisy]) * s[noisy])
     return norm_sub(out)
@@ -236,16 +225,13 @@ def _soft(f: Floats, s: Floats, noisy: Any) -> Floats:
 
 def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
     s, noisy = part.standard_errors, part.noisy
-    if method == "norm_sub":
-        return norm_sub
     if method == "base_cut":
         return lambda f: base_cut(f, s, **options)
     if method == "bayes":
         return lambda f: _bayes(f, s, noisy)
-    if not noisy.any():
+    if method == "norm_sub" or not noisy.any():
         return norm_sub
-    few = part.only(noisy)
-    inner = rule(method, few, Fits(Problem(few.standard_errors, 0.0, 1.0, 0.0)), [], options)
+    inner = rule(method, part.only(noisy), options)
 
     def projected(f: Floats) -> Floats:
         out = f.copy()
@@ -255,8 +241,8 @@ def _rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
     return projected
 
 
-def _bayes(f: Floats, s: Floats, noisy: Any) -> Floats:
-    """Posterior means, projected. The spike is where the soft threshold puts what noise could have produced."""
+def _bayes(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:
+    """Posterior means, projected. The spike is at the value that the soft threshold gives to rare categories."""
     mean = f.copy()
     if noisy.any():
         null = float(np.clip(np.min(_soft(f, s, noisy)), 0.0, 1.0))

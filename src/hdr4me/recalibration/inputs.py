@@ -1,4 +1,4 @@
-"""What `recalibrate` takes, checked once at the edge."""
+"""The arguments of `recalibrate`, validated once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration.cells import Floats
 
-__all__ = ["Inputs", "check_inputs", "check_method", "check_probability", "vector"]
+__all__ = ["Floats", "Inputs", "alongside", "check_inputs", "check_method", "check_probability"]
+
+Floats = NDArray[np.float64]
 
 
 class Inputs(NamedTuple):
@@ -24,11 +25,11 @@ class Inputs(NamedTuple):
     low: float
     high: float
     steady: Floats
-    """Standard errors on the scale of `means` that rules may rely on: see `check_inputs`."""
+    """Standard errors of `means` that rules may use: see `check_inputs`."""
 
     @property
     def noisy(self) -> NDArray[np.bool_]:
-        """Dimensions that are not known exactly; a billionth of the domain is as good as exact."""
+        """Dimensions that are not known exactly, to a billionth of the domain."""
         return self.calibrated_errors > 1e-9 * (self.high - self.low)
 
     def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Inputs:
@@ -44,17 +45,16 @@ class Inputs(NamedTuple):
 
     @property
     def calibrated_errors(self) -> Floats:
-        """Their standard errors σ/|slope|."""
+        """The standard errors σ/|slope| of the unbiased estimates."""
         return self.standard_errors / np.abs(self.slope)
 
     @property
     def calibrated_steady(self) -> Floats:
-        """The same of the steady ones."""
+        """The steady standard errors of the unbiased estimates."""
         return self.steady / np.abs(self.slope)
 
 
-def vector(name: str, value: ArrayLike) -> Floats:
-    """A one-dimensional array of finite numbers, or a refusal by name."""
+def _vector(name: str, value: ArrayLike) -> Floats:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -67,12 +67,17 @@ def vector(name: str, value: ArrayLike) -> Floats:
     return array
 
 
-def _alongside(name: str, value: ArrayLike, n: int) -> Floats:
-    array = np.full(n, float(value)) if np.ndim(value) == 0 else np.asarray(value)  # type: ignore[arg-type]
-    checked = vector(name, array)
-    if checked.size != n:
-        raise InvalidInput(f"{name} has {checked.size} elements but means has {n}: they must match")
+def alongside(name: str, value: ArrayLike, n: int) -> Floats:
+    """A vector of n finite numbers; one number stands for n equal ones."""
+    checked = _vector(name, np.full(n, float(value)) if np.ndim(value) == 0 else value)  # type: ignore[arg-type]
+    check_length(name, checked.size, n)
     return checked
+
+
+def check_length(name: str, found: int, n: int) -> None:
+    """Refuse an argument that does not have one element for each mean."""
+    if found != n:
+        raise InvalidInput(f"{name} has {found} elements but means has {n}: they must match")
 
 
 def check_inputs(
@@ -85,37 +90,35 @@ def check_inputs(
 ) -> Inputs:
     """Arrays of one length, finite; standard errors ≥ 0; slopes other than 0; a domain with low < high.
 
-    A standard error that was estimated from the same answers as its mean goes up and down with it. A rule that
-    compares dimensions of different noise would take that for a pattern. `steady_errors` do not have this fault.
+    A standard error that was estimated from the same answers as its mean is correlated with it. A rule that compares
+    dimensions of different noise would take this correlation for a pattern. `steady_errors` do not have it.
     """
-    x = vector("means", means)
-    s = _alongside("standard_errors", standard_errors, x.size)
-    if np.any(s < 0):
-        j = int(np.flatnonzero(s < 0)[0])
-        raise InvalidInput(f"standard_errors[{j}] = {s[j]} is not allowed: it must be ≥ 0")
-    δ = np.zeros(x.size) if bias is None else _alongside("bias", bias, x.size)
-    a = _alongside("slope", slope, x.size)
-    if np.any(a == 0):
-        raise InvalidInput(
-            f"slope[{int(np.flatnonzero(a == 0)[0])}] = 0 is not allowed: reports would say nothing"
-        )
+    x = _vector("means", means)
+    s = alongside("standard_errors", standard_errors, x.size)
+    _refuse(s < 0, "standard_errors", s, "it must be ≥ 0")
+    δ = np.zeros(x.size) if bias is None else alongside("bias", bias, x.size)
+    a = alongside("slope", slope, x.size)
+    _refuse(a == 0, "slope", a, "reports would be independent of the mean")
     try:
         low, high = (float(end) for end in domain)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"domain = {domain!r} is not allowed: give (low, high)") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput(f"domain = {domain!r} is not allowed: low < high, both finite, is needed")
-    steady = s if steady_errors is None else _alongside("steady_errors", steady_errors, x.size)
-    if np.any((steady <= 0) & (s > 0)):
-        j = int(np.flatnonzero((steady <= 0) & (s > 0))[0])
-        raise InvalidInput.of(
-            f"steady_errors[{j}]", float(steady[j]), "it must be > 0 where the standard error is"
-        )
+    steady = s if steady_errors is None else alongside("steady_errors", steady_errors, x.size)
+    wrong = (steady <= 0) & (s > 0)
+    _refuse(wrong, "steady_errors", steady, "it must be > 0 where the standard error is")
     return Inputs(x, s, δ, a, low, high, steady)
 
 
+def _refuse(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
+    if np.any(wrong):
+        j = int(np.flatnonzero(wrong)[0])
+        raise InvalidInput.of(f"{name}[{j}]", float(values[j]), rule)
+
+
 def check_method(method: str, options: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> None:
-    """A known method, and only options that it takes."""
+    """Refuse an unknown method, and options that the method does not accept."""
     if method not in known:
         raise InvalidInput.of("method", method, f"use one of {', '.join(known)}")
     for name in options:

@@ -1,44 +1,102 @@
-"""What a re-calibration returns."""
+"""The result of a re-calibration, and the sentence that describes it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.recalibration.cells import Floats
-from hdr4me.recalibration.inputs import check_probability
-from hdr4me.recalibration.intervals import (
-    average_interval,
-    check_kind,
-    credible_interval,
-    holding,
-    honest_interval,
-)
-from hdr4me.recalibration.posterior import Belief, Posterior
+from hdr4me.recalibration.auto import Intervals, Measured
+from hdr4me.recalibration.hdr4me import Guarantee
+from hdr4me.recalibration.inputs import Floats, check_probability
 
-__all__ = ["Guarantee", "Recalibration"]
+__all__ = ["KINDS", "Recalibration", "advise", "check_kind", "harms"]
+
+KINDS = ("honest", "average", "credible")
+"""`honest`: for each dimension, for any truth. `average`: on average over the dimensions, for any truths. `credible`:
+under the fitted prior."""
+
+_NAMES = {
+    "l1": "HDR4ME L1",
+    "l2": "HDR4ME L2",
+    "zeros": "All zeros",
+    "clip": "Clipping to the domain",
+    "james_stein": "James–Stein shrinkage",
+    "sure": "SURE-tuned soft threshold",
+    "james_stein_mean": "James–Stein shrinkage towards the mean",
+    "bayes": "Hierarchical Bayes",
+    "bayes_by_noise": "Hierarchical Bayes for each level of noise",
+    "structure": "Declared structure averaged with hierarchical Bayes",
+    "none": "Nothing was changed",
+}
+_MODELS = {
+    "null": "no dimension differs from zero by more than the noise explains",
+    "centred": "some means stand out from zero",
+    "free": "the means gather around a common value",
+    "smooth": "the means follow a smooth distribution",
+    "sharp": "the means gather in a few values",
+}
+# Expected errors are estimates; a smaller difference than this is not reported.
+_TOLERANCE = 1.05
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """Theorem 3 (L1, threshold 1) or 4 (L2, threshold 2): two probabilities, named for what they are."""
+def check_kind(kind: str) -> str:
+    """A known kind of interval."""
+    if kind not in KINDS:
+        raise InvalidInput.of("kind", kind, f"use one of {', '.join(KINDS)}")
+    return kind
 
-    threshold: float
-    probability_some: float
-    """P(at least one dimension deviates by more): what the theorem prints."""
-    probability_all: float
-    """P(every dimension does): the premise that the theorem's proof uses."""
-    log_probability_all: float
 
-    def __str__(self) -> str:
-        return (
-            f"P(some deviation > {self.threshold:g}) = {self.probability_some:.3g} (what the theorem prints), "
-            f"P(all > {self.threshold:g}) = {self.probability_all:.3g} (what its proof needs)"
-        )
+def harms(before: float, after: float) -> str | None:
+    """How much larger the error is after, in words; None if it is not.
+
+    >>> harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
+    ('5.0 times worse', '1.1 times worse', None)
+    """
+    if after <= _TOLERANCE * before:
+        return None
+    return f"{after / before:.1f} times worse" if before > 0 else "worse"
+
+
+def advise(
+    used: str,
+    *,
+    before: float,
+    after: Measured,
+    best: float | None,
+    share: float,
+    signal_share: float,
+    probabilities: dict[str, float] | None,
+) -> str:
+    """The advice from mean squared errors before, after, and under `auto` (None: this is `auto`, or needs none).
+
+    >>> after = Measured(0.05, 0.002)
+    >>> advise("l1", before=0.01, after=after, best=0.009, share=1.0, signal_share=1.0, probabilities=None)
+    'HDR4ME L1 HARMS here: expected error 0.01 before, 0.05 ± 0.002 after (5.0 times worse); auto would give 0.009. The
+    signal exceeds the noise in 100 % of the dimensions.'
+    """
+    line = _NAMES[used]
+    if used == "bayes" and probabilities is not None:
+        model = max(probabilities, key=lambda name: probabilities[name])
+        line += f" ({_MODELS[model]}, weight {probabilities[model]:.2f})"
+    if share < 1 and used != "clip":
+        line += f", {100 * share:.0f} % of it"
+    plus_minus = f" ± {after.standard_error:.1g}" if after.standard_error > 0 and used != "clip" else ""
+    errors = f"expected error {before:.3g} before, {after.value:.3g}{plus_minus} after"
+    worse = harms(before, after.value)
+    if after.bound:
+        # A bound above the error before is no measured harm.
+        line += f": expected error {before:.3g} before, at most {after.value:.3g} after (the noise hides how much less)"
+    elif worse:
+        line += f" HARMS here: {errors} ({worse})"
+    else:
+        line += f": {errors}"
+    if best is not None and after.value > _TOLERANCE * best:
+        line += f"; auto would give {'at most ' if after.bound else ''}{best:.3g}"
+    return f"{line}. The signal exceeds the noise in {100 * signal_share:.0f} % of the dimensions."
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,20 +105,23 @@ class Recalibration:
 
     Parameters
     ----------
-    method, used, share
-        What was asked for, what was done, and the share of that rule in the answer.
+    method, used
+        The method that was requested, and the one that was applied: `auto` names its choice.
+    share
+        The share of that rule in the answer; the rest is clipping. 1 for every method but `auto`.
     estimated_mean, estimated_error
-        The means and standard errors that were given.
+        Means and standard errors as they were given.
     enhanced_mean, weights
         The means after re-calibration, and λ* of the methods that have one.
     guarantee
         The two probabilities of Theorem 3 or 4, for L1 and L2.
     expected_error_before, expected_error_after, expected_error_uncertainty
-        The mean squared error from the standard errors, its measurement afterwards, and how sure that is.
+        Mean over dimensions of the squared error: before from the standard errors, after measured on these data, and
+        the standard error of this measurement.
     expected_error_is_bound
-        Whether the error afterwards is an upper bound, because the noise far exceeds the domain.
+        Whether the error after is an upper bound, because the noise far exceeds the domain.
     signal_share
-        The expected share of the dimensions whose mean is larger than its standard error.
+        Expected share of the dimensions with |θ̄_j| > σ_j.
     advice
         The same in a sentence.
 
@@ -74,33 +135,22 @@ class Recalibration:
     """
 
     method: str
-    """What was asked for."""
     used: str
-    """What was done: `auto` names its choice here."""
     share: float
-    """The share of that rule in the answer; the rest is clipping. 1 for every method but `auto`."""
     estimated_mean: Floats
     estimated_error: Floats
-    """Means and standard errors as they were given."""
     enhanced_mean: Floats
     weights: Floats | None
-    """λ*, for methods that have one."""
     guarantee: Guarantee | None
     expected_error_before: float
     expected_error_after: float
-    """Mean over dimensions of the squared error: before from the standard errors, after measured on these data."""
     expected_error_uncertainty: float
-    """The standard error of `expected_error_after` as a measurement."""
     expected_error_is_bound: bool
-    """Whether `expected_error_after` is an upper bound: noise far beyond the domain leaves nothing to measure."""
     signal_share: float
-    """Expected share of the dimensions with |θ̄_j| > σ_j."""
     advice: str
-    _calibrated: tuple[Floats, Floats, Floats] = field(repr=False)
-    _posterior: Posterior | None = field(repr=False)
-    _beliefs: Sequence[Belief] = field(repr=False)
+    _calibrated: tuple[Floats, Floats] = field(repr=False)
     _noisy: NDArray[np.int64] = field(repr=False)
-    _domain: tuple[float, float] = field(repr=False)
+    _intervals: Intervals | None = field(repr=False)
 
     def __repr__(self) -> str:
         return (
@@ -128,36 +178,21 @@ class Recalibration:
     def standard_error(self) -> Floats | None:
         """Standard errors of `enhanced_mean` where it is the calibrated mean itself; None if it is nowhere.
 
-        A re-calibrated mean is biased, by an amount that nobody knows: it has an interval and no standard error (NaN).
+        A mean that was moved has an unknown bias: it has an interval and no standard error (NaN).
         """
-        x, s, _ = self._calibrated
+        x, s = self._calibrated
         if self.used == "none":
             return self.estimated_error
         own = np.where(self.enhanced_mean == x, s, np.nan)
-        return None if np.isnan(own).all() or self.used not in ("none", "clip") else own
+        return None if np.isnan(own).all() or self.used != "clip" else own
 
     def interval(self, level: float = 0.95, kind: str = "honest") -> tuple[Floats, Floats]:
-        """Intervals for the true means; the estimate always lies inside.
+        """Lower and upper ends of intervals for the true means; the estimate always lies inside.
 
-        Parameters
-        ----------
-        level
-            The probability of covering.
-        kind
-            `honest` covers in each dimension, whatever the truth is: the interval before re-calibration, cut to the
-            domain. This is the one to print. `average` covers on average over the dimensions, whatever the truths
-            are, and is shorter (robust empirical Bayes). `credible` is the posterior's, a declared structure
-            included, and honest only as far as the fitted prior is.
-
-        Returns
-        -------
-        tuple of arrays
-            Lower and upper ends, one of each for a dimension.
-
-        Raises
-        ------
-        InvalidInput
-            For a level outside (0, 1) or a kind that is not known.
+        `honest` covers in each dimension, for any truth: the interval before re-calibration, cut to the domain. This is
+        the one to print. `average` covers on average over the dimensions, for any truths, and is shorter (robust
+        empirical Bayes). `credible` is the posterior's, a declared structure included, and valid only if the fitted
+        prior is.
 
         Examples
         --------
@@ -168,17 +203,8 @@ class Recalibration:
         """
         check_probability("level", level)
         check_kind(kind)
-        x, s, steady = self._calibrated
-        lower, upper = x.copy(), x.copy()
-        noisy = self._noisy
-        if noisy.size:
-            given = (x[noisy], s[noisy], *self._domain, level)
-            estimate = self.enhanced_mean[noisy]
-            if kind == "average":
-                found = average_interval(*given, estimate, steady[noisy])
-            elif kind == "credible" and self._posterior is not None:
-                found = credible_interval(self._posterior, level, self._beliefs)
-            else:
-                found = honest_interval(*given)
-            lower[noisy], upper[noisy] = holding(estimate, *found)
+        lower, upper = self._calibrated[0].copy(), self._calibrated[0].copy()
+        at = self._noisy
+        if self._intervals is not None:
+            lower[at], upper[at] = self._intervals.around(self.enhanced_mean[at], level, kind)
         return lower, upper

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration.core import recalibrate
+from hdr4me.recalibration.auto import containing
+from hdr4me.recalibration.core import OPTIONS, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.recalibration.intervals import check_kind, holding
-from hdr4me.recalibration.methods import OPTIONS
+from hdr4me.recalibration.result import check_kind
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Schema
 
@@ -91,7 +91,7 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
         for part in parts:
             rows = part.rows
             ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
-            honest = holding(value[rows], *ends)
+            honest = containing(value[rows], *ends)
             if kind == "honest" or part.interval is None:
                 lower[rows], upper[rows] = honest
                 continue

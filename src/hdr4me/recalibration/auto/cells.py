@@ -1,7 +1,7 @@
-"""The support of a prior on the domain: one atom (the null value) and K equal cells, each of uniform density.
+"""The support of a prior on the domain: an atom at the null value and K equal cells, each of uniform density.
 
-A cell is uniform inside, so where the noise is finer than a cell the posterior mean is the observation itself
-instead of snapping to a grid; and the posterior has a continuous distribution function for intervals.
+Because cells are uniform inside, the posterior mean tends to the observation where the noise is finer than a cell, and
+the posterior has a continuous distribution function for intervals.
 """
 
 from __future__ import annotations
@@ -13,15 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["Cells", "Floats", "Sample", "compress", "distinct_pairs"]
+from hdr4me.recalibration.inputs import Floats
 
-Floats = NDArray[np.float64]
+__all__ = [
+    "FARTHEST",
+    "Cells",
+    "Prior",
+    "Sample",
+    "compress",
+    "distinct_pairs",
+    "noise_levels",
+    "normal_density",
+]
 
 _ROOT_2PI = float(np.sqrt(2 * np.pi))
-# An observation further outside the domain than this many standard errors is moved there: the posterior
-# hugs the edge all the same, and no likelihood underflows to a row of zeros.
-_FARTHEST = 8.0
+FARTHEST = 8.0
+"""An observation further outside the domain than this many standard errors is moved there, so that no likelihood
+underflows to zero."""
 _WINDOW = 13
+# Levels of noise: at least 40 dimensions each, at most 6, and only if the standard errors differ by half.
+_FEWEST_PER_LEVEL, _MOST_LEVELS, _UNEQUAL = 40, 6, 1.5
 
 
 class Sample(NamedTuple):
@@ -30,6 +41,18 @@ class Sample(NamedTuple):
     x: Floats
     s: Floats
     weight: Floats
+
+
+class Prior(NamedTuple):
+    """Distributions over atom and cells (one a row), and the logarithm of each one's weight."""
+
+    shapes: Floats
+    log_weights: Floats
+
+    @property
+    def average(self) -> Floats:
+        """The weighted average of the distributions."""
+        return np.asarray(np.exp(self.log_weights) @ self.shapes)
 
 
 @dataclass(frozen=True)
@@ -84,13 +107,13 @@ class Cells:
         z = (self.edges[at] - x[:, None]) / s[:, None]
         density = shape[1:][at[:, :-1]] / self.width
         mass = density * self._inside(x, z) * s[:, None]
-        φ = np.exp(-0.5 * z**2) / _ROOT_2PI
+        φ = normal_density(z)
         σ = s[:, None]
         # ∫ (θ−x) and (θ−x)² against the normal of each cell, in units of s.
         first = -density * np.diff(φ, axis=1) * σ**2
         second = mass * σ**2 - density * np.diff(z * φ, axis=1) * σ**3
         atom = shape[0] * np.exp(-0.5 * ((x - self.null) / s) ** 2) / _ROOT_2PI
-        # Where the prior has nothing near, the observation speaks for itself.
+        # Where the prior has no mass nearby, the posterior is the observation's own normal.
         total = mass.sum(axis=1) + atom
         lost = total < 1e-200
         total = np.where(lost, 1.0, total)
@@ -102,12 +125,17 @@ class Cells:
         return mean, np.where(lost, x**2 + s**2, square)
 
     def _nearby(self, x: Floats, s: Floats) -> Floats:
-        return np.clip(x, self.low - _FARTHEST * s, self.high + _FARTHEST * s)
+        return np.clip(x, self.low - FARTHEST * s, self.high + FARTHEST * s)
 
     def _inside(self, x: Floats, z: Floats) -> Floats:
         """Φ(b) − Φ(a) between neighbouring z, taken in the left tail where it keeps its digits."""
         flip = np.where(x < 0.5 * (self.low + self.high), -1.0, 1.0)[:, None]
         return np.abs(np.diff(ndtr(flip * z), axis=1))
+
+
+def normal_density(z: Floats) -> Floats:
+    """The density of the standard normal."""
+    return np.asarray(np.exp(-0.5 * z**2) / _ROOT_2PI)
 
 
 def distinct_pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -151,3 +179,28 @@ def compress(sample: Sample, limit: int = 400) -> Sample:
         np.exp(np.bincount(inverse, weights=np.log(s) * weight) / total),
         total,
     )
+
+
+def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
+    """Dimensions in levels of standard error, at least 40 in each; one level if they hardly differ.
+
+    Equal standard errors stay together: a cut between them would sort by the observed means.
+
+    >>> [level.size for level in noise_levels(np.geomspace(0.01, 1, 100))]
+    [50, 50]
+    >>> [level.size for level in noise_levels(np.repeat([0.1, 0.3], [50, 70]))]
+    [50, 70]
+    >>> len(noise_levels(np.full(1000, 0.1)))
+    1
+    """
+    number = min(s.size // _FEWEST_PER_LEVEL, _MOST_LEVELS)
+    order = np.argsort(s, kind="stable")
+    if number < 2 or np.quantile(s, 0.9) < _UNEQUAL * np.quantile(s, 0.1):
+        return [order]
+    rising = s[order]
+    cuts: list[int] = []
+    for level in np.array_split(rising, number)[:-1]:
+        cut = int(np.searchsorted(rising, level[-1], "right"))
+        if cut - (cuts[-1] if cuts else 0) >= _FEWEST_PER_LEVEL and s.size - cut >= _FEWEST_PER_LEVEL:
+            cuts.append(cut)
+    return np.split(order, cuts)

@@ -1,4 +1,4 @@
-"""Means with a declared structure: points of a curve, or members of groups; averaged over every size of both.
+"""Means with a declared structure: points of a curve, or members of groups; averaged over scales of both.
 
 The model is x = μ + Φβ + residual + noise with β_k ~ N(0, τ²S_k), residual ~ N(0, ν²) and μ ~ N(centre, m²). For a
 curve, Φ are cosines of the position and S the spectrum of a kernel with length ℓ, squared-exponential or Matérn 5/2 (a
@@ -11,28 +11,94 @@ product with Φ for each ν.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp
 
-from hdr4me.recalibration.cells import Floats
+from hdr4me.errors import InvalidInput
+from hdr4me.recalibration.auto.posterior import Belief, Posterior, edged
+from hdr4me.recalibration.inputs import Floats, check_length
 
-__all__ = ["Block", "Fit", "curve_block", "group_block"]
+__all__ = [
+    "Block",
+    "Structure",
+    "blocks",
+    "check_structure",
+    "curve_block",
+    "group_block",
+    "structured",
+    "structured_mean",
+]
 
+# A curve needs a few points, and a group effect a few groups, before either is distinguishable from none.
+_FEWEST = 4
 # All in units of half the domain's width.
 _AMPLITUDES = np.array([0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
 _RESIDUALS = (0.0, 0.05, 0.2)
 # Prior odds of the residuals: noise hides a small one, so that the evidence alone would leave each a share.
 _RESIDUAL_ODDS = (9.0, 3.0, 1.0)
 _OFFSET = 0.6
-# In units of the curve's range of positions; below the distance of neighbours a curve is no other than a residual.
+# In units of the curve's range of positions; below the distance of neighbours a curve is the same as a residual.
 _LENGTHS = np.array([0.008, 0.016, 0.03, 0.045, 0.065, 0.09, 0.12, 0.17, 0.25, 0.4, 0.8])
 _PADDING = 0.05
 _MOST_COSINES, _MANY_POINTS, _FEWER_COSINES = 96, 5000, 48
 _FEWEST_ON_A_RING = 8
+
+
+class Structure(NamedTuple):
+    """For each dimension its position on a curve (NaN: none) and the number of its group (−1: none)."""
+
+    position: Floats
+    group: NDArray[np.int64]
+
+    def only(self, which: NDArray[Any]) -> Structure:
+        """The same for some of the dimensions."""
+        return Structure(self.position[which], self.group[which])
+
+
+def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dims: int) -> Structure | None:
+    """Positions and group numbers of every dimension, or None if neither is declared.
+
+    >>> check_structure([2, 0, 1], ["a", None, "a"], 3)
+    Structure(position=array([2., 0., 1.]), group=array([ 0, -1,  0]))
+    """
+    if order is None and groups is None:
+        return None
+    position = np.full(n_dims, np.nan) if order is None else _positions(order, n_dims)
+    group = np.full(n_dims, -1, dtype=np.int64) if groups is None else _group_numbers(groups, n_dims)
+    return Structure(position, group)
+
+
+def _positions(order: ArrayLike, n_dims: int) -> Floats:
+    try:
+        given = list(np.asarray(order, dtype=object))
+        position = np.array([np.nan if p is None else float(p) for p in given], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        rule = "one position (a number) for each mean, None where there is none"
+        raise InvalidInput.of("order", order, rule) from error
+    check_length("order", position.size, n_dims)
+    for j, p in enumerate(given):
+        if p is not None and not np.isfinite(position[j]):
+            rule = "a position is a finite number, None where there is none"
+            raise InvalidInput.of(f"order[{j}]", float(position[j]), rule)
+    return position
+
+
+def _group_numbers(groups: Sequence[Any], n_dims: int) -> NDArray[np.int64]:
+    rule = "one label for each mean, None where there is none"
+    if isinstance(groups, str) or not hasattr(groups, "__len__"):
+        raise InvalidInput.of("groups", groups, rule)
+    labels = list(groups)
+    check_length("groups", len(labels), n_dims)
+    try:
+        number = {label: i for i, label in enumerate(dict.fromkeys(x for x in labels if x is not None))}
+    except TypeError as error:  # a label that cannot be hashed
+        raise InvalidInput.of("groups", groups, rule) from error
+    return np.array([-1 if x is None else number[x] for x in labels], dtype=np.int64)
 
 
 class Fit(NamedTuple):
@@ -250,3 +316,50 @@ def _noises(s: Floats) -> list[tuple[Floats, Floats, Floats, float]]:
             (1 / variance, ν**2 / variance, ν**2 * s**2 / variance, float(np.log(variance / s**2).sum()))
         )
     return out
+
+
+def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Block]:
+    """One curve for each group that has positions (one in all without groups); one block for all groups without.
+
+    Blocks that are too small to be informative are left to the exchangeable model.
+    """
+    out: list[Block] = []
+    on_curve = np.isfinite(structure.position)
+    for number in np.unique(structure.group[on_curve]).tolist():
+        index = np.flatnonzero(on_curve & (structure.group == number))
+        if np.unique(structure.position[index]).size >= _FEWEST:
+            out.append(curve_block(index, structure.position[index], s[index], low, high))
+    index = np.flatnonzero(~on_curve & (structure.group >= 0))
+    _, group = np.unique(structure.group[index], return_inverse=True)
+    if index.size and _FEWEST <= int(group.max()) + 1 < index.size:
+        out.append(group_block(index, group.astype(np.int64), s[index], low, high))
+    return out
+
+
+def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[Belief]:
+    """The posterior of each block's dimensions under its structure, and the probability of the structure.
+
+    A structure competes with the exchangeable model of the same dimensions, at even prior odds. It is confirmed to the
+    degree that it is also more probable than means that differ without any structure.
+    """
+    whole = any(part.index.size == x.size for part in parts)
+    alone = np.empty(0) if whole or not parts else posterior.log_marginal()
+    out = []
+    for part in parts:
+        found = part.fit(x[part.index])
+        rival = posterior.log_evidence if whole else float(alone[part.index].sum())
+        curve = edged(found.mean, found.variance, posterior.cells.low, posterior.cells.high)
+        plain = part.plain_log_evidence(x[part.index])
+        probability, confirmed = (
+            float(expit(found.log_evidence - other)) for other in (rival, np.logaddexp(rival, plain))
+        )
+        out.append(Belief(part.index, curve, probability, confirmed))
+    return out
+
+
+def structured_mean(beliefs: Sequence[Belief], posterior: Posterior) -> Floats:
+    """Posterior means: structures averaged with the exchangeable model."""
+    mean = posterior.mean.copy()
+    for belief in beliefs:
+        mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
+    return mean

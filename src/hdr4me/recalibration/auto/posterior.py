@@ -1,9 +1,8 @@
 """The posterior of every mean under a weighted list of priors: means, spreads, intervals, shares.
 
 Dimensions fall in two groups. *Coarse* ones have a standard error of at least 1.5 cells: their posterior is a list of
-cell probabilities, averaged over every prior. *Fine* ones see only the few cells around their observation, where
-the moments are integrated exactly inside each cell; they are so well known that averaging the priors first
-makes no difference.
+cell probabilities, averaged over every prior. *Fine* ones see only the few cells around their observation, where the
+moments are integrated exactly inside each cell; averaging the priors first makes no difference to them.
 """
 
 from __future__ import annotations
@@ -15,29 +14,85 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from hdr4me.recalibration.cells import Cells, Floats, Sample
-from hdr4me.recalibration.edges import Edged
-from hdr4me.recalibration.hierarchy import Prior
+from hdr4me.recalibration.auto.cells import FARTHEST, Cells, Prior, Sample, normal_density
+from hdr4me.recalibration.inputs import Floats
 
-__all__ = ["Belief", "Posterior", "Summary"]
+__all__ = ["SPIKE", "Belief", "Edged", "Posterior", "Summary", "edged"]
 
+SPIKE = 0.15
+"""The prior probability of a mean at either end of the domain, for means with a declared structure."""
 _CHUNK = 512
-# With more dimensions than this their priors are averaged first. Either the unknowns of the prior are known
-# well by then, or a single observation says so little that posterior and prior agree: no difference in both.
+# With more dimensions than this the priors are averaged first. Either their unknowns are well estimated by then, or a
+# single observation has so little information that posterior and prior agree: no difference in both cases.
 _MANY = 5000
 
 
+class Edged(NamedTuple):
+    """The posterior of each mean: N(m, sd²) truncated to [low, high], and the shares of the two ends."""
+
+    m: Floats
+    sd: Floats
+    low: float
+    high: float
+    at_low: Floats
+    at_high: Floats
+
+    def part(self, rows: slice) -> Edged:
+        """The same for some of the means."""
+        m, sd, at_low, at_high = (a[rows] for a in (self.m, self.sd, self.at_low, self.at_high))
+        return Edged(m, sd, self.low, self.high, at_low, at_high)
+
+    @property
+    def mean(self) -> Floats:
+        """E θ."""
+        a, b = (self.low - self.m) / self.sd, (self.high - self.m) / self.sd
+        slope = (normal_density(a) - normal_density(b)) / _between(a, b)
+        inside = np.clip(self.m + self.sd * slope, self.low, self.high)
+        return np.asarray(inside + self.at_low * (self.low - inside) + self.at_high * (self.high - inside))
+
+    def below(self, θ: Floats) -> Floats:
+        """P(mean ≤ θ) for a row of points of the domain, one row for each mean."""
+        m, sd = self.m[:, None], self.sd[:, None]
+        a = (self.low - m) / sd
+        part = _between(a, (θ - m) / sd) / _between(a, (self.high - m) / sd)
+        inside = (1 - self.at_low - self.at_high)[:, None] * np.minimum(part, 1.0)
+        return np.asarray(self.at_low[:, None] + inside + self.at_high[:, None] * (θ >= self.high))
+
+
+def edged(mean: Floats, variance: Floats, low: float, high: float) -> Edged:
+    """Combine estimates N(mean, variance) with a prior that has a spike at each end of the domain, uniform between.
+
+    Means at an end are common: pixels that are always empty, answers that everybody gives.
+
+    >>> found = edged(np.array([-1.1, 0.2]), np.array([0.01, 0.01]), -1.0, 1.0)
+    >>> found.mean.round(3)
+    array([-0.993,  0.2  ])
+    """
+    sd = np.sqrt(np.maximum(variance, 1e-18 * (high - low) ** 2))
+    m = np.clip(mean, low - FARTHEST * sd, high + FARTHEST * sd)
+    a, b = (low - m) / sd, (high - m) / sd
+    ends = [SPIKE * normal_density(z) / sd for z in (a, b)]
+    total = ends[0] + ends[1] + (1 - 2 * SPIKE) / (high - low) * _between(a, b)
+    return Edged(m, sd, low, high, ends[0] / total, ends[1] / total)
+
+
+def _between(a: Floats, b: Floats) -> Floats:
+    """Φ(b) − Φ(a) for a ≤ b, computed in the tail where it keeps its digits."""
+    flip = a > 0
+    return np.asarray(np.maximum(ndtr(np.where(flip, -a, b)) - ndtr(np.where(flip, -b, a)), 1e-300))
+
+
 class Belief(NamedTuple):
-    """Dimensions that a declared structure describes, what it says of each, and how probable it is."""
+    """Dimensions that a declared structure describes, their posterior under it, and its probability."""
 
     where: NDArray[np.int64]
     curve: Edged
     probability: float
-    """Beside the exchangeable account."""
+    """Against the exchangeable model."""
     confirmed: float
-    """Beside that account and beside means that differ without any structure."""
+    """Against the exchangeable model and against means that differ without any structure."""
 
     def part(self, rows: slice) -> Belief:
         """The same for some of its dimensions."""
@@ -47,8 +102,6 @@ class Belief(NamedTuple):
 class Summary(NamedTuple):
     """One number per dimension."""
 
-    mean: Floats
-    """E θ_j under the estimate's odds: the estimate."""
     spread_mean: Floats
     """E θ_j under the spread's odds."""
     spread_square: Floats
@@ -71,9 +124,9 @@ class Posterior:
     estimate_prior: Prior
     spread_prior: Prior
     probabilities: dict[str, float]
-    """The weight of each account in the estimate."""
+    """The weight of each model in the estimate."""
     log_evidence: float = 0.0
-    """Log of ∏_j ∫ exp(−(x_j − θ)²/2s_j²) under all accounts together: the factor 1/(s_j√2π) is left out."""
+    """Log of ∏_j ∫ exp(−(x_j − θ)²/2s_j²) under all models together: the factor 1/(s_j√2π) is left out."""
 
     @cached_property
     def _fine(self) -> NDArray[np.bool_]:
@@ -85,56 +138,43 @@ class Posterior:
             part = rows[i : i + _CHUNK]
             yield part, self.distinct.x[part], self.distinct.s[part]
 
-    def _reach(self, s: Floats) -> Floats:
-        """A spike is only known to be narrower than what these data could tell from a point.
-
-        Σ z² of d dimensions betrays an extra variance τ² once τ²/s² exceeds about z·√(2/d); a 90 % interval
-        reaches to zτ, z = 1.645.
-        """
-        return np.asarray(1.645**1.5 * s * (2.0 / self.distinct.weight.sum()) ** 0.25)
+    @property
+    def _values(self) -> Floats:
+        return np.concatenate([[self.cells.null], self.cells.middles])
 
     def summary(self) -> Summary:
-        """Means, second moments and the share of signal, all dimensions."""
-        out = np.empty((4, self.distinct.x.size))
-        priors = [self._averaged(p) for p in (self.estimate_prior, self.spread_prior)]
-        values = np.concatenate([[self.cells.null], self.cells.middles])
-        inside = np.where(np.arange(values.size) > 0, self.cells.width**2 / 12, 0.0)
-        # What lies in the first or the last cell is mostly at the very end of the domain: half a cell away.
-        inside[[1, -1]] = self.cells.width**2 / 4
+        """First and second moments under the spread's odds and the share of signal, all dimensions."""
+        out = np.empty((3, self.distinct.x.size))
+        cells, prior, values = self.cells, self._averaged(self.spread_prior), self._values
+        inside = np.where(np.arange(values.size) > 0, cells.width**2 / 12, 0.0)
+        # Mass in the first or the last cell lies mostly at the very end of the domain: half a cell away.
+        inside[[1, -1]] = cells.width**2 / 4
         powers = np.stack([values, values**2 + inside], axis=1)
-        away = np.abs(values - self.cells.null)
+        away = np.abs(values - cells.null)
         for part, x, s in self._rows(fine=False):
-            likelihood = self.cells.likelihood(x, s)
-            out[0, part] = _probabilities(likelihood, priors[0]) @ values
-            p = _probabilities(likelihood, priors[1])
-            out[1:3, part] = (p @ powers).T
-            out[3, part] = (p * (away > s[:, None])).sum(axis=1)
+            p = _probabilities(cells.likelihood(x, s), prior)
+            out[:2, part] = (p @ powers).T
+            out[2, part] = (p * (away > s[:, None])).sum(axis=1)
         for part, x, s in self._rows(fine=True):
-            for i, prior in enumerate((self.estimate_prior, self.spread_prior)):
-                mean, square = self.cells.window_moments(x, s, np.exp(prior.log_weights) @ prior.shapes)
-                out[i, part] = mean
-            out[2, part] = square
-            out[3, part] = np.abs(mean - self.cells.null) > s
-        out[0] = np.clip(out[0], self.cells.low, self.cells.high)
-        out[3] = np.clip(out[3], 0.0, 1.0)
+            out[0, part], out[1, part] = cells.window_moments(x, s, self.spread_prior.average)
+            out[2, part] = np.abs(out[0, part] - cells.null) > s
+        out[2] = np.clip(out[2], 0.0, 1.0)
         return Summary(*(row[self.inverse] for row in out))
 
     @cached_property
     def mean(self) -> Floats:
-        """E θ_j under the estimate's odds alone: what `summary` calls mean, at half the price."""
+        """E θ_j under the estimate's odds: the estimate."""
         out = np.empty(self.distinct.x.size)
-        values = np.concatenate([[self.cells.null], self.cells.middles])
-        prior = self._averaged(self.estimate_prior)
+        prior, values = self._averaged(self.estimate_prior), self._values
         for part, x, s in self._rows(fine=False):
             out[part] = _probabilities(self.cells.likelihood(x, s), prior) @ values
-        shape = np.exp(self.estimate_prior.log_weights) @ self.estimate_prior.shapes
         for part, x, s in self._rows(fine=True):
-            out[part] = self.cells.window_moments(x, s, shape)[0]
+            out[part] = self.cells.window_moments(x, s, self.estimate_prior.average)[0]
         return np.clip(out, self.cells.low, self.cells.high)[self.inverse]
 
     def log_marginal(self) -> Floats:
         """Each dimension's own share of the evidence under the averaged prior, 1/(s√2π) left out."""
-        prior = np.exp(self.estimate_prior.log_weights) @ self.estimate_prior.shapes
+        prior = self.estimate_prior.average
         out = np.empty(self.distinct.x.size)
         for fine in (False, True):
             for part, x, s in self._rows(fine=fine):
@@ -144,14 +184,14 @@ class Posterior:
     def interval(self, level: float, beliefs: Sequence[Belief] = ()) -> tuple[Floats, Floats]:
         """Equal-tailed credible intervals under the spread's odds; for fine dimensions x ± z·s.
 
-        Where a structure is believed with probability p, the posterior is the mixture of both in this proportion.
+        Where a structure has probability p, the posterior is the mixture of both in this proportion.
         """
         low, high = np.empty(self.distinct.x.size), np.empty(self.distinct.x.size)
         tails = (0.5 * (1 - level), 0.5 * (1 + level))
         for part, x, s in self._rows(fine=False):
             cdf = self._cdf(x, s)
             low[part], high[part] = (_invert(cdf, self.cells.edges, tail) for tail in tails)
-        # Finer than the cells, the prior is not resolved: the observation's own interval is the honest one.
+        # The cells do not resolve the prior at this scale.
         fine = self._fine
         half = float(ndtri(tails[1])) * self.distinct.s[fine]
         low[fine] = np.clip(self.distinct.x[fine] - half, self.cells.low, self.cells.high)
@@ -167,13 +207,13 @@ class Posterior:
     def _mixed(
         self, belief: Belief, tails: tuple[float, float], alone: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats]:
-        """The same for some dimensions with a structure; fine ones follow the likelier of the two."""
+        """The intervals of some dimensions with a structure; fine ones follow the more probable model."""
         place = self.inverse[belief.where]
         p, curve, edges = belief.probability, belief.curve, self.cells.edges
         exchangeable = self._cdf(self.distinct.x[place], self.distinct.s[place])
         cdf = (1 - p) * exchangeable + p * curve.below(edges)
         found = [_invert(cdf, edges, tail) for tail in tails]
-        # The spike at the upper end is no slope inside the last cell.
+        # The spike at the upper end is a jump, not a slope inside the last cell.
         found = [np.where(1 - p * curve.at_high < t, edges[-1], f) for f, t in zip(found, tails, strict=True)]
         normal = [np.clip(curve.m + float(ndtri(tail)) * curve.sd, edges[0], edges[-1]) for tail in tails]
         fine = self._fine[place]
@@ -182,19 +222,23 @@ class Posterior:
         return lower, upper
 
     def _cdf(self, x: Floats, s: Floats) -> Floats:
-        """P(θ ≤ edge) for every edge of the cells; the spike at the null has the width that data could tell."""
+        """P(θ ≤ edge) for every edge of the cells.
+
+        The spike at the null is given the width up to which these data cannot distinguish it from a point: Σ z² of d
+        dimensions reveals an extra variance τ² once τ²/s² exceeds about z·√(2/d), and a 90 % interval reaches to zτ
+        with z = 1.645.
+        """
+        reach = 1.645**1.5 * s * (2.0 / self.distinct.weight.sum()) ** 0.25
         distance = np.abs(self.cells.middles - self.cells.null)[None, :]
         p = _probabilities(self.cells.likelihood(x, s), self._averaged(self.spread_prior))
-        near = distance <= np.maximum(self._reach(s), self.cells.width)[:, None]
+        near = distance <= np.maximum(reach, self.cells.width)[:, None]
         spread = p[:, 1:] + p[:, :1] * near / near.sum(axis=1, keepdims=True)
         cdf = np.zeros((x.size, self.cells.n_cells + 1))
         np.cumsum(spread, axis=1, out=cdf[:, 1:])
         return np.asarray(cdf / cdf[:, -1:])
 
     def _averaged(self, prior: Prior) -> Prior:
-        if self.distinct.x.size <= _MANY:
-            return prior
-        return Prior((np.exp(prior.log_weights) @ prior.shapes)[None, :], np.zeros(1))
+        return prior if self.distinct.x.size <= _MANY else Prior(prior.average[None, :], np.zeros(1))
 
 
 def _probabilities(likelihood: Floats, prior: Prior) -> Floats:
@@ -202,7 +246,7 @@ def _probabilities(likelihood: Floats, prior: Prior) -> Floats:
     if len(prior.shapes) == 1:
         p = likelihood * prior.shapes
     else:
-        # Where one prior's marginal underflows, its weight (earned on this dimension too) is nothing.
+        # A prior whose marginal underflows here has a negligible weight.
         marginal = np.maximum(likelihood @ prior.shapes.T, 1e-290)
         p = likelihood * ((np.exp(prior.log_weights) / marginal) @ prior.shapes)
     return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -1,0 +1,190 @@
+"""The machinery of `auto`: hierarchical Bayes, declared structure, measured errors and the choice between rules.
+
+The rest of the package imports from here, and only from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from hdr4me.recalibration.auto.cells import noise_levels
+from hdr4me.recalibration.auto.intervals import Intervals, containing
+from hdr4me.recalibration.auto.posterior import Belief, Posterior
+from hdr4me.recalibration.auto.priors import fit_posterior
+from hdr4me.recalibration.auto.risk import (
+    Choice,
+    Measured,
+    Probes,
+    Problem,
+    Reading,
+    Rule,
+    choose,
+    error_after,
+    probes,
+    read,
+    stein_risk,
+)
+from hdr4me.recalibration.auto.structure import (
+    Structure,
+    blocks,
+    check_structure,
+    structured,
+    structured_mean,
+)
+from hdr4me.recalibration.inputs import Floats, Inputs
+from hdr4me.recalibration.shrinkage import clip, james_stein
+
+__all__ = [
+    "Analysis",
+    "Intervals",
+    "Measured",
+    "Probes",
+    "Reading",
+    "Rule",
+    "Structure",
+    "check_structure",
+    "choose",
+    "containing",
+    "fit_posterior",
+    "probes",
+    "read",
+    "stein_risk",
+]
+
+# The constants below come from benchmarks/recalibration_hard.py: with others, some cells were harmed or gained less.
+# Fewer dimensions do not distinguish a gain from chance: clipping, or a declared structure that the data confirm.
+_FEWEST = 8
+# The mean probability from which on the data confirm a declared structure.
+_CONFIRMED = 0.95
+# The probability of "all are zero", and the number of dimensions, from which on the data support it; the margin.
+_NOTHING_THERE, _ENOUGH, _NOTHING_MARGIN = 0.8, 20, 1.25
+# Beyond this many dimensions a fit for each level of noise would take most of the time.
+_MOST_BY_NOISE = 20_000
+
+
+class Analysis:
+    """What the data say about noisy dimensions x ~ N(θ, s²), θ in [low, high].
+
+    Rules use the `steady` standard errors; errors are measured with the given ones.
+
+    Parameters
+    ----------
+    part
+        The noisy dimensions, sorted.
+    structure
+        Their declared structure.
+    dependent
+        Whether a rule that will be measured lets every dimension depend on all others (SURE's threshold).
+    """
+
+    def __init__(self, part: Inputs, structure: Structure | None, *, dependent: bool) -> None:
+        self.part, self.x, self.s = part, part.calibrated, part.calibrated_errors
+        self.steady = part.calibrated_steady
+        self.domain = (part.low, part.high)
+        self._fits: dict[bytes, Posterior] = {}
+        self._blocks = [] if structure is None else blocks(structure, self.steady, *self.domain)
+        rank = None if structure is None else np.argsort(np.lexsort((structure.position, structure.group)))
+        self._probes = probes(self.s, dependent=bool(self._blocks) or dependent, rank=rank)
+        self.posterior = self._fit(self.x)
+        self._summary = self.posterior.summary()
+        self.beliefs: Sequence[Belief] = structured(self._blocks, self.posterior, self.x)
+
+    @property
+    def signal(self) -> Floats:
+        """P(|θ_j| > s_j)."""
+        return self._summary.signal
+
+    @property
+    def intervals(self) -> Intervals:
+        """The intervals of these dimensions."""
+        return Intervals(self.x, self.s, self.steady, *self.domain, self.posterior, self.beliefs)
+
+    def measure(self, rule: Rule) -> Reading:
+        """Apply a rule to the data and measure its response to the noise."""
+        return read(rule, self.x, self._probes)
+
+    def bayes(self, x: Floats) -> Floats:
+        """Posterior means, a declared structure included: as a rule, for any observations x."""
+        return structured_mean(structured(self._blocks, self._fit(x), x), self._fit(x))
+
+    @cached_property
+    def choice(self) -> Choice:
+        """What `auto` chooses; the base is clipping."""
+        # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm. Dimensions
+        # count by their noise: a few noisy ones beside many exact zeros are a few.
+        effective = float(np.sum(self.s**2)) ** 2 / float(np.sum(self.s**4))
+        nothing = effective >= _ENOUGH and self.posterior.probabilities["null"] > _NOTHING_THERE
+        margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
+        if self._mean([belief.confirmed for belief in self.beliefs]) > _CONFIRMED:
+            margins["structure"] = _confirmed_margin(self.x.size)
+        rules = self._candidates()
+        if self.x.size < _FEWEST:
+            rules = {name: rule for name, rule in rules.items() if name in margins}
+        base = self.measure(lambda y: clip(y, *self.domain))
+        problem = Problem(self.steady, *self.domain)
+        return choose(rules, base, self.x, self.s, self.measure, problem, margins)
+
+    def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
+        """The total squared error of the answer of the rule `used`; a `safe` one does not exceed the noise's."""
+        n, noise = self.x.size, float(np.mean(self.s**2))
+        own = used in ("structure", "bayes")
+        model = None
+        if safe or own:
+            # For a posterior mean s²·∂E[θ|x]/∂x is the posterior variance; for clipping it is its error at an end.
+            model = max(float(np.mean(reading.response)), 0.0)
+        if own and not (self._blocks and self._mean([b.probability for b in self.beliefs]) > 0.5):
+            expected = float(np.mean(self._summary.expected_error(reading.value)))
+            # A prior with one unknown, fitted to these n dimensions, costs 1/n of what it gains (James and Stein: 2/n).
+            expected += max(noise - expected, 0.0) / n
+            model = max(model or 0.0, expected)
+        after = error_after(reading, self.part, model, optimism)
+        # Clipping is a projection on a set that contains the truth, and `auto` was measured to be no worse.
+        most = noise if safe else np.inf
+        return after._replace(value=min(after.value, most)).times(n)
+
+    def _mean(self, probabilities: Sequence[float]) -> float:
+        """The mean over dimensions of a probability of each structure."""
+        sizes = (belief.where.size for belief in self.beliefs)
+        return sum(p * size for p, size in zip(probabilities, sizes, strict=True)) / self.x.size
+
+    def _fit(self, x: Floats) -> Posterior:
+        """The posterior for observations x, fitted once: rules are applied to the same few x."""
+        key = x.tobytes()
+        if key not in self._fits:
+            null = float(np.clip(0.0, *self.domain))
+            self._fits[key] = fit_posterior(x, self.steady, *self.domain, null)
+        return self._fits[key]
+
+    def _candidates(self) -> dict[str, Rule]:
+        """Rules by name; the others must be significantly better than the first.
+
+        SURE's soft threshold is not among them: it is chosen by the same measurement that would judge it.
+        """
+        s, (low, high) = self.steady, self.domain
+        levels = noise_levels(s)
+
+        def by_noise(x: Floats) -> Floats:
+            out, null = np.empty_like(x), float(np.clip(0.0, low, high))
+            for level in levels:
+                out[level] = fit_posterior(x[level], s[level], low, high, null).mean
+            return out
+
+        rules: dict[str, Rule] = {"structure": self.bayes} if self._blocks else {}
+        rules["bayes"] = lambda x: self._fit(x).mean
+        if len(levels) > 1 and s.size <= _MOST_BY_NOISE:
+            rules["bayes_by_noise"] = by_noise
+        rules["james_stein"] = lambda x: clip(james_stein(x, s, towards_mean=False), low, high)
+        rules["james_stein_mean"] = lambda x: clip(james_stein(x, s, towards_mean=True), low, high)
+        return rules
+
+
+def _confirmed_margin(n_dims: int) -> float:
+    """The margin of a declared structure that the data confirm: half a standard error, more below 16 dimensions.
+
+    >>> [_confirmed_margin(d) for d in (4, 8, 12, 100)]
+    [2.0, 1.5, 1.0, 0.5]
+    """
+    return 0.5 + 0.125 * max(16 - n_dims, 0)

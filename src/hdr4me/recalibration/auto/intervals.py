@@ -1,0 +1,153 @@
+"""Intervals of three kinds for the noisy dimensions: conservative ("honest"), "average" and "credible".
+
+`average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
+centre c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval centre ± χ·w·s_j misses
+dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ). Averaged over dimensions, the misses are at most the largest
+E r(t) of any distribution with E t = mean b_j²: the concave envelope of r. Only that second moment is assumed. w is
+chosen for the least length; w = 1 is the interval before re-calibration, so that the length never exceeds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from hdr4me.recalibration.auto.cells import noise_levels
+from hdr4me.recalibration.auto.posterior import Belief, Posterior
+from hdr4me.recalibration.inputs import Floats
+
+__all__ = ["Intervals", "average_interval", "containing", "critical_values", "honest_interval", "shortest"]
+
+# Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `_caution`.
+_FEWEST = 16
+
+_SECOND_MOMENTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120)])
+_SHARES = np.linspace(0.005, 1.0, 200)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What the intervals of the noisy dimensions are computed from."""
+
+    x: Floats
+    s: Floats
+    steady: Floats
+    low: float
+    high: float
+    posterior: Posterior
+    beliefs: Sequence[Belief]
+
+    def around(self, estimate: Floats, level: float, kind: str) -> tuple[Floats, Floats]:
+        """The interval of each dimension, extended where needed to contain the estimate."""
+        given = (self.x, self.s, self.low, self.high, level)
+        if kind == "average":
+            found = average_interval(*given, estimate, self.steady)
+        elif kind == "credible":
+            found = self.posterior.interval(level, self.beliefs)
+        else:
+            found = honest_interval(*given)
+        return containing(estimate, *found)
+
+
+def honest_interval(x: Floats, s: Floats, low: float, high: float, level: float) -> tuple[Floats, Floats]:
+    """x ± z·s, cut to the domain."""
+    reach = float(ndtri(0.5 * (1 + level))) * s
+    return np.clip(x - reach, low, high), np.clip(x + reach, low, high)
+
+
+def average_interval(
+    x: Floats, s: Floats, low: float, high: float, level: float, estimate: Floats, steady: Floats
+) -> tuple[Floats, Floats]:
+    """The robust empirical-Bayes interval, extended to the estimate and cut to the domain.
+
+    Its centres come from the `steady` standard errors, its lengths from s. Where extending makes it longer than the
+    plain interval x ± z·s, the plain one replaces it: such a mean is far from the others. The conservative intervals
+    are returned if they are shorter on average.
+    """
+    reach = float(ndtri(0.5 * (1 + level))) * s
+    lower, upper = containing(estimate, *_robust_interval(x, s, low, high, level, steady))
+    far = upper - lower > 2 * reach
+    lower, upper = np.where(far, x - reach, lower), np.where(far, x + reach, upper)
+    lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+    plain = honest_interval(x, s, low, high, level)
+    return (lower, upper) if np.mean(upper - lower) <= np.mean(plain[1] - plain[0]) else plain
+
+
+def containing(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """The intervals, extended where needed so that the estimate lies inside; covering only becomes more likely."""
+    return np.minimum(lower, estimate), np.maximum(upper, estimate)
+
+
+def _caution(n_dims: int) -> float:
+    """Standard errors that are added to the estimated second moment, so that its own error does not cost coverage.
+
+    >>> [_caution(d) for d in (10, 100)]
+    [1.4, 0.77]
+    """
+    return 0.7 * (1 + 10 / n_dims)
+
+
+def _largest_miss(second_moment: Floats, χ: Floats) -> Floats:
+    """sup E r(t) over distributions with mean m: the better of t = m and any mixture of 0 and a t above m."""
+    none = 2 * ndtr(-χ)
+    most = np.zeros_like(χ)
+    for factor in np.concatenate([[1.0], np.geomspace(1.02, 1e6, 160)]):
+        b = np.sqrt(np.maximum(second_moment * factor, 1e-12))
+        most = np.maximum(most, none + (ndtr(-χ - b) + ndtr(-χ + b) - none) / factor)
+    return most
+
+
+@lru_cache(maxsize=16)
+def critical_values(level: float) -> Floats:
+    """χ for each of a grid of second moments, by bisection.
+
+    >>> values = critical_values(0.95)
+    >>> float(values[0].round(3))   # no bias: the normal's
+    1.96
+    """
+    low, high = np.full(_SECOND_MOMENTS.size, 0.5), np.sqrt(30 + _SECOND_MOMENTS / (1 - level)) + 5
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        over = _largest_miss(_SECOND_MOMENTS, middle) > 1 - level
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return np.asarray(high)
+
+
+def shortest(level: float, signal: float) -> tuple[float, float]:
+    """The share w of the observation and the half-width in standard errors, for mean (θ − c)²/s² = signal.
+
+    >>> [round(shortest(0.95, ratio)[1] / 1.95996, 2) for ratio in (0.05, 0.25, 1.0, 4.0)]
+    [0.3, 0.53, 0.75, 0.9]
+    """
+    moments = (1 / _SHARES - 1) ** 2 * signal
+    half = _SHARES * np.interp(moments, _SECOND_MOMENTS, critical_values(level))
+    half[moments > _SECOND_MOMENTS[-1]] = np.inf
+    best = int(np.argmin(half))
+    return float(_SHARES[best]), float(half[best])
+
+
+def _robust_interval(
+    x: Floats, s: Floats, low: float, high: float, level: float, steady: Floats
+) -> tuple[Floats, Floats]:
+    """Intervals around shrunken centres, not yet cut to the domain; levels of noise are treated apart.
+
+    So the average coverage holds within each level, whether or not the means go with their standard errors. Levels,
+    centres and shares come from the `steady` standard errors, lengths from s.
+    """
+    lower, upper = np.empty_like(x), np.empty_like(x)
+    for part in noise_levels(steady):
+        y, e = x[part], steady[part]
+        centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
+        signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
+        signal = max(signal, 0.0) + _caution(y.size) * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
+        farthest = max(high - centre, centre - low)
+        w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
+        if y.size < _FEWEST:
+            w, half = 1.0, float(critical_values(level)[0])
+        middle = centre + w * (y - centre)
+        lower[part], upper[part] = middle - half * s[part], middle + half * s[part]
+    return lower, upper

@@ -1,0 +1,247 @@
+"""Hierarchical Bayes for the normal means θ̂_j ~ N(θ̄_j, σ_j²) on a bounded domain.
+
+Five models of where the means come from, weighted by how well each predicts the data:
+
+- *null*: every mean is the null value (0);
+- *centred*: θ_j = null with probability w, otherwise N(null, t²) truncated to the domain; w and t unknown;
+- *free*: the same around an unknown centre;
+- *smooth* and *sharp*: any distribution on the domain, by maximum likelihood.
+
+The first three are integrated over their unknowns. A sharp shape is charged (k+1)·log d, with k = exp(H(θ̂) − H(noise))
+the number of values that the fitted marginal distinguishes: Schwarz's penalty for k positions, k weights and the two
+unknowns of the model it departs from. A smooth one has fewer: see `_shapes`.
+
+Two sets of prior odds are used with the same evidence. The *estimate* starts from strong odds on the null, so that
+under overwhelming noise it stays at the null instead of following a noisy common offset. The *spread* (standard
+deviations, intervals) gives the null no odds of its own, because an interval must cover also when the offset is real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, ndtr
+
+from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress, distinct_pairs
+from hdr4me.recalibration.auto.posterior import Posterior
+from hdr4me.recalibration.inputs import Floats
+
+__all__ = ["fit_posterior", "free_shape", "smoother", "spike_and_slab"]
+
+_ESTIMATE_ODDS = {"null": 0.944, "centred": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}
+_SPREAD_ODDS = {"null": 0.0, "centred": 0.4, "free": 0.4, "smooth": 0.2, "sharp": 0.002}
+
+# Spike and slab: the grid of hyper-parameters zooms to the points within this log likelihood of the best.
+_ZOOMS = 6
+_NEGLIGIBLE = np.log(1e-4)
+_POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE = 13, 7, 9
+_WIDTH_SCALE = 0.125  # of the domain's width: half of the prior lies on slabs narrower than this
+# Free shapes: pseudo-dimensions of the base shape, steps of EM, and the least mass of a cell at the start.
+_PSEUDO_DIMENSIONS = 1.0
+_EM_STEPS = 120
+_EMS_STEPS = 40
+_LEAST = 1e-3
+
+
+class Family(NamedTuple):
+    """The log evidence of a family of priors, integrated over its unknowns, and the members that matter."""
+
+    log_evidence: float
+    prior: Prior
+
+
+def fit_posterior(
+    x: Floats,
+    s: Floats,
+    low: float,
+    high: float,
+    null: float,
+    *,
+    odds: Mapping[str, float] | None = None,
+) -> Posterior:
+    """Fit every model to observations x_j with standard errors s_j > 0.
+
+    Observations are sorted first, and equal pairs (x, s) are evaluated once, so that their order changes no bit.
+
+    >>> post = fit_posterior(np.array([0.01, -0.02, 0.9, 0.0]), np.full(4, 0.02), -1.0, 1.0, 0.0)
+    >>> post.mean.round(2) + 0.0
+    array([0. , 0. , 0.9, 0. ])
+    """
+    first, inverse = distinct_pairs(x, s)
+    distinct = Sample(x[first], s[first], np.bincount(inverse).astype(np.float64))
+    cells = Cells.for_noise(low, high, null, s)
+    sample = compress(distinct)
+    likelihood = cells.likelihood(sample.x, sample.s)
+    families = {
+        "null": _null(cells, sample, likelihood),
+        "centred": spike_and_slab(cells, sample, likelihood, centred=True),
+        "free": spike_and_slab(cells, sample, likelihood, centred=False),
+    }
+    families |= _shapes(cells, sample, likelihood, families["free"].prior)
+    estimate, evidence = _posterior_weights(families, odds or _ESTIMATE_ODDS)
+    spread, _ = _posterior_weights(families, _SPREAD_ODDS)
+    priors = (_average(families, estimate), _average(families, spread))
+    probabilities = {name: float(np.exp(w)) for name, w in estimate.items()}
+    return Posterior(cells, distinct, inverse, *priors, probabilities, evidence)
+
+
+def _null(cells: Cells, sample: Sample, likelihood: Floats) -> Family:
+    shape = np.zeros((1, cells.n_cells + 1))
+    shape[0, 0] = 1.0
+    with np.errstate(divide="ignore"):
+        evidence = float(sample.weight @ np.log(likelihood[:, 0]))
+    return Family(evidence, Prior(shape, np.zeros(1)))
+
+
+def _slabs(cells: Cells, centre: Floats, width: Floats) -> Floats:
+    """Cell masses of N(c, t²) truncated to the domain; (len(c)·len(t), K)."""
+    c, t = (a.ravel()[:, None] for a in np.meshgrid(centre, width, indexing="ij"))
+    z = (cells.edges - c) / t
+    mass = np.abs(np.diff(ndtr(np.where(c > 0.5 * (cells.low + cells.high), z, -z)), axis=1))
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def _middles(low: float, high: float, n: int) -> Floats:
+    return low + (high - low) * (np.arange(n) + 0.5) / n
+
+
+def spike_and_slab(cells: Cells, sample: Sample, likelihood: Floats, *, centred: bool) -> Family:
+    """Integrate over the centre (unless `centred` on the null), the width t and the weight w of the spike.
+
+    Uniform priors: the centre on the domain, u = t/(t + scale) and w on [0, 1]. The grid starts on the whole box and
+    shrinks to the part that holds the posterior, so that the same few hundred points suffice for any number of
+    dimensions.
+    """
+    scale = _WIDTH_SCALE * (cells.high - cells.low)
+    start = np.array([[cells.low, cells.high], [0.0, 1.0], [0.0, 1.0]])
+    points = (1 if centred else _POINTS_CENTRE, _POINTS_WIDTH, _POINTS_SPIKE)
+    box = start.copy()
+    atom, rest = likelihood[:, :1], likelihood[:, 1:]
+    zoom = 0
+    while True:
+        centre = np.array([cells.null]) if centred else _middles(box[0, 0], box[0, 1], points[0])
+        u = _middles(box[1, 0], box[1, 1], points[1])
+        w = _middles(box[2, 0], box[2, 1], points[2])
+        slabs = _slabs(cells, centre, np.maximum(scale * u / (1 - u), 0.25 * cells.width))
+        slab_likelihood = rest @ slabs.T
+        mixed = w[:, None, None] * atom + (1 - w)[:, None, None] * slab_likelihood
+        with np.errstate(divide="ignore"):
+            log_likelihood = (sample.weight @ np.log(mixed)).reshape(w.size, centre.size, u.size)
+        top = float(log_likelihood.max())
+        keep = log_likelihood > top + _NEGLIGIBLE
+        steps = (box[:, 1] - box[:, 0]) / points
+        new = box.copy()
+        for axis, where, values in ((0, 1, centre), (1, 2, u), (2, 0, w)):
+            if points[axis] == 1:
+                continue
+            along = keep.any(axis=tuple({0, 1, 2} - {where}))
+            held = values[along]
+            new[axis] = (
+                max(held.min() - steps[axis], box[axis, 0]),
+                min(held.max() + steps[axis], box[axis, 1]),
+            )
+        zoom += 1
+        shrunk = np.prod((new[:, 1] - new[:, 0]) / (box[:, 1] - box[:, 0]))
+        if zoom >= _ZOOMS or shrunk > 0.5:
+            break
+        box = new
+    volume = np.log(np.prod((box[:, 1] - box[:, 0]) / (start[:, 1] - start[:, 0])))
+    evidence = float(logsumexp(log_likelihood)) - np.log(log_likelihood.size) + volume
+    kept = np.argwhere(keep)
+    shapes = np.empty((len(kept), cells.n_cells + 1))
+    shapes[:, 0] = w[kept[:, 0]]
+    shapes[:, 1:] = (1 - w[kept[:, 0]])[:, None] * slabs[kept[:, 1] * u.size + kept[:, 2]]
+    weights = log_likelihood[keep] - logsumexp(log_likelihood[keep])
+    return Family(evidence, Prior(shapes, weights))
+
+
+def smoother(cells: Cells, bandwidth: float) -> Floats:
+    """The K×K matrix that spreads each cell's mass by a normal kernel, folded back at the domain's ends."""
+    middles = cells.middles
+    span = cells.high - cells.low
+    kernel = np.zeros((cells.n_cells, cells.n_cells))
+    for image in (middles, 2 * cells.low - middles, 2 * cells.high - middles):
+        kernel += np.exp(-0.5 * ((image[None, :] - middles[:, None]) / min(bandwidth, span)) ** 2)
+    return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
+
+
+def free_shape(
+    sample: Sample,
+    likelihood: Floats,
+    base: Floats,
+    *,
+    iterations: int,
+    smoothing: Floats | None = None,
+) -> Floats:
+    """The shape G that EM finds from the shape `base`.
+
+    Unsmoothed, it maximises Σ_j log m_j(G) + α Σ_k base_k log G_k: the maximum-likelihood mixture of Kiefer and
+    Wolfowitz with α pseudo-dimensions of the base added, and no step lowers this. With `smoothing`, the cells are
+    smoothed after every step (Silverman's EMS).
+    """
+    total = float(sample.weight.sum()) + _PSEUDO_DIMENSIONS
+    shape = base.copy()
+    for _ in range(iterations):
+        responsibility = shape * ((sample.weight / (likelihood @ shape)) @ likelihood)
+        shape = (responsibility + _PSEUDO_DIMENSIONS * base) / total
+        if smoothing is not None:
+            shape[1:] = shape[1:] @ smoothing
+    return shape
+
+
+def _shapes(cells: Cells, sample: Sample, likelihood: Floats, start: Prior) -> dict[str, Family]:
+    """One sharp shape and two smooth ones, each charged ½·log d for every unknown it spends.
+
+    A sharp shape places k values and weighs them: 2k + 2. A smooth one with bandwidth h only weighs the
+    k·σ/√(σ² + h²) stretches that it distinguishes: that many + 3. Bandwidths: Silverman's rule and a third of it.
+    """
+    base = start.average
+    # EM cannot give mass to a cell that starts with none, and an outlier may need it.
+    base = (1 - _LEAST) * base + _LEAST / base.size
+    d = float(sample.weight.sum())
+    noise = float(np.exp(sample.weight @ np.log(sample.s) / d))
+    middles, cell_mass = cells.middles, base[1:] / base[1:].sum()
+    wide = 0.9 * float(np.sqrt(cell_mass @ (middles - cell_mass @ middles) ** 2)) * d**-0.2
+
+    def member(bandwidth: float | None) -> tuple[Floats, float]:
+        if bandwidth is None:
+            shape = free_shape(sample, likelihood, base, iterations=_EM_STEPS)
+        else:
+            kernel = smoother(cells, max(bandwidth, cells.width))
+            shape = free_shape(sample, likelihood, base, iterations=_EMS_STEPS, smoothing=kernel)
+        fit = float(sample.weight @ np.log(likelihood @ shape))
+        # The likelihood leaves 1/(s√2π) out, so the noise's entropy per observation is 1/2 here.
+        values = max(float(np.exp(-fit / d - 0.5)), 1.0)
+        unknowns = 2 * values + 2 if bandwidth is None else values * noise / np.hypot(noise, bandwidth) + 3
+        return shape, fit - 0.5 * unknowns * float(np.log(d))
+
+    sharp, sharp_evidence = member(None)
+    smooth = [member(wide / 3), member(wide)]
+    logs = np.array([evidence for _, evidence in smooth])
+    total = float(logsumexp(logs))
+    return {
+        "smooth": Family(total - float(np.log(2)), Prior(np.array([g for g, _ in smooth]), logs - total)),
+        "sharp": Family(sharp_evidence, Prior(sharp[None, :], np.zeros(1))),
+    }
+
+
+def _posterior_weights(
+    families: dict[str, Family], odds: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """The logarithm of each model's weight, and of the evidence of all together."""
+    with np.errstate(divide="ignore"):
+        raw = {name: family.log_evidence + float(np.log(odds[name])) for name, family in families.items()}
+    total = float(logsumexp(list(raw.values())))
+    return {name: w - total for name, w in raw.items()}, total
+
+
+def _average(families: dict[str, Family], weights: dict[str, float]) -> Prior:
+    """All members that matter, as one weighted list; the lightest, together below 0.5 %, are dropped."""
+    shapes = np.concatenate([family.prior.shapes for family in families.values()])
+    logs = np.concatenate([family.prior.log_weights + weights[name] for name, family in families.items()])
+    order = np.argsort(-logs, kind="stable")
+    mass = np.cumsum(np.exp(logs[order]))
+    keep = np.sort(order[: int(np.searchsorted(mass, 0.995)) + 1])
+    return Prior(shapes[keep], logs[keep] - float(logsumexp(logs[keep])))

@@ -1,0 +1,342 @@
+"""The error of a rule, measured on the data that it is applied to, and the choice between rules by this error.
+
+For x ~ N(θ, Σ) and a rule δ, E Σ_j (δ_j(x) − θ_j)² = E[Σ_j (x_j − δ_j)² − tr Σ + 2·tr(Σ∇δ)]: Stein's unbiased
+estimate. The last term, how strongly the rule follows the noise, is measured by applying the whole rule (its fit
+included) to x ± tz for a few z with covariance Σ: the coupled bootstrap with antithetic z, in the limit of small t. No
+derivative is needed, so the same function works for Bayes rules, thresholds, projections and curves; common z make the
+differences between rules far more precise than the errors themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import hadamard
+from scipy.special import ndtr
+
+from hdr4me.recalibration.auto.cells import normal_density
+from hdr4me.recalibration.inputs import Floats, Inputs
+
+__all__ = [
+    "Choice",
+    "Measured",
+    "Probes",
+    "Problem",
+    "Reading",
+    "Rule",
+    "choose",
+    "clip_risk",
+    "difference",
+    "error_after",
+    "probes",
+    "read",
+    "stein_risk",
+]
+
+Rule = Callable[[Floats], Floats]
+
+# Small compared with the noise: the error is that at (1 + t²) = 1.01 of its variance.
+_STEP = 0.1
+_COORDINATES, _COORDINATES_DEPENDENT = 10, 32
+_SEED = 20220
+# The announced error is at least this part of the model's: benchmarks/recalibration_real.py.
+_LEAST_OF_MODEL = 0.75
+# The cost of a wrong choice that is allowed, as a part of the base's own error: benchmarks/recalibration_hard.py.
+_TOLERANCE = 0.01
+# A rule replaces another one if its gain exceeds this many standard errors: the other applies fully; only in part.
+_SWITCH, _SWITCH_PART = 2.5, 1.0
+
+
+class Measured(NamedTuple):
+    """A squared error or a difference of two, its standard error as a measurement, and whether it is a bound."""
+
+    value: float
+    standard_error: float
+    bound: bool = False
+
+    def times(self, factor: float) -> Measured:
+        """The same for a sum or a mean over dimensions.
+
+        >>> Measured(0.5, 0.1).times(2)
+        Measured(value=1.0, standard_error=0.2, bound=False)
+        """
+        return Measured(factor * self.value, factor * self.standard_error, self.bound)
+
+
+class Probes(NamedTuple):
+    """Rows z with mean(weight·z zᵀ) = Σ."""
+
+    z: Floats
+    weight: float
+
+
+class Reading(NamedTuple):
+    """The answer of a rule, and for each dimension (Σ∇δ)_jj: the covariance of the answer with the noise."""
+
+    value: Floats
+    response: Floats
+
+
+def probes(s: Floats, *, dependent: bool = False, rank: NDArray[np.int64] | None = None) -> Probes:
+    """Directions for independent noise: each coordinate for few dimensions, signs for many.
+
+    With signs, what a rule does to its own dimension is measured without error, and what all dimensions do in common,
+    such as shrinking towards their mean, nearly so. The influence of single other dimensions is averaged out, that of
+    near neighbours wholly: a rule that smooths (`dependent`) takes more directions, and `rank` is the place of each
+    dimension along its curve.
+    """
+    d = s.size
+    if d <= (_COORDINATES_DEPENDENT if dependent else _COORDINATES):
+        return Probes(np.diag(s), float(d))
+    number = 1 if d > 5_000 else 8 if dependent and d <= 500 else 2
+    return Probes(s * _signs(number, np.arange(d) if rank is None else rank), 1.0)
+
+
+def _signs(number: int, rank: NDArray[np.int64]) -> Floats:
+    """Rows of signs, z zᵀ of which has the mean 1 on its diagonal, 0 between neighbours, and the sum d, or nearly so.
+
+    Dimensions are dealt out to `number` classes, each of which has a column of a Hadamard matrix; the random signs
+    inside a class have a sum near the root of its size.
+
+    >>> z = _signs(2, np.arange(20))
+    >>> (z.sum(axis=1) ** 2).mean(), (z[:, 0] * z[:, 1]).mean()
+    (np.float64(20.0), np.float64(0.0))
+    """
+    rng = np.random.default_rng(_SEED)
+    sign = np.ones(rank.size)
+    size = squares = 0
+    for one in range(number):
+        members = np.flatnonzero(rank % number == one)
+        size += members.size
+        root = int(max(size - squares, 0) ** 0.5)
+        near = (
+            t for t in range(max(root - 2, 0), root + 4) if t <= members.size and (members.size - t) % 2 == 0
+        )
+        total = min(near, key=lambda t: abs(squares + t**2 - size))
+        squares += total**2
+        sign[rng.permutation(members)[: (members.size - total) // 2]] = -1.0
+    return np.asarray(hadamard(number)[:, rank % number] * sign)
+
+
+def read(rule: Rule, x: Floats, directions: Probes) -> Reading:
+    """Apply a rule to x, and to x ± tz for every probe."""
+    response = np.zeros_like(x)
+    for z in directions.z:
+        response += z * (rule(x + _STEP * z) - rule(x - _STEP * z)) / (2 * _STEP)
+    return Reading(rule(x), response * (directions.weight / len(directions.z)))
+
+
+def stein_risk(reading: Reading, x: Floats, s: Floats) -> Measured:
+    """The mean squared error of a rule, and the standard error of this measurement.
+
+    Var(estimate − loss) is itself estimated without bias by Σ 4s²(x−δ)² + 4(s²∂δ)² − 2s⁴ (Johnstone 1988).
+    """
+    v = s**2
+    value = float(np.mean((x - reading.value) ** 2 - v + 2 * reading.response))
+    spread = float(np.sum(4 * v * (x - reading.value) ** 2 + 4 * reading.response**2 - 2 * v**2))
+    # The estimate of the variance can be negative in a single draw; 2Σs⁴ is what rules near the data have.
+    return Measured(value, float(np.sqrt(max(spread, 0.5 * float(np.sum(v**2))))) / x.size)
+
+
+def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
+    """The mean squared error of `one` less that of `two`; the noise common to both cancels.
+
+    With f = δ₁ − δ₂ the measurement errs by 2(⟨noise, f⟩ − div s²f), of variance 4E[Σ s²f² + (s²∂f)²].
+    """
+    f, response = one.value - two.value, one.response - two.response
+    value = np.mean((x - one.value) ** 2 - (x - two.value) ** 2 + 2 * response)
+    variance = 4 * float(np.sum(s**2 * f**2 + response**2))
+    return Measured(float(value), float(np.sqrt(variance)) / x.size)
+
+
+def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Measured:
+    """The mean squared error of an answer, measured on the data.
+
+    `optimism` is the amount by which the measured gain of a chosen rule is too large. Where the noise far exceeds the
+    domain, the result is the error of the farthest truth in the domain: an upper bound.
+    """
+    found = stein_risk(reading, part.calibrated, part.calibrated_errors)
+    # No truth in the domain is farther from this answer.
+    farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
+    most = float(np.mean(farthest**2))
+    half = 0.5 * (part.high - part.low)
+    if found.standard_error > 0.5 * half**2:
+        return Measured(most, most, bound=True)
+    value = _combined(found.value + optimism, found.standard_error, model)
+    return Measured(min(value, most), min(found.standard_error, most))
+
+
+def _combined(measured: float, error: float, model: float | None) -> float:
+    """A measured error S and the error M that a model expects: M + D·D²/(D² + se²), D = S − M; S without a model.
+
+    The model is precise, and correct if its prior is. Stein's estimate S is correct for any means and has a standard
+    error. So the model counts where the measurement agrees with it, the measurement where it contradicts it. Means of
+    few skewed answers make S too small, so that the result is at least three quarters of the model's error.
+
+    >>> [round(_combined(s, 1.0, 2.0), 2) for s in (-1.0, 2.2, 3.0, 5.0)]
+    [1.5, 2.01, 2.5, 4.7]
+    """
+    value = max(measured, 0.0)
+    if model is None:
+        return value
+    gap = value - model
+    total = gap**2 + error**2
+    return max(model + (gap**3 / total if total > 0 else 0.0), _LEAST_OF_MODEL * model)
+
+
+class Problem(NamedTuple):
+    """The standard errors that rules use, and the domain."""
+
+    s: Floats
+    low: float
+    high: float
+
+
+class Choice(NamedTuple):
+    """The rule that was chosen, its share in the answer (the rest is the base), the answer, and `_optimism`."""
+
+    used: str
+    share: float
+    reading: Reading
+    optimism: float = 0.0
+
+
+def choose(
+    rules: Mapping[str, Rule],
+    base: Reading,
+    x: Floats,
+    s: Floats,
+    measure: Callable[[Rule], Reading],
+    problem: Problem | None = None,
+    margins: Mapping[str, float] | None = None,
+) -> Choice:
+    """The best of the rules that are significantly no worse than the base, in the share that is; "base" if none is.
+
+    The error of base + w·(rule − base) is quadratic in w, so from the measured difference D and the mean square Q of
+    rule − base, the largest w at which D's upper confidence bound is not positive is 1 − (D + z·se)/Q, at most 1.
+
+    Parameters
+    ----------
+    rules
+        By name; an earlier one is kept unless a later one is significantly better.
+    base
+        The safe answer: clipping for means, the projection on the simplex for frequencies.
+    x, s
+        The data and their standard errors.
+    measure
+        Applies a rule to the data and measures its response.
+    problem
+        Where the base is clipping: the domain, which bounds the loss for any truth in it.
+    margins
+        Rules for which there is other evidence, and the margin z that is enough for them.
+
+    Examples
+    --------
+    >>> x, s = np.linspace(-0.35, 0.35, 50), np.full(50, 0.2)
+    >>> def measure(rule):
+    ...     return read(rule, x, probes(s))
+    >>> found = choose({"zeros": np.zeros_like}, measure(np.copy), x, s, measure)
+    >>> found.used, found.share
+    ('zeros', 1.0)
+    """
+    best = Choice("base", 0.0, base)
+    for name, rule in rules.items():
+        found = measure(rule)
+        margin = (margins or {}).get(name, _margin(x.size))
+        share = _share(found, base, x, s, problem, margin)
+        if share <= 0:
+            continue
+        mixed = _blend(found, base, share)
+        if best.used != "base":
+            gap = difference(mixed, best.reading, x, s)
+            clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
+            # An improvement that exceeds every possible error is noise.
+            most = np.inf if problem is None else (0.5 * (problem.high - problem.low)) ** 2
+            if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
+                continue
+        best = Choice(name, share, mixed, _optimism(difference(mixed, base, x, s), margin))
+    return best
+
+
+def _margin(n_dims: int) -> float:
+    """How many standard errors of the measured difference a gain over the base must exceed.
+
+    Few dimensions determine neither the difference nor its standard error well, and several rules are tried. The
+    constants are those of benchmarks/recalibration_hard.py.
+
+    >>> [round(_margin(d), 2) for d in (8, 20, 100, 1000)]
+    [3.38, 2.25, 1.65, 1.52]
+    """
+    return 1.5 * (1 + 10 / n_dims)
+
+
+def _optimism(gap: Measured, margin: float) -> float:
+    """The amount by which a gain that exceeded its margin is too large on average; never more than the gain.
+
+    A gain G that was accepted because it exceeded z standard errors is too large by se·φ(u)/Φ(u) with u = G/se − z: the
+    mean of a normal distribution above a threshold.
+
+    >>> [round(_optimism(Measured(-gain, 1.0), 2.0), 3) for gain in (1.0, 2.0, 3.0, 5.0)]
+    [1.0, 0.798, 0.288, 0.004]
+    """
+    if gap.value >= 0 or gap.standard_error == 0:
+        return 0.0
+    above = -gap.value / gap.standard_error - margin
+    mills = float(normal_density(np.asarray(above))) / max(float(ndtr(above)), 1e-12)
+    return min(gap.standard_error * mills, -gap.value)
+
+
+def _blend(found: Reading, base: Reading, share: float) -> Reading:
+    """base + share·(rule − base), answer and response."""
+    if share == 1.0:
+        return found
+    value = base.value + share * (found.value - base.value)
+    return Reading(value, base.response + share * (found.response - base.response))
+
+
+def _share(
+    found: Reading, base: Reading, x: Floats, s: Floats, problem: Problem | None, margin: float
+) -> float:
+    Q = float(np.mean((found.value - base.value) ** 2))
+    if Q <= 0:
+        return 0.0
+    gap = difference(found, base, x, s)
+    noise = float(np.mean(s**2))
+    allowed = _TOLERANCE * min(max(stein_risk(base, x, s).value, 0.0), noise)
+    # An answer that moves by √Q from a base whose error is at most the noise's gains no more than 2√(Q·noise) − Q.
+    upper = max(gap.value, Q - 2 * np.sqrt(Q * noise)) + margin * gap.standard_error
+    if upper > allowed and problem is not None:
+        upper = min(upper, _largest_difference(found, *problem))
+    return float(np.clip(1 - (upper - allowed) / Q, 0.0, 1.0))
+
+
+def _largest_difference(found: Reading, s: Floats, low: float, high: float) -> float:
+    """The most that the rule can lose to clipping, for any truth in the domain.
+
+    Where the noise far exceeds the domain no measurement is informative, but a rule that hardly follows the noise errs
+    by no more than (δ_j − θ)² and the variance of its answer, and clipping's own error is a known function of θ.
+    """
+    levels, place = np.unique(np.round(np.log(s), 2), return_inverse=True)
+    θ = np.linspace(low, high, 21)
+    clipping = clip_risk(θ, np.exp(levels)[:, None], low, high)
+    variance = (found.response / s) ** 2
+    worst = np.full(s.size, -np.inf)
+    for i, t in enumerate(θ.tolist()):
+        np.maximum(worst, (found.value - t) ** 2 + variance - clipping[place, i], out=worst)
+    return float(worst.mean())
+
+
+def clip_risk(θ: Floats, s: Floats, low: float, high: float) -> Floats:
+    """E(clip(x) − θ)² for x ~ N(θ, s²), exactly.
+
+    >>> float(clip_risk(np.array(0.0), np.array(1e-3), -1.0, 1.0))
+    1e-06
+    >>> round(float(clip_risk(np.array(1.0), np.array(1e-3), -1.0, 1.0)) * 1e6, 6)
+    0.5
+    """
+    a, b = (low - θ) / s, (high - θ) / s
+    inside = ndtr(b) - ndtr(a) - b * normal_density(b) + a * normal_density(a)
+    return np.asarray(s**2 * (inside + a**2 * ndtr(a) + b**2 * ndtr(-b)))

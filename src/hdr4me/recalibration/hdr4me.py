@@ -1,0 +1,152 @@
+"""HDR4ME, the paper's protocol (section V): the estimated mean θ̂ becomes the enhanced mean θ*.
+
+In each dimension θ*_j = argmin ½(θ − θ̂_j)² + R(λ*_j, θ), solved in one step:
+
+    L1, R = λ*|θ|   λ*_j = sup|θ̂_j − θ̄_j|               θ*_j = sign(θ̂_j)·max(|θ̂_j| − λ*_j, 0)   Lemma 4, Theorem 3
+    L2, R = λ*θ²    λ*_j = sup|θ̂_j − θ̄_j|/(2|θ̄_j|)      θ*_j = θ̂_j/(2λ*_j + 1)                  Lemma 5, Theorem 4
+
+Two quantities must be interpreted. The supremum of a normal deviation is infinite, so `deviation_bound` takes a
+quantile. The true mean |θ̄_j| in L2's weight is unknown, so a `reference` takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdr4me.errors import InvalidInput
+from hdr4me.framework.normal import (
+    L1_THRESHOLD,
+    L2_THRESHOLD,
+    log_probability_all_exceed,
+    probability_all_exceed,
+    probability_some_exceed,
+    tolerance_for,
+)
+from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_probability
+
+__all__ = [
+    "Guarantee",
+    "deviation_bound",
+    "guarantee",
+    "l2_weights",
+    "lambda_star",
+    "shrink",
+    "soft_threshold",
+]
+
+_REFERENCES = ("domain", "bias", "plug-in")
+
+
+def soft_threshold(means: Floats, weights: Floats) -> Floats:
+    """L1: θ*_j = sign(θ̂_j)·max(|θ̂_j| − λ_j, 0).
+
+    Harmful as soon as |θ̄|/σ exceeds 1.28, 1.05 or 1.006 (z = 1, 2, 3): a mean above the threshold is still moved by
+    all of it, so that the error tends to σ²(1 + z²).
+
+    >>> soft_threshold(np.array([3.0, -0.5, -2.0]), np.array([1.0, 1.0, 1.0]))
+    array([ 2., -0., -1.])
+    """
+    return np.asarray(np.sign(means) * np.maximum(np.abs(means) - weights, 0.0))
+
+
+def shrink(means: Floats, weights: Floats) -> Floats:
+    """L2: θ*_j = θ̂_j / (2λ_j + 1).
+
+    >>> shrink(np.array([3.0, 1.0]), np.array([1.0, np.inf]))
+    array([1., 0.])
+    """
+    return np.asarray(means / (2 * weights + 1))
+
+
+def deviation_bound(
+    inputs: Inputs, *, z: float | None = None, confidence: float = 0.95, simultaneous: bool = False
+) -> Floats:
+    """|bias_j| + z·σ_j in place of sup|θ̂_j − θ̄_j|.
+
+    z is given, or it is that of a two-sided `confidence` in each dimension, or, if `simultaneous`, in all d dimensions
+    at once (Šidák: confidence^{1/d} in each).
+
+    >>> from hdr4me.recalibration.inputs import check_inputs
+    >>> one = check_inputs([0.1, 0.2], [1.0, 2.0], None, 1.0, (-1, 1))
+    >>> deviation_bound(one, z=2.0)
+    array([2., 4.])
+    >>> deviation_bound(one).round(3), deviation_bound(one, simultaneous=True).round(3)
+    (array([1.96, 3.92]), array([2.236, 4.473]))
+    """
+    if z is None:
+        p = check_probability("confidence", confidence)
+        z = float(tolerance_for(1.0, p, n=inputs.means.size if simultaneous else 1))
+    elif not (isinstance(z, (int, float)) and math.isfinite(z) and z >= 0):
+        raise InvalidInput(f"z = {z!r} is not allowed: it must be a finite number ≥ 0")
+    return np.abs(inputs.bias) + z * inputs.standard_errors
+
+
+def l2_weights(inputs: Inputs, bound: Floats, reference: str | ArrayLike) -> Floats:
+    """L2's λ_j = bound_j / (2·reference_j).
+
+    - `"bias"`, as the paper defines it: the mean of the deviation. For an unbiased mechanism it is 0, λ is infinite and
+      θ* = 0: harmful iff |θ̄| > σ.
+    - `"domain"`: the largest |θ| of the domain. Harmful, on [−1, 1], iff θ̄² > 2σ/z + σ².
+    - `"plug-in"`: |θ̂_j|, at most the domain's largest |θ|. Then θ* = θ̂·|θ̂|/(|θ̂| + bound): a soft threshold that does
+      not reach zero, harmful like L1.
+    - an array of the caller's own guesses of |θ̄_j|.
+    """
+    largest = max(abs(inputs.low), abs(inputs.high))
+    if not isinstance(reference, str):
+        guess = np.abs(alongside("reference", reference, bound.size))
+    elif reference == "domain":
+        guess = np.full_like(bound, largest)
+    elif reference == "bias":
+        guess = np.abs(inputs.bias)
+    elif reference == "plug-in":
+        guess = np.minimum(np.abs(inputs.means), largest)
+    else:
+        names = ", ".join(map(repr, _REFERENCES))
+        raise InvalidInput(f"reference = {reference!r} is not allowed: use {names} or an array")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(bound > 0, bound / (2 * guess), 0.0)
+
+
+def lambda_star(method: str, inputs: Inputs, options: Mapping[str, Any]) -> Floats:
+    """λ* of `method` "l1" or "l2" under the options of `recalibrate`."""
+    rest = {name: value for name, value in options.items() if name != "reference"}
+    bound = deviation_bound(inputs, **rest)
+    return bound if method == "l1" else l2_weights(inputs, bound, options.get("reference", "domain"))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The two probabilities of Theorem 3 (L1, threshold 1) or Theorem 4 (L2, threshold 2)."""
+
+    threshold: float
+    probability_some: float
+    """P(at least one dimension deviates by more): the theorem as printed."""
+    probability_all: float
+    """P(every dimension deviates by more): the premise of the theorem's proof."""
+    log_probability_all: float
+
+    def __str__(self) -> str:
+        return (
+            f"P(some deviation > {self.threshold:g}) = {self.probability_some:.3g} (what the theorem prints), "
+            f"P(all > {self.threshold:g}) = {self.probability_all:.3g} (what its proof needs)"
+        )
+
+
+def guarantee(method: str, inputs: Inputs) -> Guarantee | None:
+    """The probabilities from the framework's normal deviation; None for methods other than L1 and L2."""
+    if method not in ("l1", "l2"):
+        return None
+    threshold = L1_THRESHOLD if method == "l1" else L2_THRESHOLD
+    law = (inputs.bias, inputs.standard_errors, threshold)
+    return Guarantee(
+        threshold,
+        probability_some_exceed(*law),
+        probability_all_exceed(*law),
+        log_probability_all_exceed(*law),
+    )
