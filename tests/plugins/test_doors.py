@@ -138,7 +138,6 @@ def test_the_client_and_memoized_answers(survey: hd.Survey, tmp_path: Path) -> N
     assert client.report(record) == client.report(record)
 
 
-@pytest.mark.xfail(reason="the data-quality counts of a plug-in dimension are all zero")
 def test_what_was_not_usable_is_counted(survey: hd.Survey) -> None:
     odd = pa.table(
         {
@@ -160,9 +159,6 @@ def test_the_default_answer_has_the_count_and_ours(tally: hd.Tally, records: pa.
     check_visits(hd.estimate(tally), records)
 
 
-@pytest.mark.xfail(
-    reason="the default answer leaves out a dimension that a plug-in channel answers, and does not say so"
-)
 def test_the_default_answer_has_the_channels_dimension(tally: hd.Tally, records: pa.Table) -> None:
     answer = tally.estimate()
     if "likes" not in answer.dimensions:
@@ -202,7 +198,6 @@ def test_recalibration_keeps_the_count(tally: hd.Tally, records: pa.Table) -> No
     assert abs(better["visits"].value[0] - truth) < 2 * SIGMAS * answer["visits"].standard_error[0]
 
 
-@pytest.mark.xfail(reason="the prior of every dimension is refused if one is answered by a plug-in channel")
 def test_an_earlier_tally_is_a_prior(tally: hd.Tally) -> None:
     assert "pet" in tally.priors()
     assert hd.plan(n_users=1000, epsilon=1.0, prior=tally).best.mse > 0
@@ -235,7 +230,6 @@ def test_another_epsilon_keeps_the_channel_or_is_refused(survey: hd.Survey) -> N
     assert made is None or isinstance(made.questions[1].channel, Ladder)
 
 
-@pytest.mark.xfail(reason="the manipulation bounds leave out a dimension that a plug-in channel answers")
 def test_the_manipulation_bound_has_every_dimension(survey: hd.Survey) -> None:
     found = attempt("likes", harm, survey)
     assert found is None or [each.dimension for each in found] == list(NAMES)
