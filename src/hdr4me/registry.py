@@ -34,6 +34,7 @@ class Registry(Generic[T]):
     def __init__(self, noun: str, plural: str, built_in: dict[str, T | str] | None = None) -> None:
         self.noun = noun
         self.group = f"hdr4me.{plural}"
+        self.built_in = frozenset(built_in or ())
         self._items: dict[str, T | str] = dict(built_in or {})
         self._asked_outside = False
 

@@ -110,7 +110,6 @@ def test_a_plan_for_counts_is_that_for_numbers() -> None:
     assert theirs.best.survey().schema["a"] == Count("a", 10)
 
 
-@pytest.mark.xfail(reason="the planner reads `low` and `high` of the dimension instead of its bounds")
 def test_a_plan_from_values_of_counts() -> None:
     options: dict[str, Any] = {"n_users": 1000, "epsilon": 1.0, "values": {"a": [1, 2, 3, 10]}}
     theirs = hd.plan(schema=hd.Schema([Count("a", 10)]), **options)
@@ -220,9 +219,6 @@ def test_shuffling_is_accounted_for(survey: hd.Survey) -> None:
     assert 0 < hd.amplification(alone, 10_000, 1e-6).epsilon <= found.closed_form
 
 
-@pytest.mark.xfail(
-    reason="the survey for another epsilon has randomised response where a plug-in channel was"
-)
 def test_another_epsilon_keeps_the_channel_or_is_refused(survey: hd.Survey) -> None:
     from hdr4me.accounting.channels import redesigned
 
@@ -241,9 +237,6 @@ def test_the_survey_is_explained(audience: str, survey: hd.Survey) -> None:
     assert all(name in text for name in NAMES)
 
 
-@pytest.mark.xfail(
-    reason="the made-up record of an explanation has no value for a plug-in dimension that is a number"
-)
 def test_the_explained_record_has_every_value(survey: hd.Survey) -> None:
     line = next(line for line in hd.explain(survey).markdown().splitlines() if "made-up values" in line)
     assert set(json.loads(line[line.index("{") : line.rindex("}") + 1])) == set(NAMES)

@@ -79,7 +79,7 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
             )
         elif by_reads.setdefault(reads, question.channel.mechanism) != question.channel.mechanism:
             by_reads[reads] = "auto"
-    return Survey(
+    made = Survey(
         survey.schema,
         epsilon,
         mechanism=by_reads.get("number", "duchi"),
@@ -89,6 +89,10 @@ def redesigned(survey: Survey, epsilon: float) -> Survey:
         pairs=pairs,
         weights=_weights(survey.questions, survey),
     )
+    for old, new in zip(survey.questions, made.questions, strict=True):
+        if not old.channel.built_in and type(old.channel) is not type(new.channel):
+            raise InvalidInput(f"channel {old.channel.mechanism!r} cannot be designed for another epsilon")
+    return made
 
 
 def _weights(questions: tuple[Question, ...], survey: Survey) -> dict[str, int]:

@@ -216,6 +216,11 @@ class Channel(ABC):
         return self.epsilon if stages is None else float(stages.epsilon)
 
     @property
+    def built_in(self) -> bool:
+        """Whether the channel is of a kind that this package has, not of a plug-in."""
+        return self.kind in CHANNELS.built_in
+
+    @property
     def n_inputs(self) -> int:
         """How many different inputs there are."""
         total = 1

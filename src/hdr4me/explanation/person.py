@@ -12,7 +12,7 @@ from hdr4me.explanation.odds import guess, share, whole_loss
 from hdr4me.io.report import Report
 from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Heading, Table, Text
-from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Survey, Vector
+from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
 
 __all__ = ["blocks", "example_report", "section"]
 
@@ -89,8 +89,13 @@ def _described(dimension: Dimension) -> tuple[str, Any]:
             words = f"a vector of {counted(length, 'number')}, of norm {norm:g} at most, or "
             missing = "nothing" if dimension.optional else "0 if there is none"
             return words + missing, [float(f"{norm / 3:.3g}"), *[0.0] * (length - 1)]
+        case Product():
+            return f"a {dimension.kind}", None
+        case _ if dimension.categories:
+            return f"a {dimension.kind}", dimension.categories[0]
         case _:
-            return f"a {dimension.kind}", dimension.categories[0] if dimension.categories else None
+            low, high = dimension.bounds
+            return f"a {dimension.kind} from {low:g} to {high:g}", round(low + (high - low) / 3)
 
 
 def _first(names: tuple[str, ...]) -> str:

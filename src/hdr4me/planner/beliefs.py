@@ -189,8 +189,9 @@ def _own_units(dimension: Any, given: Any) -> Prior:
     """A prior in the dimension's own units, or a `Prior` that is on [−1, 1] already."""
     if isinstance(given, Prior) or (isinstance(given, str) and given == "uniform"):
         return as_prior(given)
-    own = as_prior(given, dimension.low, dimension.high)
-    return Prior(np.clip((own.values - dimension.low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
+    low, high = dimension.bounds
+    own = as_prior(given, low, high)
+    return Prior(np.clip((own.values - low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
 def _with_gaps(dimension: Any, given: Any, *, vectors: bool) -> tuple[Any, float | None]:
