@@ -14,7 +14,7 @@ import numpy as np
 
 from hdr4me.accounting.rounds import average
 from hdr4me.atomic import write_bytes
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
 from hdr4me.pages import tables

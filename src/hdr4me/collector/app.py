@@ -16,9 +16,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from hdr4me.collector.answers import Asked, as_csv
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
 from hdr4me.collector.files import explained, page_response
-from hdr4me.collector.refusals import Refusal
 from hdr4me.collector.state import Collector
 from hdr4me.collector.status import exposition, status_of
 from hdr4me.collector.stores.protocol import Quarantine

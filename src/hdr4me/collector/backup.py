@@ -20,7 +20,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hdr4me.atomic import replacing
 from hdr4me.collector import is_postgres
-from hdr4me.collector.stores.protocol import Damage, Damaged, Rows, StoreUnavailable
+from hdr4me.collector.errors import Damage, Damaged, StoreUnavailable
+from hdr4me.collector.stores.protocol import Rows
 from hdr4me.collector.stores.sqlite import rows as sqlite_rows
 from hdr4me.collector.stores.sqlite.connection import check_kind, connect, store_errors
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput

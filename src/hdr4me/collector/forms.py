@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.collector.batch import Batch, Mask
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.kernels.exact.count import count_reports
 from hdr4me.kernels.exact.ids import warm

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from hdr4me.collector.batch import ID_SIZE
-from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, SchemaTooNew, Sealed, State, Store
+from hdr4me.collector.errors import SchemaTooNew, Sealed
+from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, State, Store
 from hdr4me.errors import InvalidInput
 
 Tables = dict[str, Rows]
