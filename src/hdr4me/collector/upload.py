@@ -79,10 +79,8 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
         return error
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
-    if isinstance(error, UnknownRound):
-        return Refusal(404, str(error))
-    if isinstance(error, Sealed):
-        return Refusal(410, str(error))
+    if isinstance(error, UnknownRound | Sealed):
+        return Refusal(404 if isinstance(error, UnknownRound) else 410, str(error))
     if isinstance(error, StoreError):
         log.failure("the store failed", error)
         return Refusal(503, "the store does not answer: try again", retry_after=2)

@@ -78,7 +78,7 @@ def read_tables(connection: Connection) -> Tables:
         if name != "deleted":
             where = " where kind <> 'running'" if name == "tallies" else ""
             rows = connection.execute(f"select {columns} from {name}{where}", binary=True)
-            found[name] = [tuple(map(_plain, row)) for row in rows]
+            found[name] = [tuple(v.toordinal() if isinstance(v, date) else v for v in row) for row in rows]
     found["deleted"] = [
         (number, id)
         for number, _, state, _, _ in found["rounds"]
@@ -88,10 +88,6 @@ def read_tables(connection: Connection) -> Tables:
     row = connection.execute("select last_value, is_called from tokens_number_seq").fetchone()
     found[LAST_TOKEN] = [(row[0],)] if row and row[1] else []
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.toordinal() if isinstance(value, date) else value
 
 
 def _deleted(connection: Connection, round: int) -> Iterator[bytes]:

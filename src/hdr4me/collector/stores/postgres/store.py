@@ -36,7 +36,6 @@ _ROUNDS = """select number, fingerprint, state, opened, closed,
   case when state = 'sealed' then 0 else
     coalesce((select sum(n) from blocks where blocks.round = rounds.number), 0) end::bigint from rounds"""
 _WAITING = "round = %s and number in (select number from pending where pending.round = blocks.round)"
-
 _OF_KEYS = "round = %s and (hour, source) in (select * from unnest(%s::integer[], %s::integer[]))"
 
 
