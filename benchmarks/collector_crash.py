@@ -29,7 +29,7 @@ import numpy as np
 
 from hdr4me.collector import open_store
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.stores.protocol import StoreError
+from hdr4me.collector.errors import StoreError
 from hdr4me.survey import Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

@@ -182,7 +182,7 @@ def test_an_id_costs_sixteen_bytes() -> None:
 
 
 def test_a_migration_is_taken_once_and_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    from hdr4me.collector.stores.protocol import SchemaTooNew
+    from hdr4me.collector.errors import SchemaTooNew
 
     done: list[str] = []
     assert migrate(0, [("a",), ("b", "c")], done.append, "x") == 2

@@ -19,7 +19,7 @@ from hdr4me.collector.access import digest
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.config import Limits
-from hdr4me.collector.stores.protocol import StoreFull, StoreUnavailable
+from hdr4me.collector.errors import StoreFull, StoreUnavailable
 from hdr4me.io.report import pack
 from hdr4me.io.stream import dumps
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -701,7 +701,7 @@ def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
     from hdr4me.collector.access import SESSION_SECONDS, Access
     from hdr4me.collector.config import Settings
-    from hdr4me.collector.refusals import Refusal
+    from hdr4me.collector.errors import Refusal
 
     settings = Settings("x", secret=b"s" * 32, link_key="the key", run_folder=str(tmp_path))
     session = f"Bearer {Access(settings).open_session('the key')}".encode()

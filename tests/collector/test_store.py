@@ -12,16 +12,9 @@ import numpy as np
 import pytest
 from collector_memory import Arrival, write
 
+from hdr4me.collector.errors import Sealed, StoreUnavailable, UnknownRound
 from hdr4me.collector.export import write_parquet
-from hdr4me.collector.stores.protocol import (
-    Quarantine,
-    Rejection,
-    Sealed,
-    Store,
-    Stored,
-    StoreUnavailable,
-    UnknownRound,
-)
+from hdr4me.collector.stores.protocol import Quarantine, Rejection, Store, Stored
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey

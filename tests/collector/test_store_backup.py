@@ -13,7 +13,8 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.backup import backup, restore, verify
-from hdr4me.collector.stores.protocol import Damaged, Quarantine, SchemaTooNew, StoreUnavailable
+from hdr4me.collector.errors import Damaged, SchemaTooNew, StoreUnavailable
+from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally.file import dumps

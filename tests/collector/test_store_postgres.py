@@ -13,15 +13,10 @@ from typing import Any
 import pytest
 from collector_memory import Arrival, write
 
+from hdr4me.collector.errors import Damaged, SchemaTooNew, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.stores.postgres.connection import SCHEMA
 from hdr4me.collector.stores.postgres.store import PostgresStore
-from hdr4me.collector.stores.protocol import (
-    Damaged,
-    Quarantine,
-    SchemaTooNew,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from hdr4me.collector.stores.protocol import Quarantine
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally.file import dumps

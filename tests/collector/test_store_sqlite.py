@@ -18,8 +18,7 @@ import pytest
 from collector_memory import Arrival, write
 
 from hdr4me.collector.batch import FRESH, Batch
-from hdr4me.collector.export import write_parquet
-from hdr4me.collector.stores.protocol import (
+from hdr4me.collector.errors import (
     Damaged,
     SchemaTooNew,
     StoreBusy,
@@ -27,6 +26,7 @@ from hdr4me.collector.stores.protocol import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from hdr4me.collector.export import write_parquet
 from hdr4me.collector.stores.sqlite.connection import SCHEMA
 from hdr4me.collector.stores.sqlite.store import SqliteStore
 from hdr4me.errors import FormatError
@@ -310,7 +310,7 @@ import resource, signal, sys
 from datetime import UTC, datetime
 from hdr4me.collector import open_store
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.stores.protocol import StoreUnavailable
+from hdr4me.collector.errors import StoreUnavailable
 from hdr4me.survey import Numeric, Schema, Survey
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = open_store(sys.argv[1])
@@ -358,7 +358,7 @@ def test_a_second_process_is_refused(one: SqliteStore, path: Path) -> None:
     code = textwrap.dedent("""
         import sys
         from hdr4me.collector import open_store
-        from hdr4me.collector.stores.protocol import StoreBusy
+        from hdr4me.collector.errors import StoreBusy
         try:
             open_store(sys.argv[1])
         except StoreBusy as error:

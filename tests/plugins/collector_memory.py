@@ -13,16 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, block_of, split_ids
-from hdr4me.collector.stores.protocol import (
-    Damage,
-    Quarantine,
-    Rejection,
-    Round,
-    Scope,
-    Stored,
-    Token,
-    UnknownRound,
-)
+from hdr4me.collector.errors import Damage, UnknownRound
+from hdr4me.collector.stores.protocol import Quarantine, Rejection, Round, Scope, Stored, Token
 from hdr4me.errors import InvalidInput
 from hdr4me.io.blocks import from_wire
 from hdr4me.survey import Survey

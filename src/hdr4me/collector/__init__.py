@@ -19,11 +19,6 @@ def is_postgres(where: str | os.PathLike[str]) -> bool:
 def open_store(where: str | os.PathLike[str]) -> Store:
     """The store at a path (SQLite; created if it does not exist) or at a URL `postgresql://…`.
 
-    Raises StoreBusy if another process has the SQLite file open, StoreUnavailable if the database does not answer,
-    SchemaTooNew if a newer version of this program wrote the store, FormatError if the file is not a store.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from itsdangerous import BadSignature, TimestampSigner
 
 from hdr4me.collector.config import Settings
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Scope, Token
 
 SESSION_SECONDS = 12 * 3600
@@ -115,3 +116,24 @@ class Access:
         except BadSignature:
             return False
         return True
+
+
+@dataclass
+class Rates:
+    """A token bucket for each upload token: it holds the reports of a minute and fills at `rate` per second."""
+
+    rate: float
+    _buckets: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def take(self, source: int, reports: int, now: float | None = None) -> float:
+        """Take reports out of a token's bucket; 0, or the seconds to wait if there are too few."""
+        at = time.monotonic() if now is None else now
+        most = 60 * self.rate
+        left, before = self._buckets.get(source, (most, at))
+        left = min(most, left + (at - before) * self.rate)
+        wanted = min(float(reports), most)
+        if left < wanted:
+            self._buckets[source] = (left, at)
+            return (wanted - left) / self.rate
+        self._buckets[source] = (left - reports, at)
+        return 0.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from hdr4me.accounting.rounds import average
 from hdr4me.atomic import write_bytes
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
 from hdr4me.pages import tables
@@ -49,36 +49,25 @@ class Snapshot:
     clean: Tally  # of the reports outside quarantine
     documents: dict[Asked, dict[str, Any]] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class Snapshots:
-    """Snapshots in a folder, one file for each round; a file that cannot be read or written counts as missing."""
-
-    folder: Path
-
-    def _path(self, round: int) -> Path:
-        return self.folder / f"round-{round}.shown"
-
-    def put(self, round: int, held: Snapshot) -> None:
-        """Store a snapshot, which replaces the one before."""
-        every, clean = dumps(held.every), dumps(held.clean)
-        left_out = [[quarantine.hour, quarantine.source] for quarantine in held.left_out]
-        head = {"stored": held.stored, "state": held.state, "left_out": left_out, "look": held.look}
+    def save(self, path: Path) -> None:
+        """Write the snapshot to a file, which replaces the one before; a failure leaves no file."""
+        every, clean = dumps(self.every), dumps(self.clean)
+        left_out = [[quarantine.hour, quarantine.source] for quarantine in self.left_out]
+        head = {"stored": self.stored, "state": self.state, "left_out": left_out, "look": self.look}
         head["every"] = len(every)
         with suppress(OSError):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_bytes(self._path(round), json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_bytes(path, json.dumps(head).encode() + b"\n" + every + clean, mode=0o600)
 
-    def get(self, round: int, survey: Survey) -> Snapshot | None:
-        """The stored snapshot, after the checksums of its tallies were verified."""
+    @classmethod
+    def load(cls, path: Path, survey: Survey) -> Snapshot | None:
+        """The snapshot in a file, after the checksums of its tallies were verified; None if it is unreadable."""
         try:
-            first, _, rest = self._path(round).read_bytes().partition(b"\n")
+            first, _, rest = path.read_bytes().partition(b"\n")
             head = json.loads(first)
             every, clean = loads(rest[: head["every"]], survey), loads(rest[head["every"] :], survey)
             left_out = tuple(Quarantine(hour, source) for hour, source in head["left_out"])
-            return Snapshot(
-                int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean
-            )
+            return cls(int(head["stored"]), str(head["state"]), left_out, int(head["look"]), every, clean)
         except (OSError, ValueError, KeyError, TypeError, HDR4MEError):
             return None
 
@@ -105,7 +94,7 @@ class Answers:
 
     def __init__(self, store: Store, min_reports: int, folder: Path | None = None) -> None:
         self._store, self._least = store, min_reports
-        self._shared = Snapshots(folder) if folder is not None else None
+        self._folder = folder
         self._snapshots: dict[int, Snapshot] = {}
         self._lock = threading.Lock()
 
@@ -131,8 +120,9 @@ class Answers:
 
     def _renewed(self, held: Snapshot | None, round: Round, left_out: list[Quarantine]) -> Snapshot:
         """The snapshot that another worker or a previous run shows, or a new one if that is old."""
-        if self._shared is not None:
-            kept = self._shared.get(round.number, self._store.survey(round.fingerprint))
+        path = None if self._folder is None else self._folder / f"round-{round.number}.shown"
+        if path is not None:
+            kept = Snapshot.load(path, self._store.survey(round.fingerprint))
             held = kept or held
             if kept is not None and not self._is_old(kept, round, left_out):
                 self._snapshots[round.number] = kept
@@ -143,8 +133,8 @@ class Answers:
         taken = Snapshot(round.stored, round.state, tuple(left_out), look, every, clean)
         if every.n_reports >= self._least:
             self._snapshots[round.number] = taken
-            if self._shared is not None:
-                self._shared.put(round.number, taken)
+            if path is not None:
+                taken.save(path)
         return taken
 
     def tally(self, number: int, *, without_quarantine: bool = False) -> Tally:

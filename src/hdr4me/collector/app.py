@@ -16,9 +16,10 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from hdr4me.collector.answers import Asked, as_csv
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
 from hdr4me.collector.files import explained, page_response
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
 from hdr4me.collector.status import exposition, status_of
 from hdr4me.collector.stores.protocol import Quarantine
@@ -188,11 +189,8 @@ class _Routes:
     async def delete(self, request: Request) -> Response:
         """Delete a report; the id is the permission."""
         number, text = self._number(request), request.path_params["id"]
-        try:
-            id = bytes.fromhex(text) if len(text) == 32 else b""
-        except ValueError:
-            id = b""
-        if len(id) != 16:
+        id = id_of(text.encode()) if len(text) == 32 else None
+        if id is None:
             raise Refusal(404, "an id has 32 hexadecimal digits")
         if not await self._c.read(self._c.store.delete, number, id):
             raise Refusal(404, "there is no report of this id")

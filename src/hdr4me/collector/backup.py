@@ -16,20 +16,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from hdr4me.atomic import replacing
 from hdr4me.collector import is_postgres
-from hdr4me.collector.stores.protocol import Damage, Damaged, Rows, StoreUnavailable
+from hdr4me.collector.errors import Damage, Damaged, StoreUnavailable
+from hdr4me.collector.stores.protocol import Rows
 from hdr4me.collector.stores.sqlite import rows as sqlite_rows
 from hdr4me.collector.stores.sqlite.connection import check_kind, connect, store_errors
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import parse
 from hdr4me.tally.file import loads
-
-if TYPE_CHECKING:
-    from hdr4me.collector.stores.postgres.connection import Database
 
 FORMAT, VERSION = "hdr4me-backup", 1
 _LONGEST_HEADER = 1 << 16
@@ -95,21 +93,16 @@ def _copy_sqlite(path: Path, body: Path, despite_damage: bool) -> None:
 
 
 def _copy_postgres(url: str, body: Path, despite_damage: bool) -> str:
+    from hdr4me.collector.stores.postgres.connection import Database
     from hdr4me.collector.stores.postgres.rows import read_blocks, read_tables
 
     damage: list[Damage] = []
-    with closing(_database(url)) as database:
+    with closing(Database(url)) as database:
         with database.reading() as connection:
             sqlite_rows.fill(body, read_tables(connection), read_blocks(connection, damage.append))
         if damage and not despite_damage:
             raise Damaged(database.name, damage)
         return database.name
-
-
-def _database(url: str) -> Database:
-    from hdr4me.collector.stores.postgres.connection import Database
-
-    return Database(url)
 
 
 def verify(path: FilePath) -> Contents:
@@ -227,11 +220,12 @@ def restore(source: FilePath, where: FilePath) -> Contents:
 
 
 def _fill_postgres(url: str, body: Path) -> None:
+    from hdr4me.collector.stores.postgres.connection import Database
     from hdr4me.collector.stores.postgres.rows import fill
 
     with (
         closing(connect(body, readonly=True)) as source,
-        closing(_database(url)) as database,
+        closing(Database(url)) as database,
         database.transaction() as connection,
     ):
         connection.execute("lock table rounds in access exclusive mode")

@@ -20,6 +20,8 @@ from hdr4me.io.files import read_reports
 from hdr4me.survey import Survey
 
 _ROWS = 100_000
+_OPTIONS: Any = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
+_OPTIONS["write_page_checksum"] = True
 
 
 def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey: Survey) -> int:
@@ -55,14 +57,7 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
     removed (`dropDuplicates`).
     """
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
-    with pq.ParquetWriter(
-        pieces,
-        schema,
-        compression="lz4",
-        use_dictionary=False,
-        write_statistics=False,
-        write_page_checksum=True,
-    ) as writer:
+    with pq.ParquetWriter(pieces, schema, **_OPTIONS) as writer:
         held: list[Block] = []
         for block in store.blocks(number):
             held.append(block)

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.explanation import explain
 from hdr4me.pages.document import Block, Heading, Table, Text
 from hdr4me.survey import Survey

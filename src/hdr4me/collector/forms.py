@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.collector.batch import Batch, Mask
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
 from hdr4me.io import stream
 from hdr4me.io.blocks import to_wire
@@ -182,17 +182,8 @@ class Forms:
         counts = np.zeros(layout.size, np.int64)
         if not survey.byte_wise:
             return count_any(rows, survey, layout, counts)
-        return np.asarray(
-            count_reports(
-                np.ascontiguousarray(rows),
-                survey.n_sampled,
-                survey.slot_size,
-                layout.entries,
-                layout.cells,
-                layout.offsets[:-1],
-                counts,
-            )
-        )
+        slots = (survey.n_sampled, survey.slot_size, layout.entries, layout.cells, layout.offsets[:-1])
+        return np.asarray(count_reports(np.ascontiguousarray(rows), *slots, counts))
 
     def _batch(self, source: int, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Batch:
         data, offsets = to_wire(np.ascontiguousarray(rows), self.survey)

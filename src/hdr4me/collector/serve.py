@@ -24,8 +24,8 @@ from hdr4me.collector import open_store
 from hdr4me.collector.access import new_token
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Limits, Settings
+from hdr4me.collector.errors import error_body
 from hdr4me.collector.log import Log, quiet_server
-from hdr4me.collector.refusals import error_body
 from hdr4me.collector.state import Collector
 from hdr4me.errors import InvalidInput
 
@@ -119,12 +119,8 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 def with_secrets(settings: Settings) -> Settings:
     """The settings with a new secret, a new dashboard link and a folder of their own."""
-    return replace(
-        settings,
-        secret=secrets.token_bytes(32),
-        link_key=new_token(),
-        run_folder=tempfile.mkdtemp(prefix="hdr4me-run-"),
-    )
+    folder = tempfile.mkdtemp(prefix="hdr4me-run-")
+    return replace(settings, secret=secrets.token_bytes(32), link_key=new_token(), run_folder=folder)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -187,18 +183,9 @@ def _on_stop(handler: Callable[..., None]) -> Iterator[None]:
             signal.signal(number, previous)
 
 
-def run(
-    settings: Settings,
-    sock: socket.socket,
-    *,
-    log: Log | None = None,
-    started: Callable[[], Any] | None = None,
-) -> None:
-    """Serve in this process until it is stopped; all accepted reports are written by then.
-
-    Events are written to `log` (standard error unless given), and `started` is called when connections are accepted.
-    """
-    log = log or Log()
+def run(settings: Settings, sock: socket.socket, *, started: Callable[[], Any] | None = None) -> None:
+    """Serve in this process until it is stopped; all accepted reports are written by then."""
+    log = Log()
     collector = Collector(open_store(settings.database), settings, log)
     server = server_of(collector, started)
     log.event("started", process=os.getpid())
@@ -239,10 +226,8 @@ def run_workers(
                         processes[i] = spawn()
         finally:
             for process in processes:
-                if process.is_alive():
-                    process.terminate()
+                process.terminate()
             for process in processes:
                 process.join(_GRACE + 5)
-                if process.is_alive():
-                    process.kill()
+                process.kill()  # if it has not ended by now
             shutil.rmtree(settings.run_folder, ignore_errors=True)

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from hdr4me.collector.access import Access
+from hdr4me.collector.access import Access, Rates
 from hdr4me.collector.answers import Answers
 from hdr4me.collector.config import Settings
+from hdr4me.collector.errors import Refusal, StoreError
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.log import Log
-from hdr4me.collector.refusals import Rates, Refusal
-from hdr4me.collector.stores.protocol import Round, Store, StoreError
+from hdr4me.collector.stores.protocol import Round, Store
 from hdr4me.collector.stores.shared import seal_due
 from hdr4me.collector.writer import Writer
 from hdr4me.errors import HDR4MEError, InvalidInput

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from hdr4me.accounting.harm import harm
 from hdr4me.auditing.alarms import watch
 from hdr4me.collector.answers import Snapshot
-from hdr4me.collector.refusals import Refusal
+from hdr4me.collector.errors import Refusal
 from hdr4me.collector.state import Collector
 from hdr4me.statistics.intervals import quantile
 from hdr4me.tally import Tally

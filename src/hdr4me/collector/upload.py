@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
@@ -16,11 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
+from hdr4me.collector.errors import Refusal, Sealed, StoreError, UnknownRound
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
 from hdr4me.collector.log import Log
-from hdr4me.collector.refusals import Refusal, inflate
 from hdr4me.collector.state import Collector
-from hdr4me.collector.stores.protocol import Sealed, StoreError, UnknownRound
 from hdr4me.errors import HDR4MEError
 
 Headers = list[tuple[bytes, bytes]]
@@ -79,10 +79,8 @@ def refusal_of(error: Exception, log: Log) -> Refusal:
         return error
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, _SENTENCES.get(error.status_code, "this is not supported"))
-    if isinstance(error, UnknownRound):
-        return Refusal(404, str(error))
-    if isinstance(error, Sealed):
-        return Refusal(410, str(error))
+    if isinstance(error, UnknownRound | Sealed):
+        return Refusal(404 if isinstance(error, UnknownRound) else 410, str(error))
     if isinstance(error, StoreError):
         log.failure("the store failed", error)
         return Refusal(503, "the store does not answer: try again", retry_after=2)
@@ -135,6 +133,22 @@ async def _discard(scope: Scope, receive: Receive, most: int) -> None:
         seen += len(part)
         if seen > most:
             return
+
+
+def inflate(body: bytes, most: int) -> bytes:
+    """The content of one gzip member, or a refusal if it is longer than `most` bytes, damaged or truncated."""
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        found = inflater.decompress(body, most + 1)
+    except zlib.error:
+        raise Refusal(400, "the body is not gzip, although its Content-Encoding says so") from None
+    if len(found) > most:
+        raise Refusal(413, f"the body has more than {most} bytes after decompression")
+    if not inflater.eof:
+        raise Refusal(400, "the gzip body is cut short")
+    if inflater.unused_data:
+        raise Refusal(400, "the gzip body has bytes after its end: send one gzip member")
+    return found
 
 
 class Upload:

@@ -11,9 +11,9 @@ from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 
 from hdr4me.collector.batch import Batch, hour_now
+from hdr4me.collector.errors import Refusal, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.log import Log
-from hdr4me.collector.refusals import Refusal
-from hdr4me.collector.stores.protocol import Store, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.stores.protocol import Store
 
 MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
 

@@ -178,14 +178,12 @@ class Live:
     closed: date | None
     n_sealed: int = 0
     ids: IdSet = field(default_factory=IdSet)
-    stored: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Stored reports by hour and source."""
-    blocks: set[int] = field(default_factory=set)
-    """Block numbers."""
-    small: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    """The numbers of small blocks, by hour and source."""
-    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    """Block numbers that reveal an order, by hour and source."""
+    stored: Counter[tuple[int, int]] = field(default_factory=Counter)  # reports by hour and source
+    blocks: set[int] = field(default_factory=set)  # the numbers of all blocks
+    small: dict[tuple[int, int], set[int]] = field(
+        default_factory=dict
+    )  # of small blocks, by hour and source
+    fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # of blocks that reveal an order
     running: Running = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the collector stores, the protocol of the stores, and their errors.
+"""What the collector stores, and the protocol of the stores.
 
 Never stored: an address, a user agent, a time finer than the hour, the order in which reports arrived.
 """
@@ -14,7 +14,8 @@ from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 from hdr4me.collector.batch import Batch, Block
-from hdr4me.errors import HDR4MEError, InvalidInput
+from hdr4me.collector.errors import Damage, Damaged, OnDamage, Sealed, StoreError
+from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
@@ -25,69 +26,6 @@ Rows = list[tuple[Any, ...]]
 
 log = logging.getLogger("hdr4me.collector")
 _ANY = -1  # in the table of quarantines: every hour, or every source
-
-
-class StoreError(HDR4MEError):
-    """The store cannot complete the request; no acknowledged report is lost."""
-
-
-class StoreUnavailable(StoreError):
-    """The database does not answer, or a write failed: nothing was acknowledged, and the caller may try again."""
-
-
-class StoreFull(StoreUnavailable):
-    """There is no space left for a write."""
-
-
-class StoreReadOnly(StoreUnavailable):
-    """The database is read-only."""
-
-
-class StoreBusy(StoreError):
-    """Another process has the store open for writing."""
-
-
-class SchemaTooNew(StoreError):
-    """The store was written by a newer version of this program."""
-
-
-class Sealed(StoreError):
-    """The reports of the round are deleted: only its tally is kept."""
-
-
-class UnknownRound(InvalidInput):
-    """There is no round with this number."""
-
-    def __init__(self, number: object) -> None:
-        super().__init__(f"round = {number!r} is not allowed: there is no such round")
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A damaged block: its number, the round that it claims (None: unreadable), and the reason."""
-
-    block: int | None
-    round: int | None
-    reason: str
-
-    def __str__(self) -> str:
-        if self.block is None:
-            return self.reason
-        round_ = "an unreadable round" if self.round is None else f"round {self.round}"
-        return f"block {self.block} of {round_}: {self.reason}"
-
-
-OnDamage = Callable[[Damage], None]
-
-
-class Damaged(StoreError):
-    """Stored blocks are damaged (`damage` lists them); the other blocks are readable."""
-
-    def __init__(self, where: str, damage: Sequence[Damage]) -> None:
-        self.damage = tuple(damage)
-        shown = "; ".join(map(str, self.damage[:5]))
-        more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
-        super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
 
 
 class Stored(NamedTuple):

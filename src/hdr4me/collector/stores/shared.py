@@ -1,16 +1,14 @@
-"""What both stores have in common: tables, migrations, and the rules of a round's life.
-
-Reports are kept while a round is open, and for a grace period after it was closed; then only the tally is kept.
-"""
+"""What both stores have in common: tables, migrations, and how long the reports of a round are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from hdr4me.collector.batch import ID_SIZE
-from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, SchemaTooNew, Sealed, State, Store
+from hdr4me.collector.errors import SchemaTooNew, Sealed
+from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, State, Store
 from hdr4me.errors import InvalidInput
 
 Tables = dict[str, Rows]
@@ -92,8 +90,7 @@ def hour_of(now: datetime) -> int:
     return hour
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """The result of `seal_due`: the rounds that were sealed, and a sentence if the clock cannot be trusted."""
 
     sealed: tuple[int, ...]

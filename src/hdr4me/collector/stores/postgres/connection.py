@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import ConnectionPool
 
-from hdr4me.collector.stores.protocol import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.stores.shared import migrate
 from hdr4me.errors import InvalidInput
 
@@ -35,7 +35,7 @@ SCHEMA: list[tuple[str, ...]] = [
         """create table tokens (number integer generated always as identity primary key,
            sha256 bytea not null unique, scope text not null, label text not null)""",
         "create table tallies (round integer, kind text, content bytea not null, primary key (round, kind))",
-    ),
+    )
 ]
 
 _MIGRATING = 0x68447234

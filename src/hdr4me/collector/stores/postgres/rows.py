@@ -7,9 +7,9 @@ from datetime import date
 from typing import Any
 
 from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block, split_ids
+from hdr4me.collector.errors import Damage, OnDamage
 from hdr4me.collector.stores.memory import IdSet
 from hdr4me.collector.stores.postgres.connection import Connection
-from hdr4me.collector.stores.protocol import Damage, OnDamage
 from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
 from hdr4me.errors import FormatError
 from hdr4me.tally import Tally
@@ -78,7 +78,7 @@ def read_tables(connection: Connection) -> Tables:
         if name != "deleted":
             where = " where kind <> 'running'" if name == "tallies" else ""
             rows = connection.execute(f"select {columns} from {name}{where}", binary=True)
-            found[name] = [tuple(map(_plain, row)) for row in rows]
+            found[name] = [tuple(v.toordinal() if isinstance(v, date) else v for v in row) for row in rows]
     found["deleted"] = [
         (number, id)
         for number, _, state, _, _ in found["rounds"]
@@ -88,10 +88,6 @@ def read_tables(connection: Connection) -> Tables:
     row = connection.execute("select last_value, is_called from tokens_number_seq").fetchone()
     found[LAST_TOKEN] = [(row[0],)] if row and row[1] else []
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.toordinal() if isinstance(value, date) else value
 
 
 def _deleted(connection: Connection, round: int) -> Iterator[bytes]:

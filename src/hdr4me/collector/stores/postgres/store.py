@@ -18,20 +18,12 @@ from typing import Any
 import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, without_id
+from hdr4me.collector.errors import Damage, OnDamage, UnknownRound
 from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import Running, count, minus
 from hdr4me.collector.stores.postgres import rows as table
 from hdr4me.collector.stores.postgres.connection import Connection, Database
-from hdr4me.collector.stores.protocol import (
-    Damage,
-    OnDamage,
-    Quarantine,
-    Round,
-    Rows,
-    Store,
-    Stored,
-    UnknownRound,
-)
+from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import loads
@@ -44,7 +36,6 @@ _ROUNDS = """select number, fingerprint, state, opened, closed,
   case when state = 'sealed' then 0 else
     coalesce((select sum(n) from blocks where blocks.round = rounds.number), 0) end::bigint from rounds"""
 _WAITING = "round = %s and number in (select number from pending where pending.round = blocks.round)"
-
 _OF_KEYS = "round = %s and (hour, source) in (select * from unnest(%s::integer[], %s::integer[]))"
 
 

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hdr4me.collector.stores.protocol import (
-    SchemaTooNew,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from hdr4me.collector.errors import SchemaTooNew, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.stores.shared import migrate
 from hdr4me.errors import FormatError
 
@@ -38,7 +32,7 @@ SCHEMA: list[tuple[str, ...]] = [
            scope text not null, label text not null)""",
         """create table tallies (round integer, kind text, content blob not null,
            primary key (round, kind)) without rowid""",
-    ),
+    )
 ]
 
 _PRAGMAS = (

@@ -23,22 +23,10 @@ from numpy.typing import NDArray
 
 from hdr4me.client.lock import locked
 from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
+from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, StoreUnavailable, UnknownRound
 from hdr4me.collector.stores import shared
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
-from hdr4me.collector.stores.protocol import (
-    Damage,
-    OnDamage,
-    Quarantine,
-    Round,
-    Rows,
-    Store,
-    StoreBusy,
-    Stored,
-    StoreError,
-    StoreUnavailable,
-    UnknownRound,
-    log,
-)
+from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
 from hdr4me.collector.stores.sqlite import connection as files
 from hdr4me.collector.stores.sqlite.rows import INSERT_BLOCK, check_structure, read_numbers, scan
 from hdr4me.errors import FormatError, LedgerBusy

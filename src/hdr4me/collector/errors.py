@@ -1,0 +1,102 @@
+"""The errors of the collector: refused requests, failures of a store, and damage found in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from hdr4me.errors import HDR4MEError, InvalidInput, printable
+
+_LONGEST = 500
+
+
+class Refusal(HDR4MEError):
+    """A request that is not accepted; `close` ends the connection, because the rest of the request is not read."""
+
+    def __init__(
+        self, status: int, sentence: str, *, retry_after: int | None = None, close: bool = False
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers: list[tuple[bytes, bytes]] = []
+        if retry_after is not None:
+            self.headers.append((b"retry-after", str(max(1, retry_after)).encode()))
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.headers.append((b"www-authenticate", b"Bearer"))
+        if close:
+            self.headers.append((b"connection", b"close"))
+
+    @property
+    def body(self) -> bytes:
+        """The sentence as JSON."""
+        return error_body(str(self))
+
+
+def error_body(sentence: str) -> bytes:
+    """`{"error": sentence}`, without terminal control characters."""
+    return json.dumps({"error": printable(sentence)[:_LONGEST]}).encode()
+
+
+class StoreError(HDR4MEError):
+    """The store cannot complete the request; no acknowledged report is lost."""
+
+
+class StoreUnavailable(StoreError):
+    """The database does not answer, or a write failed: nothing was acknowledged, and the caller may try again."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no space left for a write."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The database is read-only."""
+
+
+class StoreBusy(StoreError):
+    """Another process has the store open for writing."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer version of this program."""
+
+
+class Sealed(StoreError):
+    """The reports of the round are deleted: only its tally is kept."""
+
+
+class UnknownRound(InvalidInput):
+    """There is no round with this number."""
+
+    def __init__(self, number: object) -> None:
+        super().__init__(f"round = {number!r} is not allowed: there is no such round")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A damaged block: its number, the round that it claims (None: unreadable), and the reason."""
+
+    block: int | None
+    round: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.block is None:
+            return self.reason
+        round_ = "an unreadable round" if self.round is None else f"round {self.round}"
+        return f"block {self.block} of {round_}: {self.reason}"
+
+
+OnDamage = Callable[[Damage], None]
+
+
+class Damaged(StoreError):
+    """Stored blocks are damaged (`damage` lists them); the other blocks are readable."""
+
+    def __init__(self, where: str, damage: Sequence[Damage]) -> None:
+        self.damage = tuple(damage)
+        shown = "; ".join(map(str, self.damage[:5]))
+        more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
+        super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
