@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.table import Certificate, Table
+from hdr4me.mechanisms.table import CategoryTable, Certificate, EntryTable, Table
 
 ONE = 1 << 32
 HALF = ONE // 2
@@ -37,9 +37,7 @@ def seven() -> Table:
 
 def test_privacy_loss_is_a_fraction():
     assert coin().privacy_loss == Fraction(3)
-    assert coin(kind="entries", levels=[0.0, 1.0], decode=[-0.5, 1.5], epsilon=2.2).privacy_loss == Fraction(
-        9
-    )
+    assert EntryTable("coin", 2.2, [0.0, 1.0], [-0.5, 1.5], coin().weights).privacy_loss == Fraction(9)
 
 
 def test_arrays_are_frozen_copies():
@@ -107,7 +105,7 @@ def test_max_and_mean_variance_against_a_fine_grid():
 
 
 def test_category_tables_have_no_moments_but_sample():
-    table = Table("grr", 1.2, [0, 1], [1.5, -0.5], coin().weights, "category")
+    table = CategoryTable("grr", 1.2, [0, 1], [1.5, -0.5], coin().weights)
     with pytest.raises(InvalidInput, match="category"):
         table.variance(0.0)
     with pytest.raises(InvalidInput, match="row number"):

@@ -69,13 +69,6 @@ class Family(ABC):
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         """P(a report supports category c) for a user who has category c, and for one who has another."""
 
-    def support_counts(self, counts: Sequence[int]) -> Sequence[int]:
-        """How many reports support each category, from the counters.
-
-        These are the counters themselves, unless a family says otherwise.
-        """
-        return counts
-
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The family's parameters."""

@@ -18,7 +18,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.law import check_epsilon
-from hdr4me.mechanisms.table import MAX_CELLS, Table
+from hdr4me.mechanisms.table import MAX_CELLS, CategoryTable, EntryTable, Table
 
 __all__ = [
     "LONG",
@@ -202,7 +202,7 @@ def grr(epsilon: float, n_categories: int) -> Table:
     weights = np.full((n_categories, n_categories), other, dtype=np.int64)
     np.fill_diagonal(weights, same)
     decode = np.array([(_TOTAL - other) / (same - other), -other / (same - other)])
-    return Table("grr", epsilon, np.arange(n_categories, dtype=np.float64), decode, weights, "category")
+    return CategoryTable("grr", epsilon, np.arange(n_categories, dtype=np.float64), decode, weights)
 
 
 def oue(epsilon: float) -> Table:
@@ -221,7 +221,7 @@ def oue(epsilon: float) -> Table:
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it")
     weights = np.array([[_TOTAL - sent, sent], [half, half]])
     decode = np.array([-sent / (half - sent), (_TOTAL - sent) / (half - sent)])
-    return Table("oue", epsilon, np.array([0.0, 1.0]), decode, weights, "entries")
+    return EntryTable("oue", epsilon, np.array([0.0, 1.0]), decode, weights)
 
 
 def histogram(epsilon: float, base: str = "optimal") -> Table:
@@ -236,11 +236,5 @@ def histogram(epsilon: float, base: str = "optimal") -> Table:
     """
     check_epsilon(epsilon)
     table = mechanism(base, epsilon=epsilon / 2).exact()
-    return Table(
-        f"histogram-{base}",
-        epsilon,
-        np.array([0.0, 1.0]),
-        (table.decode + 1.0) / 2.0,
-        table.weights[[0, -1]],
-        "entries",
-    )
+    name, decode = f"histogram-{base}", (table.decode + 1.0) / 2.0
+    return EntryTable(name, epsilon, np.array([0.0, 1.0]), decode, table.weights[[0, -1]])

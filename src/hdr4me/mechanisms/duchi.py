@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdr4me.mechanisms.law import Floats, Parts, UniformMixture, check_epsilon
+from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,6 @@ class Duchi(UniformMixture):
 
     epsilon: float
     name = "duchi"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     @property
     def _gap(self) -> float:

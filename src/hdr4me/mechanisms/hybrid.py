@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdr4me.mechanisms.duchi import Duchi
-from hdr4me.mechanisms.law import Floats, Parts, UniformMixture, check_epsilon
+from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
 from hdr4me.mechanisms.piecewise import Piecewise
 
 _ROOT = 405 * math.sqrt(241)
@@ -28,9 +28,6 @@ class Hybrid(UniformMixture):
 
     epsilon: float
     name = "hybrid"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     @property
     def piecewise_share(self) -> float:

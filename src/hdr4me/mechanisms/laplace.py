@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdr4me.mechanisms.law import AdditiveNoise, Floats, check_epsilon
+from hdr4me.mechanisms.law import AdditiveNoise, Floats
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,6 @@ class Laplace(AdditiveNoise):
 
     epsilon: float
     name = "laplace"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     @property
     def scale(self) -> float:

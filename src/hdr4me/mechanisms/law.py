@@ -107,6 +107,10 @@ class Mechanism(ABC):
     name: str
     epsilon: float
 
+    def __post_init__(self) -> None:
+        """Of a dataclass: its budget is a positive finite number."""
+        check_epsilon(self.epsilon)
+
     @property
     def domain(self) -> tuple[float, float]:
         """The interval of true values."""

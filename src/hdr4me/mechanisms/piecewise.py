@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdr4me.mechanisms.law import Floats, Parts, UniformMixture, check_epsilon
+from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,6 @@ class Piecewise(UniformMixture):
 
     epsilon: float
     name = "piecewise"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     @property
     def background(self) -> float:

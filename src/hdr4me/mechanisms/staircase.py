@@ -109,9 +109,6 @@ class SCDF(StaircaseFamily):
     epsilon: float
     name = "scdf"
 
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-
     @property
     def log_top(self) -> float:
         """1 − (1+ε)e^{−ε} is the incomplete gamma function of order 2: no cancellation at small ε."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import BITS
+from hdr4me.channels.response import probabilities
 from hdr4me.channels.subset import Subset
 from hdr4me.channels.table import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats, Mechanism, check_epsilon
 
-__all__ = ["BITS", "MAX_CELLS", "Certificate", "Kind", "Table"]
-
-Kind = Literal["value", "category", "entries"]
+__all__ = ["BITS", "MAX_CELLS", "CategoryTable", "Certificate", "EntryTable", "Table"]
 
 _CHUNK = 1 << 14
 
@@ -52,13 +51,9 @@ class Certificate:
 class Table(Mechanism):
     """An integer table: input level i is reported as cell y with probability weights[i, y] / 2^32.
 
-    A value t between two levels is first rounded to one of them at random, so that its expectation is t; the rows'
-    means are the levels, hence E[decode | t] = t exactly. kinds:
-
-    * "value": levels equally spaced on [-1, 1], `decode` is what a cell counts for;
-    * "category": row and cell are category numbers, `decode` is the pair (a report equal to k, a report other
-      than k) counts for in the frequency of k;
-    * "entries": row 0 an absent and row 1 a present entry of a one-hot vector, `decode` is unbiased for {0, 1}.
+    The levels are equally spaced on [-1, 1], and `decode` is what a cell counts for. A value t between two levels is
+    first rounded to one of them at random, so that its expectation is t; the rows' means are the levels, hence
+    E[decode | t] = t exactly.
 
     >>> import numpy as np
     >>> half = 1 << 31
@@ -75,9 +70,9 @@ class Table(Mechanism):
     levels: Floats
     decode: Floats
     weights: NDArray[np.int64]
-    kind: Kind = "value"
     certificate: Certificate | None = None
     privacy_loss: Fraction = field(init=False)
+    kind: ClassVar[str] = "value"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -93,32 +88,33 @@ class Table(Mechanism):
         weights, name = self.weights, f"table {self.name!r}"
         if weights.ndim != 2:
             raise InvalidInput(f"{name}: weights of shape {weights.shape}; rows and cells are expected")
-        n_levels, n_cells = weights.shape
-        n_decoded = 2 if self.kind == "category" else n_cells
-        if self.levels.shape != (n_levels,) or self.decode.shape != (n_decoded,):
+        if self.levels.shape != (self.n_levels,) or self.decode.shape != (self._n_decoded,):
             raise InvalidInput(
                 f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
-                f"for {n_levels} rows and {n_cells} cells"
+                f"for {self.n_levels} rows and {self.n_cells} cells"
             )
-        if self.kind == "value" and np.abs(self.levels - np.linspace(-1, 1, n_levels)).max() > 1e-12:
-            raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
+            raise InvalidInput(f"table {self.name!r}: levels must be equally spaced from -1 to 1")
 
     def channel(self, size: int = 2) -> Channel:
         """The deployed form of this table, which proves its privacy and its decoding; entries need their number."""
-        rows = tuple(map(tuple, self.weights.tolist()))
-        decode = tuple(self.decode.tolist())
-        if self.kind == "value":
-            return TableChannel(self.name, float(self.epsilon), {"value": decode}, rows)
-        if self.kind == "entries":
-            return Entries(self.name, float(self.epsilon), size, decode, rows)
-        made = HeavySet(self.name, float(self.epsilon), Subset(len(rows), 1), rows[0][0])
-        if made.rows != rows:
-            raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
-        return made
+        decoders = {"value": tuple(self.decode.tolist())}
+        return TableChannel(self.name, float(self.epsilon), decoders, self._rows)
 
     # -- the rows ---------------------------------------------------------------------------------------------
 
     bits = BITS
+
+    @property
+    def _rows(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(map(tuple, self.weights.tolist()))
+
+    @property
+    def _n_decoded(self) -> int:
+        return self.n_cells
 
     @property
     def n_levels(self) -> int:
@@ -131,13 +127,13 @@ class Table(Mechanism):
     @cached_property
     def probabilities(self) -> Floats:
         """weights / 2^32, exact in floating point."""
-        return np.ldexp(self.weights.astype(np.float64), -BITS)
+        return probabilities(self.weights)
 
     # -- the law ----------------------------------------------------------------------------------------------
 
     @property
     def domain(self) -> tuple[float, float]:
-        return (0.0, 1.0) if self.kind == "entries" else (float(self.levels[0]), float(self.levels[-1]))
+        return float(self.levels[0]), float(self.levels[-1])
 
     @property
     def support(self) -> tuple[float, float]:
@@ -158,13 +154,12 @@ class Table(Mechanism):
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """Nought: all the mass is in atoms."""
+        """Zero: all the mass is in atoms."""
         points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
         return np.zeros(np.broadcast_shapes(points.shape, values.shape))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
         """The decoded cells and their probabilities, first axis = the cells."""
-        self._needs("value", "entries")
         mass = np.moveaxis(self.law_at(t), -1, 0)
         place = np.broadcast_to(self.decode.reshape(-1, *[1] * (mass.ndim - 1)), mass.shape)
         return place.copy(), mass
@@ -184,7 +179,6 @@ class Table(Mechanism):
         return self._moment(t, lambda p, centred: (p * np.abs(centred) ** 3).sum(axis=-1))
 
     def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
-        self._needs("value", "entries")
         values = np.asarray(t, dtype=np.float64)
         flat = values.reshape(-1)
         out = np.empty_like(flat)
@@ -209,43 +203,87 @@ class Table(Mechanism):
         second = self.probabilities @ self.decode**2
         return float(np.mean((second[:-1] + second[1:]) / 2) - 1.0 / 3.0)
 
-    def _needs(self, *kinds: Kind) -> None:
-        if self.kind not in kinds:
-            raise InvalidInput(
-                f"table {self.name!r} is of kind {self.kind!r}: this is defined for {', '.join(kinds)}"
-            )
-
     # -- sampling ---------------------------------------------------------------------------------------------
 
     @cached_property
     def _flat_cumulative(self) -> NDArray[np.int64]:
-        """The rows' cumulative weights end to end, row i shifted by i·2^32, so that one search serves all rows."""
+        """The rows' cumulative weights end to end, row i shifted by i·2^32, so that one search finds every cell."""
         shift = np.arange(self.n_levels, dtype=np.int64)[:, None] << BITS
         return (np.cumsum(self.weights, axis=1) + shift).reshape(-1)
 
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
 
-        For "category" and "entries" t is the row's number. The cells are 64-bit numbers of NumPy: neither a report
-        nor a block of reports takes them, so what was seeded is never counted as a report.
+        The cells are 64-bit numbers of NumPy, which neither a report nor a block of reports accepts: what was seeded is
+        never counted as a report.
         """
-        if self.kind == "value":
-            row, fraction = self.rounding(t)
-            threshold = np.rint(fraction * 65536.0).astype(np.int64)
-            row = row + (rng.integers(0, 1 << 16, size=row.shape) < threshold)
-        else:
-            row = np.asarray(t, dtype=np.int64)
-            if row.size and (row.min() < 0 or row.max() >= self.n_levels):
-                raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
+        row = self._row_of(t, rng)
         word = rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64)
         found = np.searchsorted(self._flat_cumulative, word + (row << BITS), side="right")
         return np.asarray(found - row * self.n_cells)
 
+    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        row, fraction = self.rounding(t)
+        threshold = np.rint(fraction * 65536.0).astype(np.int64)
+        return np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
+
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
         """Decoded reports, one per value."""
-        self._needs("value", "entries")
         return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:
         """A table is its own twin."""
         return self
+
+
+class EntryTable(Table):
+    """Row 0 is an absent and row 1 a present entry of a one-hot vector; `decode` is unbiased for {0, 1}."""
+
+    kind = "entries"
+
+    def _check_levels(self) -> None:
+        pass
+
+    def channel(self, size: int = 2) -> Channel:
+        return Entries(self.name, float(self.epsilon), size, tuple(self.decode.tolist()), self._rows)
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """For entries and categories t is the row's number."""
+        row = np.asarray(t, dtype=np.int64)
+        if row.size and (row.min() < 0 or row.max() >= self.n_levels):
+            raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
+        return row
+
+
+class CategoryTable(EntryTable):
+    """Row and cell are category numbers; a report counts decode[0] for its own category and decode[1] for others."""
+
+    kind = "category"
+
+    def channel(self, size: int = 2) -> Channel:
+        rows = self._rows
+        made = HeavySet(self.name, float(self.epsilon), Subset(len(rows), 1), rows[0][0])
+        if made.rows != rows:
+            raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
+        return made
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        return float(self.levels[0]), float(self.levels[-1])
+
+    @property
+    def _n_decoded(self) -> int:
+        return 2
+
+    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
+        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
+
+    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
+        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
+
+    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
+        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hdr4me.mechanisms.law import Floats, Parts, UniformMixture, check_epsilon
+from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
 
 _EPSILON_PRIME = math.log((3 + math.sqrt(65)) / 2)
 """1.7095…: from here on the probability of nought at t = 0 is as large as privacy allows."""
@@ -28,9 +28,6 @@ class ThreeOutputs(UniformMixture):
 
     epsilon: float
     name = "three_outputs"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     @cached_property
     def nought(self) -> float:

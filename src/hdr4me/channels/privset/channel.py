@@ -174,10 +174,6 @@ class PrivSet(Family):
         k, n = self.n_heavy, self.n_outputs
         return p * Fraction(n_heavy, k) + (1 - p) * Fraction(n_light, n - k)
 
-    def support_counts(self, counts: Sequence[int]) -> Sequence[int]:
-        """The counters of the categories, without the dummies'."""
-        return counts[: self.size]
-
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Every set."""
         return combinations(range(self.n_items), self.chosen)

@@ -150,14 +150,6 @@ class Projective(Family):
         n, k, shared = self.n_outputs, self.n_heavy, n_points(self.order, self.length - 2)
         return p, p * Fraction(shared, k) + (1 - p) * Fraction(k - shared, n - k)
 
-    def support_counts(self, counts: Sequence[int]) -> list[int]:
-        """The reports in each category's hyperplane, one by one; `ProjectiveResponse` is quicker."""
-        points = [self.vector(y) for y in range(self.n_outputs)]
-        return [
-            sum(count for y, count in zip(points, counts, strict=True) if dot(points[x], y, self.order) == 0)
-            for x in range(self.size)
-        ]
-
     def to_dict(self) -> dict[str, Any]:
         """Size, order and length, and the polynomial that products are taken modulo where the order is no prime.
 
