@@ -11,8 +11,8 @@ import numpy as np
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.joint import number_pair
 from hdr4me.mechanisms.priors import as_prior
-from hdr4me.planner import quick
-from hdr4me.planner.quick import OPTIONAL_POINTS, POINTS, optional_design
+from hdr4me.planner import reports
+from hdr4me.planner.reports import OPTIONAL_POINTS, POINTS, optional_design
 
 BUDGETS = (
     0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0,
@@ -63,7 +63,7 @@ def optional_row(epsilon: float) -> list[list[float]]:
 
 def write() -> None:
     """Design every table and store its curves."""
-    folder = Path(quick.__file__).parent
+    folder = Path(reports.__file__).parent
     budgets = (*BUDGETS, *WINDOWS)
     names = "optimal", "optimal_mean"
     optimal = {name: [design_row(epsilon, name) for epsilon in budgets] for name in names}

@@ -6,7 +6,7 @@ import pytest
 from hdr4me.framework import deviation
 from hdr4me.mechanisms import mechanism
 from hdr4me.planner import plan
-from hdr4me.planner.quick import OptimalCurve
+from hdr4me.planner.reports import OptimalCurve
 from planner_curves import BUDGETS, design_row
 
 

@@ -15,7 +15,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.prediction import one_report
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner.candidates import classes, farthest
-from hdr4me.planner.quick import OPTIONAL_POINTS, optional_design, quick_optional
+from hdr4me.planner.reports import OPTIONAL_POINTS, optional_design, quick_optional
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.calibrate import functional

@@ -9,7 +9,7 @@ import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner.candidates import PAIR, arrangement, neighbours
-from hdr4me.planner.quick import pair_noise, pair_worst
+from hdr4me.planner.reports import pair_noise, pair_worst
 from planner_curves import pair_row
 
 UNIFORM = as_prior("uniform")

@@ -30,7 +30,7 @@ _COLOURS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#
 
 
 def draw(comparison: Comparison) -> Figure:
-    """Root mean squared error by ε: points are simulated, dashed lines foretold, hollow points re-calibrated."""
+    """Root mean squared error by ε: points are simulated, dashed lines predicted, hollow points re-calibrated."""
     from matplotlib.figure import Figure
 
     tables = titled(comparison)
@@ -77,8 +77,8 @@ def fragment(comparison: Comparison) -> str:
     caption = "Points: simulated. Dashed: foretold with no experiment. Circles: after re-calibration."
     parts = [html.figure(draw(comparison), caption)]
     for title, rows in titled(comparison).items():
-        told = html.paragraph(f"Errors: {rows[0].scale}.")
-        parts.append(html.section(title, told, html.table(COLUMNS, [cells(row) for row in rows])))
+        scale = html.paragraph(f"Errors: {rows[0].scale}.")
+        parts.append(html.section(title, scale, html.table(COLUMNS, [cells(row) for row in rows])))
     parts += [html.paragraph(note) for note in comparison.notes]
     return "".join(parts)
 

@@ -169,14 +169,14 @@ def bias_of(law: Law, t: Floats) -> Floats:
 def calibrate(law: Law) -> Law:
     """The law of the calibrated report; needs E[t*|t] affine in t, which is checked on a grid and at random points."""
     found = affine_mean(law.mean, domain_of(law), str(getattr(law, "name", law)))
-    told = getattr(law, "calibration", None)
-    if told is not None and not np.allclose(
-        (told.slope, told.intercept), (found.slope, found.intercept), rtol=1e-7, atol=1e-9
+    own = getattr(law, "calibration", None)
+    if own is not None and not np.allclose(
+        (own.slope, own.intercept), (found.slope, found.intercept), rtol=1e-7, atol=1e-9
     ):
         raise InvalidInput(
-            f"mechanism = {law!r} cannot be calibrated: its calibration {told} is not what its mean says, {found}"
+            f"mechanism = {law!r} cannot be calibrated: its calibration {own} is not what its mean says, {found}"
         )
-    known = found if told is None else told  # a law's own keeps digits that its means at the ends have lost
+    known = found if own is None else own  # a law's own keeps digits that its means at the ends have lost
     if known.slope == 0.0:
         raise InvalidInput(
             f"mechanism = {law!r} cannot be calibrated: its reports do not depend on the value"

@@ -89,7 +89,7 @@ def plan(
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
         schema a mapping from dimension to values in its own units. Those of an optional number or vector may have gaps
-        (None, NaN), which tell the share of users who have one.
+        (None, NaN), which give the share of users who have one.
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
@@ -97,7 +97,7 @@ def plan(
     statistic
         What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
         "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are. What is solved for
-        and the tolerance concern means. Of vectors only the mean is told.
+        and the tolerance concern means. Of vectors only the mean is predicted.
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
 

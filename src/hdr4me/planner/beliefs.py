@@ -84,14 +84,14 @@ def own_tolerance(dimension: Any, given: Any) -> float:
 
 
 def prior_by_name(tally: Any, schema: Any) -> dict[str, Any]:
-    """What a tally tells of the schema's dimensions, in their own units."""
+    """What a tally knows of the schema's dimensions, in their own units."""
     if schema is None:
         raise InvalidInput("a tally as prior needs a schema: its dimensions have names and units")
-    told, names = tally.priors(), [dimension.name for dimension in schema.dimensions]
-    found = {name: told[name] for name in names if name in told}
+    known, names = tally.priors(), [dimension.name for dimension in schema.dimensions]
+    found = {name: known[name] for name in names if name in known}
     if not found:
         raise InvalidInput.of(
-            "prior", f"a tally of {', '.join(told)}", f"it must tell one of {', '.join(names)}"
+            "prior", f"a tally of {', '.join(known)}", f"it must tell one of {', '.join(names)}"
         )
     return found
 

@@ -1,7 +1,7 @@
 """Candidates of a plan: how dimensions become questions, which design answers each, and the errors that follow.
 
 Every row is predicted by the one formula of `hdr4me.framework.prediction` from the moments of a report: those of the
-channel that a survey has, or of a quick stand-in for it (`quick.py`). What is assumed of the values:
+channel that a survey has, or of a quick stand-in for it (`reports.py`). What is assumed of the values:
 
 - a prior for numbers (spread evenly unless given); frequencies of a category 1/v each; of a selection half of the
   choices that there can be, the same number for all users, spread evenly over the categories; vectors spread evenly in
@@ -18,41 +18,42 @@ prior of one's own at the very budget, which serves the options that are shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.channels.agreement.design import block_sizes, quick_second_moment
-from hdr4me.channels.codebook.design import codebook_channel
-from hdr4me.channels.oracles import oracle
-from hdr4me.channels.privset.design import selection_channel
-from hdr4me.channels.response import Coordinate, Marginal, Response
-from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
+from hdr4me.channels.response import Coordinate
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor, widening
 from hdr4me.framework.prediction import Prediction, one_report
 from hdr4me.framework.small_samples import Counts
-from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
-from hdr4me.mechanisms.joint import JOINT_FROM, optimal_mean, optional_reach, prior_variance
+from hdr4me.mechanisms.joint import JOINT_FROM, optional_reach
 from hdr4me.mechanisms.priors import Prior
-from hdr4me.mechanisms.registry import registered, scaled_mechanism
-from hdr4me.planner.quick import (
-    TABLES_UP_TO,
-    Indicator,
+from hdr4me.planner.reports import (
+    ALONE,
+    INFEASIBLE,
+    NEVER,
+    Effort,
     MeanSquare,
-    OptimalCurve,
-    between_knots,
+    category_report,
+    entry_variances,
+    largest_error,
+    number_report,
     optional_design,
     pair_noise,
     pair_worst,
     quick_optional,
+    selection_response,
+    vector_report,
+    why_unusable,
 )
-from hdr4me.planner.workload import UNIFORM, Group, Workload
+from hdr4me.planner.workload import Group, Workload
 from hdr4me.survey.budget import split_budget
 
 __all__ = [
@@ -78,7 +79,6 @@ __all__ = [
     "why_unusable",
 ]
 
-Effort = Literal["law", "table", "design"]
 Floats = NDArray[np.float64]
 
 PAIR, BLOCKS = "pair", "agreement"
@@ -87,15 +87,6 @@ PAIRS_FROM, BLOCKS_FROM = 1.5, 1.5
 """Below this ε they lower the error by less than 2 %, or never, and a plan does not try them of its own accord."""
 CODEBOOK, PRIVSET, OPTIONAL = "codebook", "privset", "optional"
 """What answers vectors, selections and optional numbers."""
-ALONE = "optimal"
-"""What answers the number that is in no pair."""
-NEVER = 1e12
-"""The variance of what cannot be deployed."""
-_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
-"""Where a table for a prior of one's own is designed while the best m is looked for."""
-_DESIGNED = ("optimal", "optimal_mean")
-_ROUNDING = (2.0 / 255) ** 2 / 6
-"""A table has at most 256 levels, so that rounding to one of them costs Δ²/6 on average however large ε is."""
 
 
 class Candidate(NamedTuple):
@@ -117,87 +108,6 @@ def sampled_grid(n_dims: int, *, dense: int = 32, step: float = 1.1) -> list[int
     while grid[-1] < n_dims:
         grid.append(min(n_dims, max(grid[-1] + 1, round(grid[-1] * step))))
     return grid
-
-
-# -- the report of one answer -------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=8192)
-def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
-    """The law of one report under ε: something with `variance(t)` on [−1, 1].
-
-    Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
-    """
-    if name in _DESIGNED:
-        if table and epsilon > TABLES_UP_TO:
-            return scaled_mechanism(name, epsilon=epsilon)
-        return OptimalCurve(epsilon, name)  # type: ignore[arg-type]
-    law = scaled_mechanism(name, epsilon=epsilon)
-    if table and epsilon >= registered(name).table_from:
-        return law.exact()
-    return calibrate(law)
-
-
-@lru_cache(maxsize=65536)
-def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Prior) -> float:
-    """The mean variance of one report over the prior; `optimal_mean` may be designed for another one."""
-    if name != "optimal_mean" or designed.uniform:
-        law = _deployed(name, epsilon, table=effort != "law")
-        found = mean_variance(law, prior)
-        return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
-    if effort == "design" or epsilon > _KNOTS[-1]:
-        return prior_variance(optimal_mean(epsilon, designed), prior)
-    if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
-        return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
-    return float(between_knots(epsilon, _KNOTS, lambda knot: _noise(name, knot, prior, "design", designed)))
-
-
-@lru_cache(maxsize=65536)
-def _number(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Prior) -> Coordinate:
-    """A number by itself, whose values follow `prior`, by a table designed for `designed`."""
-
-    @lru_cache(maxsize=4096)
-    def most(κ: float) -> float:
-        law: Any = _deployed(name, epsilon, table=effort != "law")
-        if name == "optimal_mean" and not designed.uniform:
-            law = optimal_mean(epsilon, designed)
-        return float(largest_variance(law, κ)[0])
-
-    noise = _noise(name, epsilon, prior, effort, designed)
-    return MeanSquare(noise + prior.mean_square, most)
-
-
-@lru_cache(maxsize=65536)
-def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
-    """Var of a category's report where the user has not, and has, the category; "auto" is what a survey chooses.
-
-    Both are `NEVER` where there is no such channel for so many categories.
-    """
-    if not categorical_fits(method, epsilon, size):
-        return NEVER, NEVER
-    if method == "histogram":
-        v = float(_deployed(ALONE if base == PAIR else base, epsilon / 2).variance(np.ones(1))[0]) / 4
-        return v, v
-    found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)
-    return found.absent, found.present
-
-
-@lru_cache(maxsize=8192)
-def _category(method: str, base: str, epsilon: float, size: int) -> Coordinate:
-    return Indicator(*entry_variances(method, base, epsilon, size))
-
-
-@lru_cache(maxsize=8192)
-def _vector(epsilon: float, length: int) -> Marginal:
-    return codebook_channel(epsilon, length).response.marginal()
-
-
-@lru_cache(maxsize=8192)
-def _selection(epsilon: float, size: int, choices: int) -> Response:
-    return selection_channel(epsilon, size, choices).response
-
-
-_INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
 
 
 # -- how numbers become questions ---------------------------------------------------------------------------------
@@ -229,11 +139,15 @@ class _Alone:
         """For numbers that are alike: their group, how many they are, and what is reported about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
-                yield k, group.count, _number(name, budget, group.prior, effort, workload.table_priors[k])
+                yield (
+                    k,
+                    group.count,
+                    number_report(name, budget, group.prior, effort, workload.table_priors[k]),
+                )
 
     def reach(self, name: str, budget: float, m: int) -> float:
         """The largest distance of a report from its value."""
-        return _largest_error(name, budget)
+        return largest_error(name, budget)
 
 
 class _Pairs(_Alone):
@@ -261,7 +175,7 @@ class _Pairs(_Alone):
                 yield k, count, _paired(budget, workload.pair_laws, own, place, effort == "design")
         if len(workload.numbers) % 2:
             prior = workload.groups[k := workload.numbers[-1]].prior
-            yield k, 1, _number(ALONE, budget, prior, effort, prior)
+            yield k, 1, number_report(ALONE, budget, prior, effort, prior)
 
     def reach(self, name: str, budget: float, m: int) -> float:
         # designs have outputs up to 2.6 times the corners of randomised response (`mechanisms.joint`)
@@ -299,7 +213,7 @@ class _Blocks(_Alone):
         self, workload: Workload, name: str, budget: float, m: int, effort: Effort
     ) -> Iterator[tuple[int, int, Coordinate]]:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
-        report = _INFEASIBLE
+        report = INFEASIBLE
         if self.possible(workload, budget, m):
             report = _signs(budget, workload.n_dims, m)
         for k, group in enumerate(workload.groups):
@@ -324,29 +238,6 @@ _BY_ITSELF = _Alone()
 def arrangement(mechanism: str) -> _Alone:
     """How numbers become questions if this mechanism answers them."""
     return _TOGETHER.get(mechanism, _BY_ITSELF)
-
-
-@lru_cache(maxsize=8192)
-def _largest_error(name: str, epsilon: float) -> float:
-    """The largest distance of a report from its value, for a number by itself."""
-    if name in _DESIGNED:
-        return 1.0 + 2.0 / math.tanh(epsilon / 2)  # no designed table has outputs beyond 2C
-    law = scaled_mechanism(name, epsilon=epsilon)
-    low, high = law.support if law.bounded else law.exact().support
-    return 1.0 + max(-low, high) / abs(law.calibration.slope if law.bounded else 1.0)
-
-
-def why_unusable(name: str, budgets: Sequence[float], effort: Effort) -> str:
-    """Why a registered law cannot be planned with under these budgets of one value; empty if it can."""
-    try:
-        found = [_number(name, budget, UNIFORM, effort, UNIFORM) for budget in budgets]
-        errors = [x for report in found for x in (report.moments([0.0]).second[0, 0, 0], report.worst(1.0))]
-        if not np.isfinite(errors).all() or min(errors) <= 0:
-            return "its variance is not a positive, finite number"
-        _largest_error(name, budgets[0])
-    except Exception as error:  # a law of another package may raise anything at all
-        return str(error) or type(error).__name__
-    return ""
 
 
 def neighbours(schema: Any) -> list[tuple[str, str]]:
@@ -475,13 +366,13 @@ def _reports(
         yield from arrangement(name).reports(workload, name, budget, m, effort)
     for k, group in enumerate(workload.groups):
         if group.choices:
-            yield k, group.count, _selection(budget, group.size, group.choices).marginal()
+            yield k, group.count, selection_response(budget, group.size, group.choices).marginal()
         elif group.size:
-            yield k, group.count, _category(method, name, budget, group.size)
+            yield k, group.count, category_report(method, ALONE if name == PAIR else name, budget, group.size)
         elif group.length:
-            yield k, group.count, _vector(budget, group.length + group.optional)
+            yield k, group.count, vector_report(budget, group.length + group.optional)
         elif group.optional and budget < JOINT_FROM:
-            yield k, group.count, _INFEASIBLE
+            yield k, group.count, INFEASIBLE
         elif group.optional:
             yield k, group.count, optional_design(budget) if effort == "design" else quick_optional(budget)
 
@@ -491,7 +382,7 @@ def _rows(
 ) -> list[_Rows]:
     """The rows of `count` dimensions of a group."""
     each = count * max(group.size, group.length, 1)
-    if group.optional and report is _INFEASIBLE:
+    if group.optional and report is INFEASIBLE:
         return [(NEVER, each), (NEVER, count)]
     if not worst:
         noise, spread = _expected(group, report)
@@ -523,7 +414,7 @@ def _expected(group: Group, report: Coordinate, *, share: bool = False) -> tuple
 def _number_chosen(group: Group, budget: float, κ: float, *, worst: bool) -> float:
     """Of the mean number of choices over the most there can be, which all users are taken to have chosen."""
     chosen = np.linspace(0.0, group.choices, 65) if worst else np.array([group.expected_choices])
-    response: Any = _selection(budget, group.size, group.choices)
+    response: Any = selection_response(budget, group.size, group.choices)
     return float(response.number_variance(chosen).max()) / group.choices**2 + (0.25 * κ if worst else 0.0)
 
 
@@ -535,7 +426,9 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:
-            reach = float(np.abs(_vector(budget, group.length + group.optional).decoders["value"]).max())
+            reach = float(
+                np.abs(vector_report(budget, group.length + group.optional).decoders["value"]).max()
+            )
         elif group.optional:
             reach = optional_reach(budget)
         else:

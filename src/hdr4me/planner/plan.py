@@ -285,7 +285,7 @@ def rank(
 ) -> Plan:
     """Each candidate at its best m, at the m beside it, at 1 and at d, in order.
 
-    Without a tolerance the best option's own serves all, so that their probabilities can be compared.
+    Without a tolerance the best option's own is used for all, so that their probabilities can be compared.
     """
 
     best = {candidate: setting.best_sampled(candidate) for candidate in setting.candidates()}

@@ -1,8 +1,8 @@
-"""The error of each statistic, foretold for an option, and options ranked by the statistic that is wanted.
+"""The error of each statistic, predicted for an option, and options ranked by the statistic that is wanted.
 
 Means, variances, covariances and means by group have formulas. The error of a distribution is that of an iterative fit
 with smoothing, which has none: counts are drawn from the law of a report under the prior with a fixed seed, fitted as
-an estimate would be, and compared with the prior; where nothing is told of the values, with three reference shapes.
+an estimate would be, and compared with the prior; where nothing is known of the values, with three reference shapes.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def _law(table: Table, prior: Prior) -> Floats:
 
 
 def _shows_shape(table: Table) -> bool:
-    """Whether reports tell more than a mean: rows that span two directions carry nothing else."""
+    """Whether reports determine more than a mean: rows that span two directions carry nothing else."""
     return int(np.linalg.matrix_rank(table.probabilities, tol=1e-6)) >= _LEAST_RANK
 
 
 @lru_cache(maxsize=1)
 def _references() -> tuple[Prior, ...]:
-    """Three shapes that stand for what values look like where nothing is told: skewed, with a long tail, two humps.
+    """Three shapes that stand for what values look like where nothing is known: skewed, with a long tail, two humps.
 
     An even spread would not do: it is where a smoothing fit starts, so that every table does well.
     """
@@ -74,12 +74,12 @@ def _references() -> tuple[Prior, ...]:
 
 
 @lru_cache(maxsize=256)
-def _fits(name: str, epsilon: float, told: Prior, prior: Prior, r: int) -> tuple[Floats, Floats] | None:
-    """Edges on [−1, 1] and fitted cumulative shares of seeded draws; None if the table tells a mean and no more.
+def _fits(name: str, epsilon: float, expected: Prior, prior: Prior, r: int) -> tuple[Floats, Floats] | None:
+    """Edges on [−1, 1] and fitted cumulative shares of seeded draws; None if the table determines a mean and no more.
 
-    The table is the one for values as `told`; the draws are of values as in `prior`.
+    The table is designed for `expected`; the draws are of values as in `prior`.
     """
-    table = _table(name, epsilon, told)
+    table = _table(name, epsilon, expected)
     if not _shows_shape(table):
         return None
     edges = np.linspace(-1.0, 1.0, _BINS + 1)
@@ -119,13 +119,13 @@ def _quantile(option: Option, group: Group, p: tuple[float, ...]) -> float:
         below = np.cumsum(prior.shares[order])
         last = below.size - 1
         true = prior.values[order][np.minimum(np.searchsorted(below, np.array(p) - 1e-12), last)]
-        told = np.array([np.interp(p, row, found[0]) for row in found[1]])
-        squares.append(np.mean((told - true) ** 2))
+        fitted = np.array([np.interp(p, row, found[0]) for row in found[1]])
+        squares.append(np.mean((fitted - true) ** 2))
     return float(np.sqrt(np.mean(squares)))
 
 
 def _shapes(group: Group) -> tuple[Prior, ...]:
-    """What is told of a group's values, or else the reference shapes."""
+    """What is known of a group's values, or else the reference shapes."""
     return _references() if group.prior.uniform else (group.prior,)
 
 
@@ -202,7 +202,7 @@ STATISTICS: dict[str, Callable[[Option, Group, tuple[float, ...]], float]] = {
     "covariance": _covariance,
     "mean_by": _mean_by,
 }
-"""Beside the mean, which every plan has: the statistics whose error is foretold."""
+"""Beside the mean, which every plan has: the statistics whose error is predicted."""
 
 
 def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> float:
@@ -230,7 +230,7 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
             "a plan with numbers that everybody has: categories have frequencies only, vectors the means of their "
             "coordinates, optional numbers means and shares",
         )
-    if option.base in (BLOCKS, PAIR):  # signs tell a mean and no more; of pairs only means are foretold
+    if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
         return math.inf
     counts = np.array([group.count for group in groups], float)
     errors = np.array([STATISTICS[statistic](option, group, p) for group in groups])
@@ -243,15 +243,15 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")
     found = [(foretell(option, statistic, shares), option) for option in plan.options]
-    told = [(error, option) for error, option in found if math.isfinite(error)]
-    if not told:
+    possible = [(error, option) for error, option in found if math.isfinite(error)]
+    if not possible:
         raise InvalidInput(_WHY[statistic])
-    told.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
+    possible.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
     return replace(
         plan,
-        options=tuple(option for _, option in told),
+        options=tuple(option for _, option in possible),
         statistic=statistic,
-        statistic_errors=tuple(error for error, _ in told),
+        statistic_errors=tuple(error for error, _ in possible),
     )
 
 

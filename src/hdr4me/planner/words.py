@@ -91,12 +91,12 @@ _ERRORS = {
 def _of_statistic(plan: Plan) -> str:
     """One line for a plan that is for another statistic than the mean."""
     option, error = plan.best, plan.statistic_errors[0]
-    told = f"With {counted(option.n_users, 'user')} and ε = {option.epsilon:g}, "
-    told += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
+    body = f"With {counted(option.n_users, 'user')} and ε = {option.epsilon:g}, "
+    body += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
     shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
-    told += ", averaged over three shapes of values" if shapes else ""
+    body += ", averaged over three shapes of values" if shapes else ""
     sent = f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
-    return f"{told}; {sent}; its means will be within {_plus_minus(option.tolerance_each)} each."
+    return f"{body}; {sent}; its means will be within {_plus_minus(option.tolerance_each)} each."
 
 
 def _warning(option: Option) -> str:

@@ -1,6 +1,7 @@
-"""Quick stand-ins for the reports of designed tables: designing one takes seconds, and a search asks for hundreds.
+"""What is reported about one coordinate: the channel that a survey has, or a quick stand-in for it.
 
-Each has the moments of a `Coordinate`. The curves are stored for some budgets and interpolated in log ε;
+Designing a table takes seconds, and a search asks for hundreds. Stand-ins have the moments of a `Coordinate`; how much
+is computed depends on the `Effort` (`candidates.py`). The curves are stored for some budgets and interpolated in log ε;
 `benchmarks/planner_curves.py` makes the files anew after a design changes.
 
 - `optimal_curve.json`: the variance V(t) of `optimal` and `optimal_mean` (uniform prior) at |t| = 0, 1/8, …, 1 and its
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -24,27 +25,59 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
-from hdr4me.channels.response import Coordinate, Marginal, Moments, probabilities
-from hdr4me.mechanisms.joint import JOINT_FROM, JOINT_UP_TO, number_pair, optional_number
+from hdr4me.channels.codebook.design import codebook_channel
+from hdr4me.channels.oracles import oracle
+from hdr4me.channels.privset.design import selection_channel
+from hdr4me.channels.response import Coordinate, Marginal, Moments, Response, probabilities
+from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
+from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
+from hdr4me.mechanisms.joint import (
+    JOINT_FROM,
+    JOINT_UP_TO,
+    number_pair,
+    optimal_mean,
+    optional_number,
+    prior_variance,
+)
 from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.mechanisms.registry import registered, scaled_mechanism
 
 __all__ = [
+    "ALONE",
+    "INFEASIBLE",
+    "NEVER",
     "OPTIONAL_POINTS",
     "POINTS",
-    "TABLES_UP_TO",
+    "Effort",
     "Indicator",
     "MeanSquare",
     "OptimalCurve",
     "StoredMoments",
-    "between_knots",
+    "category_report",
+    "entry_variances",
+    "largest_error",
+    "number_report",
     "optional_design",
     "pair_noise",
     "pair_worst",
     "quick_optional",
+    "selection_response",
+    "vector_report",
+    "why_unusable",
 ]
 
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
+NEVER = 1e12
+"""The variance of what cannot be deployed."""
+_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+"""Where a table for a prior of one's own is designed while the best m is looked for."""
+_DESIGNED = ("optimal", "optimal_mean")
+_ROUNDING = (2.0 / 255) ** 2 / 6
+"""A table has at most 256 levels, so that rounding to one of them costs Δ²/6 on average however large ε is."""
+ALONE = "optimal"
+"""What answers the number that is in no pair."""
+Effort = Literal["law", "table", "design"]
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -113,6 +146,10 @@ class StoredMoments(Coordinate):
         return Moments(np.stack([np.nan_to_num(x), there.astype(np.float64)], axis=1), second)
 
 
+INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
+"""What cannot be deployed."""
+
+
 # -- numbers by themselves ----------------------------------------------------------------------------------------
 
 Designed = Literal["optimal", "optimal_mean"]
@@ -174,7 +211,7 @@ def _duchi(epsilon: float) -> Floats:
 
 # -- pairs of numbers ---------------------------------------------------------------------------------------------
 
-_KNOTS = (1.0, 2.0, 4.0)
+_PAIR_KNOTS = (1.0, 2.0, 4.0)
 """Where designs are asked for a prior of one's own while the best m is looked for."""
 _LEAST = 1e-12
 """No variance is taken as smaller: it may be lost to rounding where values lie on the levels."""
@@ -208,7 +245,7 @@ def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[f
     def ratios(knot: float) -> Floats:
         return np.array(_pair_variances(knot, laws, own)) / (_pair_curve(knot)[0] - _UNIFORM.mean_square)
 
-    first, second = between_knots(epsilon, _KNOTS, ratios) * curve
+    first, second = between_knots(epsilon, _PAIR_KNOTS, ratios) * curve
     return float(first), float(second)
 
 
@@ -225,7 +262,7 @@ def pair_worst(epsilon: float, laws: Laws, *, exact: bool) -> float:
         return _pair_largest(budget, laws)
     if even:
         return _pair_curve(epsilon)[1]
-    ratio = between_knots(epsilon, _KNOTS, lambda knot: _pair_largest(knot, laws) / _pair_curve(knot)[1])
+    ratio = between_knots(epsilon, _PAIR_KNOTS, lambda knot: _pair_largest(knot, laws) / _pair_curve(knot)[1])
     return float(ratio * _pair_curve(epsilon)[1])
 
 
@@ -289,3 +326,104 @@ def quick_optional(epsilon: float) -> StoredMoments:
     both = np.append(scale * ((1 - share) * angles[0] + share * angles[1]), 0.0)
     rows = [[*(sign * each[-2:0:-1]), *each] for each, sign in ((value, 1.0), (both, -1.0), (present, 1.0))]
     return StoredMoments(_LEVELS, np.array(rows))
+
+
+# -- the report of one answer -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8192)
+def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
+    """The law of one report under ε: something with `variance(t)` on [−1, 1].
+
+    Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
+    """
+    if name in _DESIGNED:
+        if table and epsilon > TABLES_UP_TO:
+            return scaled_mechanism(name, epsilon=epsilon)
+        return OptimalCurve(epsilon, name)  # type: ignore[arg-type]
+    law = scaled_mechanism(name, epsilon=epsilon)
+    if table and epsilon >= registered(name).table_from:
+        return law.exact()
+    return calibrate(law)
+
+
+@lru_cache(maxsize=65536)
+def _noise(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Prior) -> float:
+    """The mean variance of one report over the prior; `optimal_mean` may be designed for another one."""
+    if name != "optimal_mean" or designed.uniform:
+        law = _deployed(name, epsilon, table=effort != "law")
+        found = mean_variance(law, prior)
+        return found if getattr(law, "n_levels", None) else max(found, _ROUNDING)
+    if effort == "design" or epsilon > _KNOTS[-1]:
+        return prior_variance(optimal_mean(epsilon, designed), prior)
+    if epsilon < _KNOTS[0]:  # with little budget a table can hardly favour some values
+        return mean_variance(OptimalCurve(epsilon, "optimal"), prior)
+    return float(between_knots(epsilon, _KNOTS, lambda knot: _noise(name, knot, prior, "design", designed)))
+
+
+@lru_cache(maxsize=65536)
+def number_report(name: str, epsilon: float, prior: Prior, effort: Effort, designed: Prior) -> Coordinate:
+    """A number by itself, whose values follow `prior`, by a table designed for `designed`."""
+
+    @lru_cache(maxsize=4096)
+    def most(κ: float) -> float:
+        law: Any = _deployed(name, epsilon, table=effort != "law")
+        if name == "optimal_mean" and not designed.uniform:
+            law = optimal_mean(epsilon, designed)
+        return float(largest_variance(law, κ)[0])
+
+    noise = _noise(name, epsilon, prior, effort, designed)
+    return MeanSquare(noise + prior.mean_square, most)
+
+
+@lru_cache(maxsize=65536)
+def entry_variances(method: str, base: str, epsilon: float, size: int) -> tuple[float, float]:
+    """Var of a category's report where the user has not, and has, the category; "auto" is what a survey chooses.
+
+    Both are `NEVER` where there is no such channel for so many categories.
+    """
+    if not categorical_fits(method, epsilon, size):
+        return NEVER, NEVER
+    if method == "histogram":
+        v = float(_deployed(base, epsilon / 2).variance(np.ones(1))[0]) / 4
+        return v, v
+    found = oracle(categorical_choice(epsilon, size) if method == "auto" else method, epsilon, size)
+    return found.absent, found.present
+
+
+@lru_cache(maxsize=8192)
+def category_report(method: str, base: str, epsilon: float, size: int) -> Coordinate:
+    return Indicator(*entry_variances(method, base, epsilon, size))
+
+
+@lru_cache(maxsize=8192)
+def vector_report(epsilon: float, length: int) -> Marginal:
+    return codebook_channel(epsilon, length).response.marginal()
+
+
+@lru_cache(maxsize=8192)
+def selection_response(epsilon: float, size: int, choices: int) -> Response:
+    return selection_channel(epsilon, size, choices).response
+
+
+@lru_cache(maxsize=8192)
+def largest_error(name: str, epsilon: float) -> float:
+    """The largest distance of a report from its value, for a number by itself."""
+    if name in _DESIGNED:
+        return 1.0 + 2.0 / math.tanh(epsilon / 2)  # no designed table has outputs beyond 2C
+    law = scaled_mechanism(name, epsilon=epsilon)
+    low, high = law.support if law.bounded else law.exact().support
+    return 1.0 + max(-low, high) / abs(law.calibration.slope if law.bounded else 1.0)
+
+
+def why_unusable(name: str, budgets: Sequence[float], effort: Effort) -> str:
+    """Why a registered law cannot be planned with under these budgets of one value; empty if it can."""
+    try:
+        found = [number_report(name, budget, _UNIFORM, effort, _UNIFORM) for budget in budgets]
+        errors = [x for report in found for x in (report.moments([0.0]).second[0, 0, 0], report.worst(1.0))]
+        if not np.isfinite(errors).all() or min(errors) <= 0:
+            return "its variance is not a positive, finite number"
+        largest_error(name, budgets[0])
+    except Exception as error:  # a law of another package may raise anything at all
+        return str(error) or type(error).__name__
+    return ""
