@@ -19,7 +19,6 @@ try:
 except ImportError:  # not a POSIX system: leftovers stay until somebody removes them
     fcntl = None
 
-__all__ = ["replacing", "write_bytes", "write_text"]
 
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
 _YOUNG = 60.0

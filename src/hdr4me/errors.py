@@ -18,18 +18,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "BudgetExceeded",
-    "FingerprintMismatch",
-    "FormatError",
-    "HDR4MEError",
-    "InvalidInput",
-    "LedgerBusy",
-    "MissingDependency",
-    "NotReachable",
-    "printable",
-]
-
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Registry"]
-
 T = TypeVar("T")
 
 

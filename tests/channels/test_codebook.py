@@ -11,7 +11,8 @@ from scipy import stats
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.codebook import Codebook, lifted, mix, thresholds, values, word_levels
-from hdr4me.channels.codebook.design import Scores, codebook_channel, scores_of, total_error, value_variance
+from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
+from hdr4me.channels.codebook.response import Scores, value_variance
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.checks import check_channel
 from hdr4me.errors import FormatError, InvalidInput

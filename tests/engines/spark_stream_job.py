@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from hdr4me.engines import open_session, spark
-from hdr4me.engines.spark_engine import report_schema
+from hdr4me.engines.spark_session import report_schema
 from hdr4me.survey import Survey
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from hdr4me.channels import Table
 from hdr4me.engines import Local, Spark, spark, spark_tally
-from hdr4me.engines.spark_engine import report_schema
+from hdr4me.engines.spark_session import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput
 from hdr4me.io import Account, Reason, Report, read_reports, write_reports
 from hdr4me.io.arrow import schema_of

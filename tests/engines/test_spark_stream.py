@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hdr4me.engines import Local, Spark, committed_tally, spark
-from hdr4me.engines.spark_engine import report_schema
+from hdr4me.engines.spark_session import report_schema
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io import write_reports
 from hdr4me.survey import Survey

@@ -16,7 +16,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io import Account, RecordsWarning, account_of, judge
 from hdr4me.io.columns import from_batch
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
-from hdr4me.survey.dimensions import as_number
+from hdr4me.survey.values import as_number
 
 NUMBER = Numeric("v", 0, 300)
 TOWN = Categorical("v", ["Bath", "Ely"])

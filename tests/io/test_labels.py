@@ -18,7 +18,7 @@ from hdr4me.io.columns import from_batch
 from hdr4me.io.infer import infer_schema
 from hdr4me.io.reading import record_batches
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
-from hdr4me.survey.dimensions import as_number
+from hdr4me.survey.values import as_number
 
 LISTS = [["true", "false"], ["True", "False"], ["FALSE", "TRUE"], ["false", "true", "unknown"]]
 

@@ -8,7 +8,8 @@ from hdr4me.framework.laws import as_law
 from hdr4me.mechanisms import mechanism, names
 from hdr4me.mechanisms.categorical import grr, histogram, oue
 from hdr4me.planner import plan
-from hdr4me.planner.candidates import classes, entry_variances, sampled_grid
+from hdr4me.planner.candidates import classes, sampled_grid
+from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group, Workload
 
 

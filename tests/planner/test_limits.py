@@ -11,7 +11,7 @@ import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.categorical import categorical_channel, categorical_fits
-from hdr4me.planner.candidates import NEVER, entry_variances
+from hdr4me.planner.reports import NEVER, entry_variances
 
 WORDS = hd.Schema([hd.Categorical("word", [str(i) for i in range(100_000)])])
 

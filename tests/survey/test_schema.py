@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema
-from hdr4me.survey.dimensions import MAX_CATEGORIES, label
+from hdr4me.survey.categorical import MAX_CATEGORIES
+from hdr4me.survey.values import label
 
 
 def test_the_default_is_the_middle_or_the_first() -> None:

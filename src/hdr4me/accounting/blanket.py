@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hdr4me.channels.blanket import Blanket
 
-__all__ = ["product_blanket"]
-
 Floats = NDArray[np.float64]
 
 _MOST_ATOMS = 200_000

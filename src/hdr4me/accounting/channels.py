@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hdr4me.channels.blanket import Blanket
     from hdr4me.channels.response import Response
 
-__all__ = ["blankets_of", "decoded_answers", "redesigned", "rows_of"]
 
 Decode = Callable[[Any], Any]
 

@@ -18,8 +18,6 @@ from hdr4me.channels.proof import column_loss
 from hdr4me.channels.table.stages import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Composite", "composite", "second_moment"]
-
 
 @dataclass(frozen=True)
 class Composite:

@@ -20,8 +20,6 @@ from scipy.optimize import brentq
 
 from hdr4me.channels.blanket import Blanket
 
-__all__ = ["COARSE", "FINE", "Law", "excess", "log_excess", "second_moment", "spread"]
-
 Floats = NDArray[np.float64]
 
 _ATOMS = 4_000_000

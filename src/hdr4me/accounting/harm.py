@@ -8,8 +8,6 @@ from typing import Any
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Harm", "harm"]
-
 
 @dataclass(frozen=True)
 class Harm:
@@ -26,13 +24,6 @@ class Harm:
 
     def shift(self, share: float, *, aimed: bool = False) -> float:
         """How far a share of false reports moves the answer at most, in own units.
-
-        Parameters
-        ----------
-        share
-            The share of false reports among all.
-        aimed
-            Whether all of them name this dimension's question; otherwise they spread as honest ones do.
 
         Examples
         --------
@@ -58,15 +49,6 @@ class Harm:
 
 def harm(survey: Survey) -> tuple[Harm, ...]:
     """The limit of harm of every dimension whose channel is known.
-
-    Parameters
-    ----------
-    survey
-        The survey that is collected.
-
-    Returns
-    -------
-    tuple of Harm
 
     Examples
     --------

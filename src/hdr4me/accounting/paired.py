@@ -12,8 +12,6 @@ from hdr4me.accounting.rounds import paired_difference
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["paired_rounds"]
-
 Answers = Sequence[Sequence[int]]
 
 
@@ -24,20 +22,6 @@ def paired_rounds(
 
     Permanent noise that two rounds share cancels in each user's own difference, so the standard error is that of what
     changed: zero where nothing did. Tallies cannot show this (see `hdr4me.accounting.rounds`).
-
-    Parameters
-    ----------
-    survey : Survey
-        The survey that both rounds answered.
-    first, second : sequences of answers
-        `report.answers` of each user in both rounds, in the same order of users.
-
-    Returns
-    -------
-    list of dict
-        dimension, category, estimate, standard_error (in the dimension's own units) and users, those who answered the
-        question in both rounds; with fewer than two of them the numbers are None. Optional numbers are left out, with
-        `status` saying so: their mean is a ratio, and has no difference for one user.
 
     Examples
     --------

@@ -9,8 +9,6 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Repeated", "guessed", "repeated"]
-
 _COMMON = (
     "Not hidden: that a value moved to another row, and when; and that a device takes part.",
     "A device whose storage is deleted draws a new secret: its next answers cost ε again, and nobody counts that. "
@@ -90,19 +88,6 @@ class Repeated:
 
 def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
     """What asking `rounds` times costs.
-
-    Parameters
-    ----------
-    epsilon : float
-        The survey's ε.
-    n_sampled : int
-        The m questions that a user answers.
-    rounds : int
-        How many times the same users are asked.
-
-    Returns
-    -------
-    Repeated
 
     Examples
     --------

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Combined", "average", "contrast", "difference", "paired_difference", "slope"]
-
 Floats = NDArray[np.float64]
 
 
@@ -36,20 +34,6 @@ def contrast(
     weights: ArrayLike, estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool
 ) -> Combined:
     """Σ a_t x̂_t and its standard error.
-
-    Parameters
-    ----------
-    weights : array of T numbers
-        a_t for each round.
-    estimates, standard_errors : arrays of shape (T, rows)
-        x̂_t and s_t of each round.
-    permanent : bool
-        Whether the same users give permanent answers. Then the standard error is an upper bound that holds whatever
-        changed.
-
-    Returns
-    -------
-    Combined
 
     Examples
     --------

@@ -27,8 +27,6 @@ from hdr4me.channels.blanket import Blanket, response_blanket
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["Amplification", "amplification", "closed_form", "local_epsilon", "local_epsilon_of_any"]
-
 MOST_REPORTS = 10**8
 """More reports are counted as so many: more never hurt, and beyond it floating point would."""
 

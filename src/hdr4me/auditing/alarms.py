@@ -26,8 +26,6 @@ from hdr4me.auditing.misfit import evidence
 from hdr4me.errors import InvalidInput
 from hdr4me.tally import Tally
 
-__all__ = ["Alarm", "Watch", "watch"]
-
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _KINDS = 4
@@ -76,28 +74,6 @@ def watch(
     tally: Tally, *, level: float = 0.001, look: int = 1, copies: int | None = None, seed: int = 0
 ) -> Watch:
     """Look for counts that no honest population gives.
-
-    Parameters
-    ----------
-    tally
-        The counts.
-    level
-        The probability of any false alarm over all looks at one collection, at most.
-    look
-        The number of this look, from 1.
-    copies
-        How often the most frequent report occurred, where it is known.
-    seed
-        Of the random halves into which counts are split; any number that does not depend on the reports.
-
-    Returns
-    -------
-    Watch
-
-    Raises
-    ------
-    InvalidInput
-        For a level outside ]0, 1[ or a look below 1.
 
     Examples
     --------

@@ -12,8 +12,6 @@ from scipy import stats
 from hdr4me.channels import Channel
 from hdr4me.engines.general import answers_of
 
-__all__ = ["ALARM", "attack", "bound", "draws_made"]
-
 Floats = NDArray[np.float64]
 
 ALARM = 1e-6
@@ -46,22 +44,6 @@ def attack(
     The channel answers its two worst inputs many times each through the sampler that batches use. Outputs are put
     into classes by their likelihood ratio, and the set of classes is fixed beforehand (the one whose bound should come
     out highest), so the two Clopper–Pearson bounds are honest.
-
-    Parameters
-    ----------
-    channel
-        The channel.
-    n_draws
-        How many answers of each input; long vectors are drawn fewer times (`draws_made`).
-    progress
-        Called with a number of draws whenever so many more have been made; of `n_draws` in all.
-    whole
-        Make all `n_draws`, however long they take.
-
-    Returns
-    -------
-    float
-        The bound, which holds at any number of draws.
 
     Examples
     --------

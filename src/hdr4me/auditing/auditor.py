@@ -17,8 +17,6 @@ from hdr4me.auditing.attacking import attack, draws_made
 from hdr4me.channels.proof import exp_lower, log_upper
 from hdr4me.survey import Survey
 
-__all__ = ["COLUMNS", "Audit", "Finding", "audit"]
-
 COLUMNS = (
     "mechanism",
     "channel",

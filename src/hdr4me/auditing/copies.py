@@ -11,19 +11,9 @@ from numpy.typing import NDArray
 from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 
-__all__ = ["most_copies", "most_copies_of"]
-
 
 def most_copies(survey: Survey, paths: Iterable[str | os.PathLike[str]]) -> int:
-    """The number of copies of the most frequent report; all reports are held in memory, `report_size` bytes each.
-
-    Parameters
-    ----------
-    survey
-        The survey of the reports.
-    paths
-        Files of reports.
-    """
+    """The number of copies of the most frequent report; all reports are held in memory, `report_size` bytes each."""
     blocks = [block.rows for path in paths for block in read_blocks(path, survey)]
     return most_copies_of(np.concatenate(blocks)) if blocks else 0
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["evidence"]
-
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 _SHARES = (0.003, 0.01, 0.03, 0.1)
@@ -26,15 +24,6 @@ _CURIOUS = 4.0
 
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
     """The log of the evidence against honest reports; above log(1/α) with probability at most α if all are honest.
-
-    Parameters
-    ----------
-    rows
-        P(cell | input), one row for each input.
-    counts
-        How often each cell was reported.
-    rng
-        Splits the counts; independent of them.
 
     Examples
     --------

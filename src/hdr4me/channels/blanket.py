@@ -15,8 +15,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Blanket", "entries_blanket", "heavy_blanket", "response_blanket", "table_blanket"]
-
 Floats = NDArray[np.float64]
 
 

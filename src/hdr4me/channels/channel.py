@@ -18,17 +18,6 @@ from hdr4me.registry import Registry
 if TYPE_CHECKING:
     from hdr4me.channels.response import Response
 
-__all__ = [
-    "CHANNELS",
-    "MAX_FIELDS",
-    "Channel",
-    "Draws",
-    "Field",
-    "SystemDraws",
-    "Take",
-    "channel_from_dict",
-    "pick",
-]
 
 MAX_FIELDS = 65536
 """The most fields that one answer has: entries of a one-hot vector, members of a set."""

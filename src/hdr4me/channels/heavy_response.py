@@ -16,8 +16,6 @@ from hdr4me.channels.response import Contrast, Floats, Marginal, Mask, Numbers, 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["HeavyResponse", "NamingResponse", "below_steps"]
-
 
 class HeavyResponse(Response):
     """A family of heavy outputs; without a response of its own it is asked output by output."""

@@ -21,8 +21,6 @@ from hdr4me.channels.reading import check_fields, named_epsilon, whole
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
-__all__ = ["FAMILIES", "Family", "HeavySet", "heaviest"]
-
 
 class Family(ABC):
     """Which outputs there are, and which of them are heavy for which input."""

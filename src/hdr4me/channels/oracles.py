@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Oracle", "oracle", "subset_size"]
-
 
 @dataclass(frozen=True)
 class Oracle:

@@ -12,17 +12,6 @@ from fractions import Fraction
 
 from hdr4me.errors import InvalidInput
 
-__all__ = [
-    "BITS",
-    "ONE",
-    "check_epsilon",
-    "check_loss",
-    "column_loss",
-    "entries_loss",
-    "exp_lower",
-    "log_upper",
-]
-
 BITS = 32
 """Every row of every table sums to 2**BITS."""
 ONE = 1 << BITS

@@ -7,8 +7,6 @@ from typing import Any
 
 from hdr4me.errors import FormatError
 
-__all__ = ["check_fields", "integer_rows", "is_number", "named_epsilon", "numbers", "whole"]
-
 
 def check_fields(
     kind: str, document: Mapping[str, Any], fields: set[str], optional: frozenset[str] = frozenset()

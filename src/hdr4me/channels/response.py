@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = [
-    "Contrast",
-    "Coordinate",
-    "Marginal",
-    "Moments",
-    "Records",
-    "Response",
-    "decoder_of",
-    "inverse_of",
-    "probabilities",
-]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -225,16 +214,7 @@ class Marginal(Coordinate):
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value".
-
-        Parameters
-        ----------
-        values
-            Values on the scale of the levels.
-        others
-            The probability of each input of the other dimensions, the same for all values or a row for each; equal if
-            left out.
-        """
+        """The moments of (value, present) for these values; NaN is "no value"."""
         decode = np.stack(list(self.decoders.values()), axis=1)
         weights = None if others is None else np.asarray(others, np.float64)
         if weights is not None and weights.ndim == 2:
@@ -347,19 +327,7 @@ class Response:
     def encode(
         self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
     ) -> NDArray[Any]:
-        """The inputs of a wide channel; other inputs are integers, which the engine makes for all questions at once.
-
-        Parameters
-        ----------
-        records
-            The values.
-        dimensions
-            The dimensions of the question.
-        users
-            The rows of the records that answer it.
-        draws
-            The randomness that rounds numbers.
-        """
+        """The inputs of a wide channel; other inputs are integers, which the engine makes for all questions at once."""
         raise NotImplementedError(f"inputs of channel {self.channel.mechanism!r} are integers")
 
     def inputs_of(self, x: int, n: int) -> NDArray[Any]:

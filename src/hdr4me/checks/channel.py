@@ -9,8 +9,6 @@ from hdr4me.channels import Channel, Draws, channel_from_dict
 from hdr4me.channels.channel import below
 from hdr4me.channels.proof import exp_lower
 
-__all__ = ["Counter", "check_channel"]
-
 _MOST = 5000
 """Outputs that are enumerated; a channel with more is checked on its first ones."""
 

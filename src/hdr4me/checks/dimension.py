@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hdr4me.channels import Take
-from hdr4me.survey.dimensions import FRACTION_BITS, Dimension, dimension_from_dict
-
-__all__ = ["check_dimension"]
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension
+from hdr4me.survey.dimensions import dimension_from_dict
 
 _STRANGE: tuple[Any, ...] = (
     None,

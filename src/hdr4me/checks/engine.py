@@ -11,8 +11,6 @@ from hdr4me.engines import Engine, Local
 from hdr4me.errors import HDR4MEError
 from hdr4me.survey import Survey
 
-__all__ = ["check_engine"]
-
 
 def check_engine(engine: Engine, survey: Survey, records: pa.Table) -> None:
     """Reports are written whole, tallied to the same integers as on this machine, and bad ones are counted.

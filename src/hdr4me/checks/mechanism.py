@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hdr4me.mechanisms.law import Mechanism, probe_points
 
-__all__ = ["check_mechanism"]
-
 Floats = NDArray[np.float64]
 
 _CELLS = 1 << 16

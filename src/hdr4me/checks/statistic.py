@@ -10,8 +10,6 @@ from hdr4me.statistics import Statistic
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
-__all__ = ["check_statistic"]
-
 
 def check_statistic(statistic: Statistic, survey: Survey, **options: Any) -> None:
     """An empty tally is answered by "no reports", and each part has as many values as rows.

@@ -54,9 +54,9 @@ def analyze(
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
+    from hdr4me.channels.proof import check_epsilon
     from hdr4me.framework import deviation
     from hdr4me.mechanisms import mechanism as own
-    from hdr4me.mechanisms.law import check_epsilon
     from hdr4me.mechanisms.registry import scaled_mechanism
 
     m = sampled

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hdr4me.statistics import Answer
     from hdr4me.tally import PairCounts, Tally
 
-__all__ = ["more_answers", "write_pictures"]
 
 _FITTING = "fitting distributions"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hdr4me.auditing import Audit
     from hdr4me.auditing.alarms import Watch
 
-__all__ = ["audit_page", "draw_audit", "draw_harm", "tally_page"]
 
 _PROVEN, _FOUND, _LIMIT = "#0b6e99", "#d1495b", "#1d2329"
 _MOST = 40

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
-__all__ = ["ENGINE", "MASTER", "open_engine", "tally_files"]
 
 ENGINE = Annotated[str, Option("--engine", help="Where the work is done: local, spark, or a registered one.")]
 MASTER = Annotated[str | None, Option("--master", help="For spark: the master's URL, such as local[2].")]

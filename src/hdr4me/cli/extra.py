@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from hdr4me.errors import MissingDependency
 
-__all__ = ["needs_collector"]
-
 
 @contextmanager
 def needs_collector() -> Iterator[None]:

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["named_options", "numbers", "options", "pair_of"]
-
 
 def options(*same: str, **others: str) -> dict[str, str]:
     """The option of each parameter: `--name` for those of the same name.

@@ -16,9 +16,6 @@ from typing import Any
 
 from hdr4me.errors import printable
 
-__all__ = ["PATIENCE", "Watch", "as_json", "print_json", "print_note", "print_table", "progress", "working"]
-
-
 _NAME = 16
 """Names in a first column are folded only beyond this."""
 PATIENCE = 2.0

@@ -14,7 +14,6 @@ from hdr4me.pages.stamp import in_words, on_page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_outputs", "check_picture", "check_twice", "write_results"]
 
 _DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 """The metadata field that holds the provenance, for each format of pictures."""

@@ -11,7 +11,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.planner import Plan
 
-__all__ = ["check_crowd", "crowd_and_time", "limits_of_harm", "second_round", "show_second"]
 
 _DELTA = 1e-6
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")

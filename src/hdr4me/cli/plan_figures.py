@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from hdr4me.planner import Option, Plan
 
-__all__ = ["draw", "plan_page"]
 
 # Colour and dash differ, so that lines that lie on one another can be told apart.
 _LOOKS: tuple[tuple[str, Any], ...] = (

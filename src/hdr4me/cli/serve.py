@@ -109,23 +109,7 @@ def start(
     page: str = "",
     prepare: Callable[[Store, int], object] | None = None,
 ) -> None:
-    """Prepare the store, then serve until told to stop.
-
-    Parameters
-    ----------
-    settings
-        What the service is told.
-    document
-        The survey of which a round is opened unless one is open.
-    tokens
-        Scopes and tokens that are allowed.
-    host, port, workers
-        Where it listens, and in how many processes.
-    page
-        A page that is named beside the dashboard.
-    prepare
-        Called with the store and the number of a round that was opened now.
-    """
+    """Prepare the store, then serve until told to stop."""
     from hdr4me.collector import open_store
     from hdr4me.collector.serve import bind, run, run_workers, with_secrets
 

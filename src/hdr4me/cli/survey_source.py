@@ -18,7 +18,6 @@ from hdr4me.pages.counted import counted
 if TYPE_CHECKING:
     from hdr4me.survey import Schema
 
-__all__ = ["declared_names", "from_records", "is_records", "say_missing"]
 
 _SHOWN = 5
 """For so many dimensions a note says what a missing value becomes; the others are only counted."""

@@ -14,7 +14,7 @@ from hdr4me.client.ledger import Ledger
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Report
 from hdr4me.survey import Dimension, Question, Survey
-from hdr4me.survey.dimensions import FRACTION_BITS
+from hdr4me.survey.dimension import FRACTION_BITS
 
 __all__ = ["Client", "answer", "draw_questions", "input_of", "value_of"]
 

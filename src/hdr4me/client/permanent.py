@@ -19,7 +19,7 @@ from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Report
 from hdr4me.survey import Survey
-from hdr4me.survey.dimensions import FRACTION_BITS
+from hdr4me.survey.dimension import FRACTION_BITS
 
 __all__ = ["PermanentClient", "decide"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from hdr4me.comparison.compare import Comparison, Row, compare
+from hdr4me.comparison.compare import Comparison, compare
+from hdr4me.comparison.measure import Row
 
 __all__ = ["Comparison", "Row", "compare"]

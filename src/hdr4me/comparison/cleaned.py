@@ -14,8 +14,6 @@ from hdr4me.io.account import refusal
 from hdr4me.io.reading import read_records
 from hdr4me.survey import Schema
 
-__all__ = ["cleaned", "named"]
-
 _SHOWN = 5
 """So many names are written out."""
 _ROWS = 1 << 17

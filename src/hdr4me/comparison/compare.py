@@ -36,7 +36,6 @@ from hdr4me.survey import Dimension, Schema, Survey
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CATEGORICAL", "KINDS", "NUMERIC", "STATISTICS", "Comparison", "Kind", "Row", "compare"]
 
 STATISTICS = ("mean", "median", "variance")
 """What may be asked of numbers; categories and selections are compared by shares, vectors by means."""

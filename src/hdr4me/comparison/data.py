@@ -15,8 +15,6 @@ from hdr4me.io.reading import read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 from hdr4me.survey.texts import is_text
 
-__all__ = ["MOST_CATEGORIES", "public_table"]
-
 MOST_CATEGORIES = 1000
 """A column of texts with more different ones is left out: it is a name rather than a category."""
 
@@ -24,19 +22,7 @@ MOST_CATEGORIES = 1000
 def public_table(
     data: Any, columns: list[str] | None = None, schema: Schema | None = None
 ) -> tuple[pa.Table, Schema, list[str], Account]:
-    """The values as a collection would take them, a schema, what was left out in sentences, and the account.
-
-    Parameters
-    ----------
-    data
-        A file, an Arrow table or a frame.
-    columns
-        Only these; all that are usable unless given.
-    schema
-        The dimensions, if they are known; else each number's range and each text's categories are the data's own, and
-        rows with gaps are left out. Lists of texts are selections, lists of numbers of one length are vectors. With a
-        schema a gap counts as the default, as in a collection.
-    """
+    """The values as a collection would take them, a schema, what was left out in sentences, and the account."""
     notes: list[str] = []
     if schema is None:
         data, schema, notes = _own_schema(read_table(data), columns)

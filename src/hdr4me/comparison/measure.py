@@ -20,8 +20,6 @@ from hdr4me.statistics.statistic import STATISTICS
 from hdr4me.survey import Dimension, Product, Schema, Survey
 from hdr4me.survey.columns import product_of
 
-__all__ = ["LEVEL", "Row", "measured", "population_of", "predicted", "served", "truth_of"]
-
 Floats = NDArray[np.float64]
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
 """The statistic of the library and its options, where the name is another."""
@@ -93,16 +91,7 @@ def _column(table: pa.Table, name: str) -> Floats:
 
 
 def truth_of(schema: Schema, table: pa.Table, statistic: str) -> Floats:
-    """What the answers should be, in the order of their rows; numbers on [−1, 1], vectors as shares of the norm.
-
-    Parameters
-    ----------
-    schema, table
-        The dimensions, and their clean values.
-    statistic
-        "frequency", "chosen", "share" (of users who have a number or vector), "mean", "median" or "variance"; those of
-        an optional number or vector are among users who have one.
-    """
+    """What the answers should be, in the order of their rows; numbers on [−1, 1], vectors as shares of the norm."""
     found = []
     for population in (population_of(dimension, table) for dimension in schema):
         if statistic in ("frequency", "chosen"):
@@ -195,17 +184,7 @@ def measured(
     recalibrate: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
-    """The lines of one mechanism, one for each statistic; `progress` is called with 1 after each collection.
-
-    Parameters
-    ----------
-    name, kind, statistics
-        What the lines are called, and what is asked.
-    survey, table, seeds
-        Who is asked what, and a seed for each simulated collection.
-    recalibrate
-        Whether to measure the error after re-calibration too.
-    """
+    """The lines of one mechanism, one for each statistic; `progress` is called with 1 after each collection."""
     each = {statistic: _Errors(survey, table, statistic) for statistic in statistics}
     again = [errors for statistic, errors in each.items() if statistic in ("mean", *_SHARES)]
     for seed in seeds:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hdr4me.comparison.compare import Comparison
     from hdr4me.comparison.measure import Row
 
-__all__ = ["COLUMNS", "cells", "draw", "fragment", "page", "titled"]
 
 COLUMNS = (
     "ε",

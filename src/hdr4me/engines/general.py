@@ -15,9 +15,7 @@ from hdr4me.kernels.exact.perturb import Columns, Plan, alias_table, columns_bit
 from hdr4me.kernels.exact.positions import positions, range_lines
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Numeric, Product, Survey
-from hdr4me.survey.dimensions import FRACTION_BITS
-
-__all__ = ["answers_of", "perturb_any", "perturb_source", "placing", "plan_of"]
+from hdr4me.survey.dimension import FRACTION_BITS
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -34,21 +32,7 @@ def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes
 
 
 def perturb_any(columns: Columns, survey: Survey, n: int, vectors: Vectors, draws: SecureDraws) -> Bytes:
-    """Padded reports uint8 [n, report_size] of n records, by the responses of the channels.
-
-    Parameters
-    ----------
-    columns
-        Where each dimension's values lie.
-    survey
-        What is asked.
-    n
-        How many records there are.
-    vectors
-        The values of each dimension that is a vector.
-    draws
-        The system's randomness; seeded draws are for simulation only.
-    """
+    """Padded reports uint8 [n, report_size] of n records, by the responses of the channels."""
     m, size = survey.n_sampled, survey.slot_size
     records = Records(columns, vectors, _ranges(survey))
     asked = _questions(survey, n, draws)

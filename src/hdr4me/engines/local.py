@@ -28,8 +28,6 @@ from hdr4me.kernels.exact.perturb import perturb_matrix
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
-__all__ = ["Local", "open_local"]
-
 T = TypeVar("T")
 
 
@@ -76,21 +74,6 @@ class Local:
         """Write the reports of records to a file, its format by its suffix; returns how many there are.
 
         The file appears whole or not at all, whatever happens on the way.
-
-        Parameters
-        ----------
-        records
-            As for `reports`.
-        survey
-            What is asked.
-        target
-            A file that ends in .parquet, .arrow or .jsonl.
-        progress
-            Called with the number of records done since the last call.
-        on_account
-            Takes the account of the records before the file appears; what it raises leaves no file. Unless given, it
-            is `judge`: a warning of columns with more than one value in a hundred that is missing, unknown or out of
-            range, and an error for a column without a usable value.
         """
         check_survey(survey)
         parts: list[Account] = [Account.empty(survey)]
@@ -150,17 +133,7 @@ class Local:
     def pair_counts(
         self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]
     ) -> PairCounts:
-        """Two answers of one report counted together, from files of reports or folders of them.
-
-        Parameters
-        ----------
-        reports
-            One path or several.
-        survey
-            The survey that the reports answer; its users answer two questions or more.
-        pairs
-            Pairs of dimensions by name.
-        """
+        """Two answers of one report counted together, from files of reports or folders of them."""
         check_survey(survey)
         counts = PairCounts(survey, pairs)
         for source in paths_of(reports):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
-__all__ = ["ENGINES", "Engine", "FilePath", "Open", "Progress"]
 
 FilePath = str | os.PathLike[str]
 Progress = Callable[[int], None]
@@ -37,21 +36,7 @@ class Engine(Protocol):
         progress: Progress | None = None,
         on_account: OnAccount = judge,
     ) -> int:
-        """Write the reports of records to `target`, whole or not at all; returns how many there are.
-
-        Parameters
-        ----------
-        records
-            A file of records, or an Arrow table with a column for each dimension.
-        survey
-            What is asked.
-        target
-            Where reports are written.
-        progress
-            Called with the number of records done since the last call.
-        on_account
-            Takes the account of the records before the reports appear; what it raises leaves nothing written.
-        """
+        """Write the reports of records to `target`, whole or not at all; returns how many there are."""
 
     def account(self, records: Any, survey: Survey) -> Account:
         """What `perturb` would find in the records, without making a report."""
@@ -65,21 +50,7 @@ class Engine(Protocol):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
-        """Count files of reports, or folders of them; a bad report is left out and counted by its reason.
-
-        Parameters
-        ----------
-        reports
-            One path or several.
-        survey
-            The survey that the reports answer.
-        quarantine
-            Where bad reports are written down as JSON lines with reason, place and content.
-        strict
-            Whether a bad report is an error instead.
-        progress
-            Called with the number of reports done since the last call.
-        """
+        """Count files of reports, or folders of them; a bad report is left out and counted by its reason."""
 
 
 Open = Callable[[str | None], AbstractContextManager[Engine]]

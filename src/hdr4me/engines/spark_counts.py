@@ -29,24 +29,6 @@ from hdr4me.io.report import pack
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 
-__all__ = [
-    "OUTPUT",
-    "SCHEMA",
-    "Names",
-    "Split",
-    "add_partials",
-    "as_fault",
-    "count_batches",
-    "count_splits",
-    "from_vector",
-    "pair_batches",
-    "pair_splits",
-    "pairs_from_vector",
-    "pairs_to_vector",
-    "raise_fault",
-    "to_vector",
-]
-
 Vector = NDArray[np.int64]
 Names = Sequence[tuple[str, str]]
 

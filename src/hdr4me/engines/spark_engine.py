@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hdr4me.engines import spark_counts, spark_perturb, spark_tally
 from hdr4me.engines.protocol import Progress
-from hdr4me.engines.spark_session import report_schema, require_pyspark
+from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.account import Account, OnAccount, judge
 from hdr4me.io.reading import check_survey
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Spark", "report_schema", "spark"]
 
 _Path = str | os.PathLike[str]
 
@@ -74,21 +73,6 @@ class Spark:
         checkpoint directory if it has one, else on the executors), because a lazy one would randomise each user anew
         at every use, and two answers of one user spend twice the budget. With `target`, which must not exist, one
         file for each task is written, and the folder appears whole or not at all.
-
-        Parameters
-        ----------
-        records
-            Files that every executor can open (paths or `RecordFiles`: read by the executors themselves, by the rules
-            of one machine), a DataFrame, a path that only Spark opens (s3://, hdfs://: Parquet, CSV, JSON lines, by
-            its suffix), an Arrow table, or a frame (pandas, polars).
-        survey
-            What is asked.
-        target
-            The folder to write.
-        progress
-            Called once, with the number of reports, when they are written.
-        on_account
-            Takes the account of the records before the reports appear, as on one machine.
         """
         check_survey(survey)
         if target is None:
@@ -139,17 +123,7 @@ class Spark:
         return tally
 
     def pair_counts(self, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
-        """Two answers of one report counted together, as one machine counts them, to the last bit.
-
-        Parameters
-        ----------
-        reports
-            Files, folders or a DataFrame of reports, as for `tally`.
-        survey
-            The survey that the reports answer; its users answer two questions or more.
-        pairs
-            Pairs of dimensions by name.
-        """
+        """Two answers of one report counted together, as one machine counts them, to the last bit."""
         check_survey(survey)
         return spark_tally.count_pairs(self.session, reports, survey, pairs)
 

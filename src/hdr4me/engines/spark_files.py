@@ -18,8 +18,6 @@ from hdr4me.io.files import files_of
 from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import Part, plan_parts
 
-__all__ = ["Work", "each_task", "partition", "plan_tasks", "record_format", "record_tasks"]
-
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task does with the rows of its partition."""
 

@@ -29,8 +29,6 @@ from hdr4me.survey import Survey
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["account", "perturb_frame", "perturb_to"]
-
 
 def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_account: OnAccount) -> DataFrame:
     """The reports of records, each drawn once, as a column `report` (see `Spark.perturb`)."""

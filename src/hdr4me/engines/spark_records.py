@@ -26,17 +26,6 @@ from hdr4me.io.columns import from_batch
 from hdr4me.io.reading import Part, batch_rows, bounded, read_part
 from hdr4me.survey import Survey
 
-__all__ = [
-    "ACCOUNT_SCHEMA",
-    "PART_SCHEMA",
-    "REPORT_SCHEMA",
-    "account_batches",
-    "account_from",
-    "part_batches",
-    "report_batches",
-    "write_part",
-]
-
 Batches = Iterable[pa.RecordBatch]
 
 ACCOUNT_SCHEMA = "account binary, fault string"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from hdr4me.engines.spark_engine import Spark
 
-__all__ = ["labels", "open_session", "open_spark", "report_column", "report_schema", "require_pyspark"]
 
 _INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
 _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["committed_tally", "follow"]
 
 _NAME = re.compile(r"tally-([0-9a-f-]{36})-(\d{12})\.tally")
 

@@ -20,7 +20,6 @@ from hdr4me.tally import PairCounts, Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["count_pairs", "count_reports"]
 
 _DIRECT_BYTES = 1 << 24
 """Partial tallies that together are no larger than this go straight to the driver."""
@@ -45,21 +44,7 @@ def count_reports(
     *,
     mode: str = "errorifexists",
 ) -> Tally:
-    """The tally of a DataFrame or of files.
-
-    Parameters
-    ----------
-    session
-        The Spark session.
-    reports
-        A DataFrame with a column of reports, or files and folders.
-    survey
-        What the reports answer.
-    quarantine
-        Where bad reports are written; None: nowhere.
-    mode
-        What Spark does if `quarantine` exists.
-    """
+    """The tally of a DataFrame or of files."""
     keep = quarantine is not None
     job = _job(
         session,

@@ -20,8 +20,6 @@ from hdr4me.survey import Schema, Survey
 from hdr4me.survey.columns import number_counts
 from hdr4me.survey.dimension import FAULTS
 
-__all__ = ["Account", "OnAccount", "RecordsWarning", "account_of", "judge", "refusal"]
-
 FIELDS = ("read", *FAULTS)
 _REPORTED = 0.01
 """A share of faulty values above this is reported."""

@@ -20,8 +20,6 @@ from hdr4me.io.ipc import Batch, batches_of, null_rows, reader_of, report_rows
 from hdr4me.io.report import Reason, Rejected
 from hdr4me.survey import Survey
 
-__all__ = ["arrow_sink", "as_batch", "binary_format", "read_arrow", "schema_of", "whole"]
-
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
 

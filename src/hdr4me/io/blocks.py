@@ -17,8 +17,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io.report import Rejected
 from hdr4me.survey import Survey
 
-__all__ = ["MOST_REJECTED", "Block", "Bytes", "from_wire", "questions_of", "to_wire"]
-
 Bytes = NDArray[np.uint8]
 
 MOST_REJECTED = 4096

@@ -17,8 +17,6 @@ from hdr4me.kernels.machine.intrinsics import DTYPES
 from hdr4me.survey import Numeric, Survey
 from hdr4me.survey.columns import Column
 
-__all__ = ["Source", "check_matrix", "from_batch", "from_matrix"]
-
 
 class Source:
     """Columns as a kernel reads them, how many records they hold, and the owners of the memory they point to.

@@ -20,17 +20,6 @@ from hdr4me.io.parquet import parquet_sink, read_parquet
 from hdr4me.io.report import OnRejected, refuse
 from hdr4me.survey import Survey
 
-__all__ = [
-    "BLOCK_BYTES",
-    "SUFFIXES",
-    "ReportWriter",
-    "block_rows_of",
-    "files_of",
-    "read_blocks",
-    "read_reports",
-    "write_reports",
-]
-
 BLOCK_BYTES = 1 << 22
 """About how large a block is."""
 

@@ -16,8 +16,6 @@ from hdr4me.io.reading import column_types, file_kind
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
 from hdr4me.survey.texts import is_text
 
-__all__ = ["infer_schema"]
-
 _WILD = "*?["
 
 

@@ -18,20 +18,6 @@ from numpy.typing import NDArray
 from hdr4me.io.blocks import Bytes, from_wire
 from hdr4me.survey import Survey
 
-__all__ = [
-    "Batch",
-    "Broken",
-    "Column",
-    "Read",
-    "batches_of",
-    "fixed_rows",
-    "null_rows",
-    "reader_of",
-    "report_rows",
-    "stream_batches",
-    "stream_head",
-]
-
 MAGIC = b"ARROW1"
 _MOST_FOOTER = 1 << 26
 _MOST_METADATA = 1 << 20

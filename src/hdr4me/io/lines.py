@@ -24,8 +24,6 @@ from hdr4me.io.report import Reason, Rejected, Report, encode, inspect, pack, pr
 from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.survey import Survey
 
-__all__ = ["LineSink", "line_sink", "longest_line", "read_lines", "shown", "understand"]
-
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22

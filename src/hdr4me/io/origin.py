@@ -19,17 +19,6 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = [
-    "BLOCK",
-    "STANDARD_INPUT",
-    "RecordFiles",
-    "Text",
-    "files_in",
-    "is_remote",
-    "open_text",
-    "wrong_encoding",
-]
-
 STANDARD_INPUT = "-"
 """The name that stands for standard input."""
 

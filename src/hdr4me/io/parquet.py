@@ -32,8 +32,6 @@ from hdr4me.io.arrow import (
 from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
-__all__ = ["parquet_sink", "read_parquet"]
-
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
 """The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
 

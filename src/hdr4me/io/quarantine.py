@@ -12,8 +12,6 @@ from typing import IO
 from hdr4me.atomic import replacing
 from hdr4me.io.report import Rejected
 
-__all__ = ["QUARANTINE_BYTES", "Quarantine", "left_out_lines"]
-
 QUARANTINE_BYTES = 1 << 26
 """A quarantine is no larger, however many bad reports there are: beyond it they are only counted."""
 

@@ -20,23 +20,6 @@ from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines,
 from hdr4me.survey import Schema, Survey
 from hdr4me.survey.texts import is_text
 
-__all__ = [
-    "Part",
-    "as_files",
-    "batch_rows",
-    "bounded",
-    "check_survey",
-    "column_types",
-    "count_records",
-    "file_kind",
-    "is_frame",
-    "plan_parts",
-    "read_part",
-    "read_records",
-    "read_table",
-    "record_batches",
-]
-
 _BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow IPC", "text": "text"}

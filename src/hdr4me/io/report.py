@@ -12,23 +12,6 @@ from hdr4me.errors import FingerprintMismatch, FormatError, printable
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import no_twins
 
-__all__ = [
-    "OnRejected",
-    "Reason",
-    "Rejected",
-    "Report",
-    "decode",
-    "encode",
-    "fault",
-    "inspect",
-    "pack",
-    "prefix_of",
-    "refuse",
-    "survey_of",
-    "understood",
-    "unpack",
-]
-
 
 class Reason(IntEnum):
     """Why a report is not counted; the numbers are those of the counting kernel, 0 being a good report."""

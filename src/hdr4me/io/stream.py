@@ -21,8 +21,6 @@ from hdr4me.io.blocks import Bytes
 from hdr4me.io.ipc import Batch, Read, fixed_rows, null_rows, report_rows, stream_batches, stream_head
 from hdr4me.survey import Survey
 
-__all__ = ["ID", "ID_SIZE", "Stream", "dumps", "loads", "stream_schema"]
-
 
 @dataclass(frozen=True)
 class Stream:

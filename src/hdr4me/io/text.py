@@ -18,16 +18,6 @@ from hdr4me.survey import Categorical, Dimension, Numeric, Selection, Vector
 from hdr4me.survey.selection import SEPARATOR
 from hdr4me.survey.values import as_number
 
-__all__ = [
-    "DELIMITERS",
-    "is_lines",
-    "open_delimited",
-    "read_delimited",
-    "read_lines",
-    "read_objects",
-    "table_of",
-]
-
 _LINES = (".jsonl", ".ndjson", ".json")
 _COMPRESSION = (".gz", ".zst", ".bz2")
 

@@ -26,12 +26,11 @@ from numpy.typing import NDArray
 from hdr4me.atomic import write_bytes
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.response import probabilities
+from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import HDR4MEError
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.programme import Dual, Objective, Search, certified
-from hdr4me.mechanisms.table import MAX_CELLS, Certificate, Table
-
-__all__ = ["Design", "achieved", "cache_directory", "cached_design", "cached_table", "forget"]
+from hdr4me.mechanisms.table import Certificate, Table
 
 DESIGN_VERSION, DESIGNS_VERSION = 2, 4
 """Raised whenever a change makes `optimal`, or designs, differ or be kept differently: older files are left alone."""
@@ -93,17 +92,7 @@ def achieved(table: Table, objective: Objective) -> float:
 def cached_table(
     epsilon: float, objective: Objective, design: Callable[[float, Objective], Table], *, on_disk: bool = True
 ) -> Table:
-    """The table of `optimal` from memory, else from disk, else designed and kept.
-
-    Parameters
-    ----------
-    epsilon, objective
-        What the table is for.
-    design
-        Makes it.
-    on_disk
-        Whether designing takes long enough for a file.
-    """
+    """The table of `optimal` from memory, else from disk, else designed and kept."""
     name = f"optimal-v{DESIGN_VERSION}-{objective}-{epsilon.hex()}.table"
     read = partial(_read, epsilon=epsilon, objective=objective)
     return _kept(name, lambda: design(epsilon, objective), read, _write, on_disk=on_disk)

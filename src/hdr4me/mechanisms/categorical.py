@@ -13,25 +13,12 @@ from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.oracles import oracle, subset_size
 from hdr4me.channels.projective import MAX_POINTS, n_points
 from hdr4me.channels.projective.design import best_space, projective, space_oracle
-from hdr4me.channels.proof import BITS, exp_lower
+from hdr4me.channels.proof import BITS, check_epsilon, exp_lower
 from hdr4me.channels.subset import Subset
+from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.law import check_epsilon
-from hdr4me.mechanisms.table import MAX_CELLS, CategoryTable, EntryTable, Table
-
-__all__ = [
-    "LONG",
-    "NEARLY",
-    "categorical_channel",
-    "categorical_choice",
-    "categorical_fits",
-    "categorical_reason",
-    "grr",
-    "histogram",
-    "oue",
-    "subset_selection",
-]
+from hdr4me.mechanisms.table import CategoryTable, EntryTable, Table
 
 LONG = 64
 """Bytes of a report above which a shorter one is looked for: every report of a survey is padded to the longest."""
@@ -85,19 +72,7 @@ def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
 
 
 def categorical_channel(name: str, epsilon: float, n_categories: int, base: str = "optimal") -> Channel:
-    """The channel called `name` for a dimension with this many categories.
-
-    Parameters
-    ----------
-    name
-        "grr", "subset", "projective", "oue" or "histogram".
-    epsilon
-        The budget of one answer.
-    n_categories
-        How many categories the dimension has.
-    base
-        The mechanism of numbers that histogram encoding uses for each entry.
-    """
+    """The channel called `name` for a dimension with this many categories."""
     own = {"grr": response, "subset": subset_selection, "projective": projective}
     if name in own:
         return own[name](epsilon, n_categories)
@@ -110,15 +85,6 @@ def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
 
     Unary and histogram encoding have an entry, and subset selection a field, for at most 65,536 categories; the weights
     of randomised response are whole numbers, which cannot express a small budget for very many categories.
-
-    Parameters
-    ----------
-    name
-        "auto", which is what a survey chooses, or a name that `categorical_channel` takes.
-    epsilon
-        The budget of one answer.
-    n_categories
-        How many categories the dimension has.
 
     Examples
     --------

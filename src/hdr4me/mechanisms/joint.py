@@ -15,13 +15,15 @@ import numpy as np
 
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels import Take
+from hdr4me.channels.proof import BITS, check_epsilon
+from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import Design, cached_design
-from hdr4me.mechanisms.law import Floats, check_epsilon
+from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.rounding import Integers, duchi_table, unbiased_rows, window_table
-from hdr4me.mechanisms.table import BITS, MAX_CELLS, Table
+from hdr4me.mechanisms.table import Table
 from hdr4me.mechanisms.vectors import Channel, Question, solve
 
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
@@ -45,17 +47,6 @@ def optional_number(
 
     The mean among those who have a number is Σ value / Σ present over the reports; its variance is
     Var(value − R·present)/(n·present²) with R that mean (delta method).
-
-    Parameters
-    ----------
-    epsilon
-        The budget of the report.
-    prior
-        Whose numbers are expected (see `as_prior`): the design is unbiased for every number, and best for these.
-    present
-        The share of users who are expected to have a number.
-    presence_weight
-        What the second moment of "present" counts for, beside 1 for that of "value".
 
     Examples
     --------
@@ -95,16 +86,6 @@ def optional_reach(epsilon: float) -> float:
 
 def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:
     """One report for two numbers, each unbiased, under the whole ε.
-
-    Parameters
-    ----------
-    epsilon
-        The budget of the report.
-    first, second
-        Whose numbers are expected (see `as_prior`), independent of each other: the design is unbiased for every pair,
-        and has the least sum of the two mean squares over these. Numbers that are not spread alike and evenly about
-        the middle have no symmetry to shorten the programme: it then has fewer levels up to ε = 4.5, and stops
-        within about 1.5 % of the least.
 
     Examples
     --------

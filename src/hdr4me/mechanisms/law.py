@@ -30,16 +30,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.mechanisms.table import Table
 
-__all__ = [
-    "AdditiveNoise",
-    "Calibration",
-    "Mechanism",
-    "Parts",
-    "UniformMixture",
-    "affine_mean",
-    "check_epsilon",
-    "probe_points",
-]
 
 Floats = NDArray[np.float64]
 

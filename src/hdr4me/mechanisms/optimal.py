@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels.proof import check_epsilon
+from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import achieved, cached_table
-from hdr4me.mechanisms.law import Floats, check_epsilon
+from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.programme import Measure, Objective, Search, window_rows, window_starts
 from hdr4me.mechanisms.rounding import duchi_table, round_rows, unbiased_decode, window_table
-from hdr4me.mechanisms.table import MAX_CELLS, Certificate, Table
-
-__all__ = ["DUCHI_UP_TO", "PROGRAMME_UP_TO", "design", "optimal"]
+from hdr4me.mechanisms.table import Certificate, Table
 
 DUCHI_UP_TO = 0.05
 """Up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["MOST_TABLES", "Prior", "as_prior", "mean_law", "table_priors"]
-
 Floats = NDArray[np.float64]
 
 MOST_TABLES = 16
@@ -82,14 +80,6 @@ class Prior:
 
 def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
-
-    Parameters
-    ----------
-    given
-        "uniform"; an object with `ppf` (represented by its 4,096 equally likely mid-quantiles); a pair (edges,
-        weights), even inside each bin; or a one-dimensional array of values.
-    low, high
-        The domain that it is on. What lies outside is clamped, as a client clamps it.
 
     Examples
     --------

@@ -30,19 +30,6 @@ from scipy.optimize import linprog
 
 from hdr4me.mechanisms.law import Floats
 
-__all__ = [
-    "Dual",
-    "Measure",
-    "Objective",
-    "Search",
-    "Solution",
-    "certified",
-    "solve",
-    "window_rows",
-    "window_starts",
-    "worst_outputs",
-]
-
 _minimise: Any = linprog  # its stubs know no sparse matrices
 
 Objective = Literal["max", "mean"]

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from hdr4me.mechanisms.law import Mechanism
 
-__all__ = [
-    "GROUP",
-    "Registered",
-    "built_in",
-    "mechanism",
-    "names",
-    "register_mechanism",
-    "registered",
-    "scaled_mechanism",
-]
 
 GROUP = "hdr4me.mechanisms"
 """The group of entry points that other packages declare their factories in."""

@@ -15,17 +15,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.table import Table
 
-__all__ = [
-    "Integers",
-    "binary",
-    "duchi_table",
-    "round_rows",
-    "unbiased_decode",
-    "unbiased_rows",
-    "window",
-    "window_table",
-]
-
 _INDEPENDENT = 1e-6
 """Rows that differ by less than this share of the largest difference count as dependent."""
 _EXACT, _MOVES, _CELLS = 1e-14, 100, 64
@@ -132,19 +121,6 @@ def unbiased_rows(
 
     Rows that depend on each other linearly cannot all be met by decoders once they are rounded. Then the decoders meet
     what is independent, and single units are moved between the cells of a row until its means are met too.
-
-    Parameters
-    ----------
-    rows
-        Real rows whose columns keep the ratio e^ε.
-    epsilon
-        That ε.
-    inputs
-        What the means are to be, one row per row and one column per decoder.
-    decoders
-        Where to start from, one row per cell; zeros give the decoders of least mean square over the prior.
-    prior
-        The rows' shares in the norm that is kept small (equal if left out).
     """
     weights = round_rows(rows, epsilon)
     for _ in range(3):

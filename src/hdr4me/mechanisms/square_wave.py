@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import Calibration, Floats, Parts, UniformMixture, check_epsilon
+from hdr4me.mechanisms.law import Calibration, Floats, Parts, UniformMixture
 
 _SERIES = [(-1) ** k / math.factorial(k) for k in range(2, 20)]
 

@@ -20,8 +20,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammainc, log_expit
 
+from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import AdditiveNoise, Floats, check_epsilon
+from hdr4me.mechanisms.law import AdditiveNoise, Floats
 
 
 class StaircaseFamily(AdditiveNoise):

@@ -14,14 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels import Table as TableChannel
-from hdr4me.channels.proof import BITS
+from hdr4me.channels.proof import BITS, check_epsilon
 from hdr4me.channels.response import probabilities
 from hdr4me.channels.subset import Subset
-from hdr4me.channels.table import MAX_CELLS
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.law import Floats, Mechanism, check_epsilon
-
-__all__ = ["BITS", "MAX_CELLS", "CategoryTable", "Certificate", "EntryTable", "Table"]
+from hdr4me.mechanisms.law import Floats, Mechanism
 
 _CHUNK = 1 << 14
 

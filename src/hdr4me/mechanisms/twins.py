@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from hdr4me.channels.proof import BITS
+from hdr4me.channels.proof import BITS, check_epsilon
+from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
 from hdr4me.mechanisms.hybrid import Hybrid
-from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism, check_epsilon
+from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
 from hdr4me.mechanisms.piecewise import Piecewise
 from hdr4me.mechanisms.rounding import (
     binary,
@@ -37,9 +38,7 @@ from hdr4me.mechanisms.rounding import (
     window_table,
 )
 from hdr4me.mechanisms.square_wave import SquareWave
-from hdr4me.mechanisms.table import MAX_CELLS, Table
-
-__all__ = ["SMALLEST_EPSILON", "exact", "exact_twin"]
+from hdr4me.mechanisms.table import Table
 
 SMALLEST_EPSILON = 1e-9
 """Below it, two weights of 2^31 that differ by one unit already differ by too much."""

@@ -29,8 +29,6 @@ from scipy.optimize import linprog
 
 from hdr4me.mechanisms.law import Floats
 
-__all__ = ["Channel", "Question", "solve"]
-
 _minimise: Any = linprog  # its stubs know no sparse matrices
 _ROUNDS = 12
 _SETTLED = 1e-4
@@ -89,21 +87,7 @@ class _Found:
 def solve(
     epsilon: float, question: Question, reach: Floats, coarse: int, fine: int, settled: float = _SETTLED
 ) -> Channel:
-    """The channel of least cost.
-
-    Parameters
-    ----------
-    epsilon
-        The privacy budget of one report.
-    question
-        Inputs, prior and cost.
-    reach
-        Outputs are looked for in the box ±`reach` about the inputs' centre, one number per coordinate.
-    coarse, fine
-        Points per coordinate of the first grid of outputs, and of the grid on which missing ones are looked for.
-    settled
-        The programme stops when a round lowers the cost by less than this share.
-    """
+    """The channel of least cost."""
     group = question.symmetries()
     centre = (question.inputs.max(axis=0) + question.inputs.min(axis=0)) / 2
 

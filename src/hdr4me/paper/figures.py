@@ -177,19 +177,7 @@ def _mse_figure(
     pad: float,
     outer: bool = True,
 ) -> Figure:
-    """MSE curves in panels, and the legend under them.
-
-    Parameters
-    ----------
-    panels, axis, reading
-        The curves, the field of a cell along the axis ("epsilon" or "n_dims"), and the reading of λ* for L1 and L2.
-    size, across, pad
-        Of the figure in inches; panels in a row; the space between them.
-    rows
-        Where the panels and the legend's upper row begin, as shares of the height.
-    outer
-        Whether only the first column and the last row of panels have labels.
-    """
+    """MSE curves in panels, and the legend under them."""
     figure = Figure(figsize=size)
     grid = figure.subplots(math.ceil(len(panels) / across), across, squeeze=False)
     places = grid.ravel()

@@ -41,17 +41,6 @@ def enhanced(
     `bias` is the deviation's own mean δ_j, which the paper's readings use. Ours uses what a collector knows: the
     naive mean is slope·θ̄_j plus noise.
 
-    Parameters
-    ----------
-    means
-        θ̂ of one repeat.
-    sd, bias
-        σ_j and δ_j of its deviation, as the framework predicts them.
-    true_means
-        θ̄, for the oracle alone.
-    slope
-        Of E[t*|t]; 1 for an unbiased mechanism.
-
     Examples
     --------
     >>> one = np.array([1.0, -3.0])

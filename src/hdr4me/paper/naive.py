@@ -29,21 +29,7 @@ _BLOCK = 32
 def naive_means(
     mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
 ) -> Floats:
-    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions].
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism of one value.
-    data
-        The population; the sums of Laplace reports need its means alone.
-    dimensions
-        Which columns are reported; a column may stand there more than once.
-    repeats
-        How many collections are simulated.
-    seed, name
-        They name the random streams: another name gives other draws.
-    """
+    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions]."""
     n, d = data.n_users, dimensions.size
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):

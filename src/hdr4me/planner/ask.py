@@ -13,8 +13,9 @@ from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import built_in, names, registered
 from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
-from hdr4me.planner.candidates import BLOCKS, PAIR, PAIRS_FROM, arrangement, why_unusable
+from hdr4me.planner.candidates import BLOCKS, PAIR, PAIRS_FROM, arrangement
 from hdr4me.planner.plan import Plan, rank
+from hdr4me.planner.reports import why_unusable
 from hdr4me.planner.search import (
     MAX_DIMS,
     MAX_EPSILON,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
-from hdr4me.survey.dimensions import as_number
+from hdr4me.survey.values import as_number
 
 __all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
 

@@ -13,7 +13,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.prediction import Prediction
 from hdr4me.framework.small_samples import Counts
 from hdr4me.planner.candidates import (
-    ALONE,
     BLOCKS,
     PAIR,
     Candidate,
@@ -24,6 +23,7 @@ from hdr4me.planner.candidates import (
     farthest,
     neighbours,
 )
+from hdr4me.planner.reports import ALONE
 from hdr4me.planner.search import Setting
 from hdr4me.planner.workload import Workload, baseline
 

@@ -13,7 +13,6 @@ from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
-    ALONE,
     BLOCKS,
     BLOCKS_FROM,
     CODEBOOK,
@@ -22,12 +21,12 @@ from hdr4me.planner.candidates import (
     PRIVSET,
     Candidate,
     Classes,
-    Effort,
     arrangement,
     classes,
     farthest,
     sampled_grid,
 )
+from hdr4me.planner.reports import ALONE, Effort
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.budget import split_budget
 

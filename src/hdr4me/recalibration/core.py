@@ -14,8 +14,6 @@ from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_inputs,
 from hdr4me.recalibration.result import Recalibration, advise
 from hdr4me.recalibration.shrinkage import clip, james_stein, sure_threshold, zeros
 
-__all__ = ["METHODS", "OPTIONS", "recalibrate", "rule"]
-
 OPTIONS: dict[str, tuple[str, ...]] = {
     "auto": ("order", "groups"),
     "bayes": ("order", "groups"),

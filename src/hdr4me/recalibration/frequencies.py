@@ -24,8 +24,6 @@ from hdr4me.recalibration.inputs import Floats, Inputs, check_inputs, check_meth
 from hdr4me.recalibration.result import harms
 from hdr4me.recalibration.shrinkage import base_cut, norm_sub, sure_threshold
 
-__all__ = ["FREQUENCY_METHODS", "FREQUENCY_OPTIONS", "Distribution", "recalibrate_frequencies"]
-
 _OWN = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}
 FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
     _OWN | {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")} | {"bayes": ()}
@@ -58,18 +56,6 @@ def recalibrate_frequencies(
     frequencies: ArrayLike, standard_errors: ArrayLike, method: str = "auto", **options: Any
 ) -> Distribution:
     """Enhanced frequencies of one dimension, on the simplex.
-
-    Parameters
-    ----------
-    frequencies, standard_errors
-        As they were estimated: possibly negative, of any sum.
-    method
-        `norm_sub` and `base_cut` work on the frequencies as they are. `bayes` computes each entry's posterior mean on
-        [0, 1] (with a spike at the common level of the rare ones) and projects. Any other method of `recalibrate` is
-        applied to the entries on [0, 1], then projected. `auto` is `norm_sub`, which cannot move away from a true
-        distribution, unless the measured error of another rule is significantly smaller.
-    **options
-        Those of the method; `confidence` for base_cut.
 
     Examples
     --------

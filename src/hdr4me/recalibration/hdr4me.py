@@ -30,16 +30,6 @@ from hdr4me.framework.normal import (
 )
 from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_probability
 
-__all__ = [
-    "Guarantee",
-    "deviation_bound",
-    "guarantee",
-    "l2_weights",
-    "lambda_star",
-    "shrink",
-    "soft_threshold",
-]
-
 _REFERENCES = ("domain", "bias", "plug-in")
 
 

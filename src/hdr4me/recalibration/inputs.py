@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Floats", "Inputs", "alongside", "check_inputs", "check_method", "check_probability"]
-
 Floats = NDArray[np.float64]
 
 

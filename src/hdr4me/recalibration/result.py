@@ -13,8 +13,6 @@ from hdr4me.recalibration.auto import Intervals, Measured
 from hdr4me.recalibration.hdr4me import Guarantee
 from hdr4me.recalibration.inputs import Floats, check_probability
 
-__all__ = ["KINDS", "Recalibration", "advise", "check_kind", "harms"]
-
 KINDS = ("honest", "average", "credible")
 """`honest`: for each dimension, for any truth. `average`: on average over the dimensions, for any truths. `credible`:
 under the fitted prior."""

@@ -8,8 +8,6 @@ from scipy.optimize import brentq
 from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration.inputs import Floats, check_probability
 
-__all__ = ["base_cut", "clip", "james_stein", "norm_sub", "sure_threshold", "zeros"]
-
 
 def zeros(means: Floats) -> Floats:
     """θ* = 0, the limit of L1 and L2 as the noise grows; harmful iff |θ̄| > σ.

@@ -20,8 +20,6 @@ from hdr4me.mechanisms.square_wave import SquareWave
 from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.simulate import simulate
 
-__all__ = ["DIRECT", "GAMMA", "SKIPPING", "band_share", "simulate_sums", "way_of"]
-
 Floats = NDArray[np.float64]
 
 GAMMA = "exact shortcut: Gamma differences"
@@ -56,21 +54,6 @@ def way_of(mechanism: Mechanism) -> str:
 
 def simulate_sums(mechanism: Mechanism, values: ArrayLike, rng: np.random.Generator) -> Floats:
     """Sums of the reports on each dimension when every user reports values [n, d] on all of them.
-
-    Parameters
-    ----------
-    mechanism
-        A continuous mechanism under the budget of one value.
-    values
-        True values [n, d] in the mechanism's domain.
-    rng
-        The source of every draw.
-
-    Returns
-    -------
-    array [d]
-        Laplace costs O(d) beyond the sums of the values; Piecewise and Square wave cost O(n · share) a dimension, where
-        share is the probability that a report depends on t. Any other mechanism is simulated report by report.
 
     Examples
     --------

@@ -16,8 +16,6 @@ from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
-__all__ = ["SeededDraws", "simulate_tally"]
-
 
 class SeededDraws(SecureDraws):
     """The draws of `SecureDraws` from a generator that can be repeated, and is therefore not private."""
@@ -39,19 +37,6 @@ class _Stream:
 
 def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     """The tally that a survey of these records would give, drawn by the channels' own laws.
-
-    Parameters
-    ----------
-    records
-        Files, an Arrow table or a frame, as engines take them.
-    survey
-        What is asked.
-    seed
-        A whole number from 0: the same seed gives the same tally. Reports that a seed can repeat are not private.
-
-    Returns
-    -------
-    Tally
 
     Examples
     --------

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["check_inside"]
-
 
 def check_inside(values: NDArray[np.floating[Any]], low: float, high: float, whose: str) -> None:
     """Refuse values outside [low, high] or NaN, and name the first one.

@@ -16,8 +16,6 @@ from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import AdditiveNoise, Mechanism, Parts, UniformMixture
 from hdr4me.mechanisms.staircase import StaircaseFamily
 
-__all__ = ["fused_law", "law_of"]
-
 Floats = NDArray[np.float64]
 
 _GRID, _RANDOM = 257, 256

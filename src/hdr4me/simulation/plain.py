@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.simulation.seeds import generator
 
-__all__ = ["accumulate_plainly"]
-
 Floats = NDArray[np.float64]
 _CHUNK = 1 << 18
 """Values in a chunk. Part of the streams' names: another number gives other draws."""
@@ -20,24 +18,7 @@ _CHUNK = 1 << 18
 def accumulate_plainly(
     mechanism: Mechanism, values: NDArray[np.floating[Any]], *, n_sampled: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums, sums of squares and numbers of reports per dimension, each report drawn by `mechanism.sample`.
-
-    Parameters
-    ----------
-    mechanism
-        Any mechanism: only its `sample` is asked.
-    values
-        True values [n, d] in the mechanism's domain.
-    n_sampled
-        How many of the d dimensions each user reports, drawn without replacement.
-    seed
-        Each chunk of users has a stream of its own under this seed.
-
-    Returns
-    -------
-    tuple of three arrays [d]
-        Sum of the reports, sum of their squares, number of reports.
-    """
+    """Sums, sums of squares and numbers of reports per dimension, each report drawn by `mechanism.sample`."""
     n, d = values.shape
     total, squares, reports = np.zeros(d), np.zeros(d), np.zeros(d)
     rows = max(1, _CHUNK // d)

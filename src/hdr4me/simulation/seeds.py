@@ -6,8 +6,6 @@ import hashlib
 
 import numpy as np
 
-__all__ = ["generator"]
-
 
 def generator(seed: int, *names: object) -> np.random.Generator:
     """The generator of the stream called `names` under `seed`: the same for any number of workers.

@@ -16,8 +16,6 @@ from hdr4me.simulation.laws import fused_law
 from hdr4me.simulation.plain import accumulate_plainly
 from hdr4me.simulation.seeds import generator
 
-__all__ = ["Simulated", "simulate"]
-
 Floats = NDArray[np.float64]
 _CHUNK = 1 << 18
 """Numbers in a chunk. Part of the streams' names: another number gives other draws."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from hdr4me.recalibration import Recalibration
 
-__all__ = ["NONE", "OK", "ONE", "UNSURE", "Answer", "Intervals", "status_of"]
 
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"

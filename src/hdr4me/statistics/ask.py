@@ -13,8 +13,6 @@ from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.intervals import Few, quantile
 from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic
 
-__all__ = ["ask", "estimate"]
-
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 

@@ -27,8 +27,6 @@ from scipy.optimize import nnls
 from hdr4me.channels.response import Marginal
 from hdr4me.statistics.intervals import quantile
 
-__all__ = ["STRETCHES", "Bounds"]
-
 Floats = NDArray[np.float64]
 STRETCHES = 32
 """Short bounds take values as evenly spread within each of so many stretches of the range."""
@@ -79,17 +77,6 @@ class Bounds:
 
         Values at `low` and `high` themselves are counted in for the upper bound and left out for the lower one, unless
         the range ends there.
-
-        Parameters
-        ----------
-        counts
-            The cells' counts, with two reports or more.
-        low, high
-            The interval.
-        level
-            The probability that the truth lies within both bounds.
-        even
-            Whether values are taken as evenly spread within stretches: the short bounds.
         """
         return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from hdr4me.channels.response import Marginal
 
-__all__ = ["Functional", "functional", "indicator_moments", "sample_covariance", "value_moments"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import SURELY
 from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
 from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
-from hdr4me.statistics.statistic import SURELY, Counted, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension
-
-__all__ = ["CHOSEN", "FREQUENCY", "MEAN", "NUMBER_CHOSEN", "SHARE", "cells_of"]
 
 Floats = NDArray[np.float64]
 _FIRST = np.zeros(1, np.int64)

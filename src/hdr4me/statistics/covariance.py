@@ -17,8 +17,6 @@ from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.statistics.variance import VARIANCE
 from hdr4me.survey import Dimension, Product, Survey
 
-__all__ = ["CORRELATION", "COVARIANCE", "covariance_by_product", "product_question"]
-
 Floats = NDArray[np.float64]
 _SURELY, _CLEARLY = 3.0, 6.0
 """Variances must be this many standard errors above 0 before a correlation is told, and before it has no note."""
@@ -183,15 +181,6 @@ def covariance_by_product(counted: Counted, j: int, k: int, product: int) -> tup
     them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
     the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
     these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
-
-    Parameters
-    ----------
-    counted
-        A tally.
-    j, k
-        The numbers.
-    product
-        The dimension of their product.
     """
     survey = counted.survey
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))

@@ -15,20 +15,6 @@ from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic
 from hdr4me.survey import Dimension
 
-__all__ = [
-    "CDF",
-    "DISTRIBUTION",
-    "HISTOGRAM",
-    "KINDS",
-    "QUANTILE",
-    "SPIKES",
-    "check_kind",
-    "ends_of",
-    "no_more",
-    "numbers",
-    "unknown",
-]
-
 Floats = NDArray[np.float64]
 KINDS = ("honest", "short")
 """Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
@@ -234,17 +220,6 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
     x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
     coarse grid bisection finds where they cross p.
-
-    Parameters
-    ----------
-    shape
-        The counts and the bounds of their table.
-    p
-        The share.
-    level
-        The probability that the quantile lies within.
-    even
-        Whether values are taken as evenly spread within stretches: the short interval.
     """
 
     def side(at: int, upper: bool) -> float:

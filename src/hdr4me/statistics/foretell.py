@@ -14,8 +14,6 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.ranges import narrowed, unseen_share
 from hdr4me.statistics.shapes import Grid
 
-__all__ = ["Foretold", "foretell_rounds"]
-
 _DRAWS, _SEED = 24, 20261116
 NEXT = "optimal_mean"
 """The table whose noise decides on the next round's ranges: of least mean variance."""
@@ -53,19 +51,6 @@ def foretell_rounds(
 
     Pilots are drawn from the law of a report under the prior with a fixed seed, fitted as `refine` fits them, and the
     errors of the second round on the ranges that follow are computed, bias included.
-
-    Parameters
-    ----------
-    prior
-        What the values are expected to be on [−1, 1]: "uniform", a SciPy distribution, a histogram or an array.
-    n
-        Reports about the dimension in both rounds together.
-    epsilon
-        The budget of one answer.
-    mechanism
-        How numbers are randomised in the first round.
-    pilot
-        The share of the reports in the first round.
 
     Examples
     --------

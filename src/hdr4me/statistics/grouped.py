@@ -15,8 +15,6 @@ from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic
 from hdr4me.survey import Dimension, Survey
 
-__all__ = ["MEAN_BY", "SHARE_BY", "Joint", "PairCounted", "Side", "joint_of", "side_of"]
-
 _SURELY = 3.0
 """A group's share must be this many standard errors above 0 before anything is told of the group."""
 
@@ -149,19 +147,7 @@ class Joint:
 
 
 def side_of(dimension: Dimension, channel: Channel, place: int, category: int | None = None) -> Side:
-    """The decoding of a number's value, or of the indicator of one category.
-
-    Parameters
-    ----------
-    dimension
-        The dimension.
-    channel
-        Its channel.
-    place
-        Which of the channel's dimensions it is, from 0.
-    category
-        The category's number; None for numbers.
-    """
+    """The decoding of a number's value, or of the indicator of one category."""
     if dimension.is_number or (dimension.is_category and category is not None):
         return Side(*channel.response.classes(place, category or 0))
     raise InvalidInput(
@@ -178,19 +164,7 @@ def joint_of(
     category_j: int | None = None,
     category_k: int | None = None,
 ) -> Joint:
-    """The joint counts of two dimensions that are asked in two questions.
-
-    Parameters
-    ----------
-    counted
-        The tally, for its survey.
-    pairs
-        Counts of both questions together.
-    j, k
-        The dimensions' numbers.
-    category_j, category_k
-        The categories that are meant, where a dimension is one.
-    """
+    """The joint counts of two dimensions that are asked in two questions."""
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:

@@ -19,18 +19,6 @@ from hdr4me.framework.small_samples.intervals import (
 from hdr4me.framework.small_samples.weighted import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import Functional
 
-__all__ = [
-    "EXACT",
-    "FEW_NOTE",
-    "NORMAL",
-    "Few",
-    "FewLaw",
-    "few_indicators",
-    "few_means",
-    "few_ratio",
-    "quantile",
-]
-
 
 def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.float64]:
     """How many standard errors an interval reaches to either side: Student's t with answers − 1 degrees of freedom.
@@ -129,21 +117,7 @@ class Few:
 def few_means(
     found: Functional, counts: Rows, errors: Floats, n_reports: int, *, noise: bool = False
 ) -> FewLaw:
-    """Of means of one decoder.
-
-    Parameters
-    ----------
-    found
-        The decoder and its law.
-    counts
-        Cells' counts, one row for each mean.
-    errors
-        Their standard errors.
-    n_reports
-        How many users reported.
-    noise
-        Whether the rows' means are the values themselves, so that the noise alone makes the error where all answered.
-    """
+    """Of means of one decoder."""
     r = counts.sum(axis=1).astype(np.float64)
     rows, decode = found.rows, found.decode
 

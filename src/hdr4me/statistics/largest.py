@@ -14,7 +14,6 @@ from hdr4me.statistics.intervals import FEW_NOTE
 if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer
 
-__all__ = ["SHOWN", "joint_interval", "largest_rows", "surely_largest"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -38,18 +37,6 @@ def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
 
 def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
     """The rows from the largest value to the smallest, and each k for which the first k lie above all the others.
-
-    Parameters
-    ----------
-    value
-        The estimates.
-    low, high
-        Ends of intervals that hold for all rows at once.
-
-    Returns
-    -------
-    tuple of two arrays
-        The order, and the numbers k in increasing order.
 
     Examples
     --------
@@ -78,24 +65,6 @@ def largest_rows(
     least 1 and at most `SHOWN`, with intervals that hold for all its categories at once. Anything else would be a page
     of noise: the largest of thousands of estimates are mostly those with the largest errors, and their own intervals
     do not hold after such a choice.
-
-    Parameters
-    ----------
-    answer
-        The answer.
-    rows
-        Its table.
-    level
-        The probability that all that is said of one dimension holds.
-    simultaneous
-        Whether the intervals of `rows` hold for all rows at once, and are to be kept.
-    where
-        Where all rows are, for the notes.
-
-    Returns
-    -------
-    tuple of two lists
-        Rows and notes.
 
     Examples
     --------

@@ -26,8 +26,6 @@ from hdr4me.statistics.shapes import Shape, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Schema, Survey
 
-__all__ = ["DESIGNS", "noise_of", "refine", "served"]
-
 Floats = NDArray[np.float64]
 DESIGNS, DESIGN_UP_TO = 4, 3.0
 """A design takes a second, and more above this budget of an answer, and its table makes the survey's document longer:

@@ -12,8 +12,6 @@ from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted
 
-__all__ = ["priors"]
-
 _LEVELS = 5
 """A table with fewer levels tells a mean and hardly anything of the spread."""
 
@@ -27,11 +25,6 @@ def priors(counted: Counted) -> dict[str, Any]:
     A number whose table has fewer than five levels (Duchi's has two) tells its mean and not its spread, and a number
     that shares its table with another dimension is not deconvolved: both are left out, and so is a dimension without
     answers.
-
-    Returns
-    -------
-    dict
-        What `plan` takes as `prior`.
 
     Examples
     --------

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CAUTION", "Range", "narrowed", "spread_of", "unseen_share"]
-
 Floats = NDArray[np.float64]
 CAUTION = 1.0
 """A bias counts this many times as much as the pilot says; its smoothed distribution has long tails already."""
@@ -58,13 +56,6 @@ class Range:
 def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
     """The share of users beyond an end whom a pilot may miss.
 
-    Parameters
-    ----------
-    edges, cumulative
-        The pilot's distribution: the share of values up to each edge on [−1, 1].
-    noise
-        The standard error of the pilot's mean on [−1, 1].
-
     Examples
     --------
     >>> edges = np.linspace(-1, 1, 65)
@@ -80,17 +71,6 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: 
     """The range that makes bias² + variance least, for values distributed as given.
 
     Users whom the pilot misses count as spread evenly over what is cut off, all of them beyond one end.
-
-    Parameters
-    ----------
-    edges, cumulative
-        The expected distribution: the share of values up to each edge on [−1, 1].
-    n
-        How many reports the next round will have about this dimension.
-    noise
-        The variance of a report on [−1, 1].
-    unseen
-        The share of users beyond an end whom the pilot may miss.
     """
     ends = np.linspace(-1.0, 1.0, _STEPS)
     fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hdr4me.recalibration import Recalibration
     from hdr4me.statistics.answer import Answer
 
-__all__ = ["SHARES", "VECTORS", "recalibrated", "structure_of"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -54,16 +53,6 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows
     without a standard error, and rows of other statistics, stay as they are. What was moved has no standard error
     (NaN): its bias is not known.
-
-    Parameters
-    ----------
-    answer
-        As it was estimated.
-    method
-        One of `hdr4me.recalibration.METHODS` or `FREQUENCY_METHODS`.
-    **options
-        Those of `hdr4me.recalibrate`. Here `order` is a list of names along a curve, or several such lists; `groups`
-        is lists of names that belong together. Without them, what the schema declares as `curve` and `group` counts.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     means = _means(answer, method, options)
@@ -251,19 +240,7 @@ def structure_of(
     order: Sequence[Any] | None = None,
     groups: Iterable[Any] | Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The options `order` and `groups` of `hdr4me.recalibrate` for numbers called `names`; empty if none is declared.
-
-    Parameters
-    ----------
-    schema
-        Where `curve` and `group` of the dimensions are declared, which is used if neither of the next two is given.
-    names
-        The numbers that are re-calibrated together.
-    order
-        A list of names along a curve, or several such lists.
-    groups
-        Lists of names that belong together.
-    """
+    """The options `order` and `groups` of `hdr4me.recalibrate` for the numbers `names`; empty if none is declared."""
     numbers = [x.name for x in schema if not x.is_category]
     if order is None and groups is None:
         order = list(_by_label((x.name, getattr(x, "curve", None)) for x in schema).values())

@@ -21,8 +21,6 @@ from hdr4me.statistics.shapes import Shape, shapes
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Product, Survey
 
-__all__ = ["combine"]
-
 Floats = NDArray[np.float64]
 SAFETY = 1.5
 """Intervals allow for this many times the users whom the choice of a range takes to be missed by the pilot."""

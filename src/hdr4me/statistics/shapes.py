@@ -16,8 +16,6 @@ from hdr4me.statistics.bounds import Bounds
 from hdr4me.statistics.statistic import Counted
 from hdr4me.survey import Dimension
 
-__all__ = ["BINS", "LEAST_RANK", "Shape", "has_law", "marginal_of", "shapes", "shows_shape", "why_no_shape"]
-
 Floats = NDArray[np.float64]
 BINS = 64
 """Bins of the grid that shapes are fitted on."""
@@ -140,17 +138,7 @@ _bounds = lru_cache(maxsize=64)(Bounds)
 def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
-    """The shapes of dimensions that have two reports or more; those with the same table are fitted together.
-
-    Parameters
-    ----------
-    counted
-        A tally.
-    dimensions
-        Numbers of dimensions.
-    progress
-        Called with how many are done and how many there are.
-    """
+    """The shapes of dimensions that have two reports or more; those with the same table are fitted together."""
     survey, layout = counted.survey, counted.layout
     alike: dict[tuple[int, int], list[int]] = {}
     counts: dict[int, Floats] = {}

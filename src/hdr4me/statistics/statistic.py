@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
-from hdr4me.framework.moments import SURELY
 from hdr4me.registry import Registry
 from hdr4me.statistics.intervals import FewLaw
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
-
-__all__ = ["STATISTICS", "SURELY", "Counted", "Intervals", "Part", "Statistic"]
 
 Floats = NDArray[np.float64]
 Intervals = Callable[[float, str], tuple[Floats, Floats]]

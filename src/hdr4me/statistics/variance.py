@@ -20,8 +20,6 @@ from hdr4me.statistics.shapes import marginal_of, shows_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part
 from hdr4me.survey import Dimension
 
-__all__ = ["SD", "VARIANCE", "finite_variance", "reach_beyond"]
-
 Floats = NDArray[np.float64]
 _SURELY = 2.0
 """A variance must be this many standard errors above 0 before its root is told."""
@@ -118,15 +116,6 @@ def reach_beyond(level: float, r: float, width: float) -> float:
     2004), F being the law that `quantile` takes at r reports: for width 0, c is that quantile, for a wide stretch the
     one-sided quantile.
 
-    Parameters
-    ----------
-    level
-        The least coverage, wherever in the stretch the truth lies.
-    r
-        The number of reports.
-    width
-        The stretch's width in standard errors.
-
     Examples
     --------
     >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
@@ -154,17 +143,6 @@ def finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) 
     The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
     with 1/r − 1/n only: s²/r − (s² − h̄)₊/n. h̄ is decoded where a decoder has the rows' variances for means, and the
     largest row variance (nothing is subtracted) otherwise.
-
-    Parameters
-    ----------
-    counts
-        The cells' counts.
-    values
-        What each cell counts for.
-    marginal
-        The law of the cells.
-    n
-        How many users reported.
     """
     r = float(counts.sum())
     total = sample_covariance(counts, values)

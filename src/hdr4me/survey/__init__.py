@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hdr4me.survey.dimensions import DIMENSIONS, Categorical, Dimension, Numeric
+from hdr4me.survey.categorical import Categorical
+from hdr4me.survey.dimension import Dimension
+from hdr4me.survey.dimensions import DIMENSIONS
+from hdr4me.survey.numeric import Numeric
 from hdr4me.survey.product import Product
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema

@@ -9,7 +9,7 @@ from typing import Any
 from hdr4me.channels import Channel
 from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
-from hdr4me.survey.dimensions import Dimension
+from hdr4me.survey.dimension import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection

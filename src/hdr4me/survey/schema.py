@@ -11,7 +11,9 @@ from typing import Any
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
-from hdr4me.survey.dimensions import Dimension, dimension_from_dict, first_twice
+from hdr4me.survey.dimension import Dimension
+from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.values import first_twice
 
 __all__ = ["MAX_DIMENSIONS", "Schema"]
 
@@ -22,7 +24,9 @@ MAX_DIMENSIONS = 65536
 class Schema:
     """The ordered dimensions of a survey; every name is there once.
 
-    >>> from hdr4me.survey.dimensions import Categorical, Numeric
+    >>> from hdr4me.survey.categorical import Categorical
+
+    >>> from hdr4me.survey.numeric import Numeric
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
     >>> len(schema), schema.names
     (2, ('age', 'smoker'))

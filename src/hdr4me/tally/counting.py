@@ -12,27 +12,13 @@ from hdr4me.io.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.layout import Layout
 
-__all__ = ["count_any"]
-
 Numbers = NDArray[np.int64]
 
 
 def count_any(
     reports: NDArray[np.uint8], survey: Survey, layout: Layout, counts: Numbers
 ) -> NDArray[np.uint8]:
-    """Add every valid report to counts, in place; the status of each row: 0, or the `Reason` it was left out.
-
-    Parameters
-    ----------
-    reports
-        Padded reports, uint8 of shape (n, report_size).
-    survey
-        The survey that they answer.
-    layout
-        Where its counters stand.
-    counts
-        The counters.
-    """
+    """Add every valid report to counts, in place; the status of each row: 0, or the `Reason` it was left out."""
     n, m, size = len(reports), survey.n_sampled, survey.slot_size
     slots = reports.reshape(n, m, size)
     asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8

@@ -19,8 +19,6 @@ from hdr4me.survey.canonical import canonical, parse
 from hdr4me.survey.category_file import looking_in
 from hdr4me.tally.tally import Tally
 
-__all__ = ["dumps", "load", "loads", "save"]
-
 FORMAT, VERSION = "hdr4me-tally", 1
 _FIELDS = {"format", "version", "survey", "document", "n_reports", "rejected", "n_counts", "checksum"}
 

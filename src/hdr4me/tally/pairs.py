@@ -20,8 +20,6 @@ from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.counting import count_any
 
-__all__ = ["PairCounts"]
-
 Numbers = NDArray[np.int64]
 FORMAT, VERSION = "hdr4me-pairs", 1
 MAX_COUNTERS = 1 << 24

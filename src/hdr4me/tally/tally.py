@@ -22,7 +22,6 @@ from hdr4me.tally.counting import count_any
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
 
-__all__ = ["Tally"]
 
 _SHOWN = 20
 _LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from full

@@ -19,8 +19,6 @@ from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import InvalidInput
 
-__all__ = ["FIELD_BITS", "MAX_SIZE", "Agreement"]
-
 FIELD_BITS = 64
 """Signs in one field."""
 MAX_SIZE = 1024

@@ -14,8 +14,6 @@ from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
-__all__ = ["agreement_channel", "block_sizes", "contrast", "quick_second_moment", "second_moment"]
-
 
 @lru_cache(maxsize=4096)
 def agreement_channel(epsilon: float, size: int) -> HeavySet:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.perturb import Columns
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["AgreementResponse"]
 
 _CHUNK = 1 << 12
 """Users whose random halves are made together: they fit into the second-level cache."""

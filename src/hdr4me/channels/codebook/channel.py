@@ -23,19 +23,6 @@ from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import InvalidInput
 
-__all__ = [
-    "MAX_CODEWORDS",
-    "MAX_LENGTH",
-    "N_LEVELS",
-    "PRECISION",
-    "Codebook",
-    "lifted",
-    "mix",
-    "thresholds",
-    "values",
-    "word_levels",
-]
-
 N_LEVELS = 256
 """A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
 MAX_LENGTH = 4096

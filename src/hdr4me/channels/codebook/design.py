@@ -9,11 +9,9 @@ from functools import lru_cache
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.codebook.channel import Codebook
-from hdr4me.channels.codebook.response import CodebookResponse, Scores, value_variance
+from hdr4me.channels.codebook.response import CodebookResponse, Scores
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import check_epsilon
-
-__all__ = ["Scores", "codebook_channel", "least_noise", "scores_of", "total_error", "value_variance"]
 
 _MOST_CODEWORDS = 4096
 _ENOUGH = 1.005
@@ -52,15 +50,6 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 @lru_cache(maxsize=256)
 def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> HeavySet:
     """The codebook for vectors of `length` coordinates; the smallest one whose error is nearly that of 4,096 codewords.
-
-    Parameters
-    ----------
-    epsilon
-        The budget of one answer.
-    length
-        How many coordinates a vector has.
-    codewords
-        How many codewords a seed has, if not the plan's own choice: a device computes K·d products.
 
     Examples
     --------

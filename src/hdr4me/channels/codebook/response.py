@@ -24,8 +24,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["CodebookResponse", "Scores", "value_variance"]
-
 
 class Scores(NamedTuple):
     """E[z] and E[z²] of the codeword that is sent."""

@@ -19,8 +19,6 @@ from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import InvalidInput
 
-__all__ = ["MAX_INPUTS", "PrivSet", "rank", "unrank"]
-
 MAX_INPUTS = 1 << 47
 """How many different sets an input may be: its number must fit into a place of 63 bits with 16 behind the point."""
 

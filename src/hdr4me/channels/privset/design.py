@@ -11,8 +11,6 @@ from hdr4me.channels.privset.channel import PrivSet
 from hdr4me.channels.privset.response import PrivSetResponse
 from hdr4me.channels.proof import ONE, check_epsilon
 
-__all__ = ["number_variance", "selection_channel", "total_error"]
-
 _MOST_CHOSEN = 256
 
 
@@ -36,15 +34,6 @@ def number_variance(channel: HeavySet, chosen: float) -> float:
 @lru_cache(maxsize=64)
 def selection_channel(epsilon: float, n_categories: int, at_most: int) -> HeavySet:
     """PrivSet with outputs of the size of least error.
-
-    Parameters
-    ----------
-    epsilon
-        The budget of one answer.
-    n_categories
-        How many categories there are.
-    at_most
-        How many of them a user may have.
 
     Examples
     --------

@@ -15,8 +15,6 @@ from hdr4me.channels.response import Floats, Mask, Numbers
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["PrivSetResponse"]
-
 
 class PrivSetResponse(NamingResponse):
     """The counters of the categories are followed by those of the dummies that fill up smaller sets."""

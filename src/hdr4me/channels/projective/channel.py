@@ -19,8 +19,6 @@ from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, 
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["MAX_POINTS", "Projective", "n_points"]
-
 MAX_POINTS = 1 << 24
 """A tally keeps one counter for each point."""
 

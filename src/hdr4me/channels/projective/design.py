@@ -14,23 +14,12 @@ from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
-__all__ = ["best_space", "projective", "space_oracle"]
-
 _ENOUGH = 1.003
 """A space with fewer points is taken if its error is at most so many times the least: a tally has a counter a point."""
 
 
 def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
     """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k).
-
-    Parameters
-    ----------
-    epsilon
-        The budget of one answer.
-    n_categories
-        How many categories there are.
-    order, length
-        The field's size and the numbers in a vector.
 
     Examples
     --------

@@ -12,19 +12,6 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-__all__ = [
-    "MAX_POWER",
-    "Tables",
-    "dot",
-    "inverse",
-    "is_order",
-    "minus",
-    "modulus",
-    "prime_power",
-    "tables",
-    "times",
-]
-
 MAX_POWER = 256
 """The largest field whose size is no prime: its numbers fit into a byte. Primes are dense enough beyond."""
 

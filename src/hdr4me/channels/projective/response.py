@@ -22,7 +22,6 @@ from hdr4me.channels.response import Floats, Mask, Numbers
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["FieldArrays", "ProjectiveResponse", "field_arrays", "hyperplane_sums"]
 
 Counts = NDArray[np.int64]
 

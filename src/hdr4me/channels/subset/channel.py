@@ -19,8 +19,6 @@ from hdr4me.channels.proof import ONE
 from hdr4me.channels.reading import check_fields, whole
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Subset"]
-
 MAX_SIZE = 1 << 20
 _MAX_ROWS = 256
 

@@ -12,7 +12,6 @@ from hdr4me.channels.response import Mask, Numbers
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["SubsetResponse"]
 
 _FAST_SUBSETS = 65537
 """Categories for which a compiled kernel draws subsets of the others."""

@@ -16,8 +16,6 @@ from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, n
 from hdr4me.channels.table.stages import Stages
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased"]
-
 MAX_CELLS = 256
 """A cell is one byte on the wire."""
 MAX_INPUTS = 65536

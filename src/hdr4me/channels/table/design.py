@@ -16,8 +16,6 @@ from hdr4me.channels.table.stages import STAGE_ONE, Rows, Stages, product_rows
 from hdr4me.channels.unary.channel import Entries
 from hdr4me.errors import InvalidInput
 
-__all__ = ["staged_category", "staged_number"]
-
 
 def staged_number(epsilon: float, lasting: float) -> Table:
     """A number's level −1 or 1, kept or turned for good, then kept or turned in each report.

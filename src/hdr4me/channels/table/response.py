@@ -13,8 +13,6 @@ from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Respon
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["Cells", "TableResponse"]
-
 
 class Cells:
     """Draws from the rows of an integer table.

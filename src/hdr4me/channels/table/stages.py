@@ -19,8 +19,6 @@ from hdr4me.channels.proof import check_loss, column_loss
 from hdr4me.channels.reading import check_fields, integer_rows, is_number
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = ["STAGE_BITS", "STAGE_ONE", "Rows", "Stages", "product_rows"]
-
 Rows = tuple[tuple[int, ...], ...]
 Loss = Callable[[Sequence[Sequence[int]]], Fraction]
 

@@ -16,8 +16,6 @@ from hdr4me.channels.table.channel import check_rows, check_unbiased
 from hdr4me.channels.table.stages import Stages
 from hdr4me.errors import InvalidInput
 
-__all__ = ["Entries"]
-
 
 @dataclass(frozen=True, repr=False)
 class Entries(Channel):

@@ -14,8 +14,6 @@ from hdr4me.channels.table.response import Cells
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
-__all__ = ["UnaryResponse"]
-
 
 class UnaryResponse(Response):
     """An entry is absent (0) or present (1), and goes through a table of two rows."""

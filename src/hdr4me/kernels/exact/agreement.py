@@ -16,8 +16,6 @@ from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.kernels.machine.intrinsics import load
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["MOST", "count_signs", "differ", "flip", "number_outputs", "row_signs", "signs", "ways"]
-
 MOST = 64
 """Signs in one word."""
 _TOGETHER = 256

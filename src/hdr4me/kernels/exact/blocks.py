@@ -23,8 +23,6 @@ from hdr4me.kernels.exact.subset import SLACK, below, subsets
 from hdr4me.kernels.machine.intrinsics import BYTES, HALVES, I32, I64, WIDTH, WORDS, Emitter
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["GROUP", "column_block", "finish", "finish_many", "point", "wide_block"]
-
 
 @kernel()
 def point(

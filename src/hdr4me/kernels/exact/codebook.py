@@ -10,8 +10,6 @@ from numba import njit
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["axis_ranks", "choose", "count_levels", "levels_of"]
-
 _1 = np.uint64(1)
 _MASK = np.uint64(0xFFFF)
 _GOLDEN, _FIRST, _SECOND = (

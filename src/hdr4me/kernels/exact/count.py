@@ -19,18 +19,6 @@ from hdr4me.kernels.machine.intrinsics import BYTES, I32, I64, WIDTH, WORDS, Emi
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.machine.threads import share
 
-__all__ = [
-    "BAD_CODE",
-    "BAD_DIMENSION",
-    "BAD_PADDING",
-    "BEYOND",
-    "NOT_INCREASING",
-    "OK",
-    "count_reports",
-    "locate",
-    "within",
-]
-
 BEYOND = WIDTH
 """How many bytes after the last slot are read without being used."""
 

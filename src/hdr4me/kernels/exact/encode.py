@@ -21,8 +21,6 @@ from hdr4me.kernels.exact.blocks import finish_many
 from hdr4me.kernels.machine.intrinsics import HALVES, I32, I64, WIDTH, WORDS, Emitter, emit_prefetch
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["GROUP", "WIDTH", "encode_rows"]
-
 GROUP = 256
 """Values in a group. With larger groups the prefetches of one pass would come all at once."""
 

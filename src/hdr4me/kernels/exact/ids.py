@@ -6,8 +6,6 @@ import numpy as np
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["mark_known", "mark_set", "merge", "set_bits", "warm"]
-
 
 @kernel()
 def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-def]

@@ -13,8 +13,6 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "Keystream"]
-
 BLOCK = 1 << 19
 """Bytes asked of the cipher at once: half of a typical second-level cache, and long enough to hide the call."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from hdr4me.kernels.machine.intrinsics import eight_bytes, one_byte, put_byte, same_32, trailing_zeros
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["format_lines", "parse_lines"]
-
 _COMMA, _OPEN, _CLOSE, _END, _FEED, _ZERO = (np.uint64(ord(sign)) for sign in ",[]}\n0")
 _0, _1, _2, _3, _7, _8, _10, _16, _18, _32 = map(np.uint64, (0, 1, 2, 3, 7, 8, 10, 16, 18, 32))
 _56, _64, _255 = map(np.uint64, (56, 64, 255))

@@ -23,20 +23,6 @@ from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT
 from hdr4me.kernels.exact.subset import bitmap, words_needed
 from hdr4me.kernels.machine.threads import share
 
-__all__ = [
-    "BITS",
-    "Columns",
-    "Plan",
-    "alias_row",
-    "alias_table",
-    "alias_weights",
-    "columns_bits",
-    "in_threads",
-    "matrix_layout",
-    "perturb",
-    "perturb_matrix",
-]
-
 
 class Plan(NamedTuple):
     """A survey as arrays; per-dimension arrays have length d.
@@ -87,21 +73,7 @@ class Columns(NamedTuple):
 def perturb(
     columns: Columns, plan: Plan, n: int, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Reports uint8 [n, report_size] of n records; the system's randomness samples n_sampled dimensions of each.
-
-    Parameters
-    ----------
-    columns
-        Where the values lie.
-    plan
-        The survey as arrays.
-    n
-        How many records there are.
-    threads
-        How many threads share the records, each with its own keystream.
-    out
-        Where the reports are written; a new array unless given.
-    """
+    """Reports uint8 [n, report_size] of n records; the system's randomness samples n_sampled dimensions of each."""
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)
     m, d = plan.n_sampled, plan.entries.size
@@ -133,19 +105,7 @@ def perturb(
 def perturb_matrix(
     values: NDArray[np.floating], plan: Plan, *, threads: int = 1, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """The same as `perturb` for a C-ordered float matrix [n, d], d >= 16, where every dimension is numeric and sent.
-
-    Parameters
-    ----------
-    values
-        The matrix, in single or double precision.
-    plan
-        The survey as arrays.
-    threads
-        How many threads share the records, each with its own keystream.
-    out
-        Where the reports are written; a new array unless given.
-    """
+    """The same as `perturb` for a C-ordered float matrix [n, d], d >= 16, where every dimension is numeric and sent."""
     n, d = values.shape
     out = np.empty((n, plan.report_size), np.uint8) if out is None else out
     flat = out.reshape(-1)

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.kernels.machine.intrinsics import load, prefetch
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["BOTTOM", "DEFAULT", "LOW", "SCALE", "TOGETHER", "TOP", "ask", "positions", "range_lines"]
-
 LOW, SCALE, BOTTOM, TOP, DEFAULT = range(5)
 
 TOGETHER = 128

@@ -6,8 +6,6 @@ import numpy as np
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["points"]
-
 
 @kernel()
 def points(inputs, heavy, inside, outside, powers, starts, products, differences, inverses, out):  # type: ignore[no-untyped-def]

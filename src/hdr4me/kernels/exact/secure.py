@@ -13,8 +13,6 @@ from hdr4me.kernels.exact.sets import SLACK as SETS_SLACK
 from hdr4me.kernels.exact.sets import coins, dense_sets, listed, listed_sets, members_of_bytes
 from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
 
-__all__ = ["SecureDraws"]
-
 _CHUNK = 1 << 16
 _BYTES = 1 << 18
 

@@ -24,19 +24,6 @@ from numpy.typing import NDArray
 from hdr4me.kernels.machine.intrinsics import ones, put_eight
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = [
-    "MOST",
-    "SLACK",
-    "Coins",
-    "coins",
-    "dense_sets",
-    "draws_expected",
-    "listed",
-    "listed_sets",
-    "members_of_bytes",
-    "with_member",
-]
-
 MOST = 65536
 """Categories: one is drawn, and written, in 16 bits."""
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from hdr4me.kernels.machine.intrinsics import ones, trailing_zeros
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["SLACK", "below", "bitmap", "subsets", "unsorted_subsets", "words_needed"]
-
 SLACK = 1
 """How many elements after its last one a subset may overwrite."""
 

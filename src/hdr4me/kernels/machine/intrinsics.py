@@ -16,27 +16,6 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = [
-    "BYTES",
-    "DTYPES",
-    "HALVES",
-    "I32",
-    "I64",
-    "WIDTH",
-    "WORDS",
-    "Emitter",
-    "eight_bytes",
-    "emit_prefetch",
-    "load",
-    "one_byte",
-    "ones",
-    "prefetch",
-    "put_byte",
-    "put_eight",
-    "same_32",
-    "trailing_zeros",
-]
-
 DTYPES = tuple(
     np.dtype(name)
     for name in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1")  # the order `load` counts in

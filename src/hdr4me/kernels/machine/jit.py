@@ -19,8 +19,6 @@ from typing import Any
 from numba import njit
 from numba.core import caching
 
-__all__ = ["kernel", "sources_stamp"]
-
 
 def sources_stamp() -> str:
     """A digest of every source file of the kernels, in all their folders."""

@@ -18,8 +18,6 @@ from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock
 
-__all__ = ["share"]
-
 _MOST = 256
 """The largest number of threads in the pool."""
 
@@ -44,15 +42,6 @@ def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
 
 def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
     """Call work(a, b) for runs [a, b) that together make up [first, last), in any order and from several threads.
-
-    Parameters
-    ----------
-    work
-        What is done for the pieces a, a + 1, …, b - 1; it must release the GIL to gain anything.
-    first, last
-        The range of pieces.
-    threads
-        How many threads work, the caller's included. With one thread there is one call, work(first, last).
 
     Examples
     --------

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["WIDTH", "column_sums", "scatter_sums", "sum_two_intervals", "unfold"]
-
 WIDTH = 8
 """Columns at once."""
 

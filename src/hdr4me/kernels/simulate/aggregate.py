@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["band_sums", "laplace_noise_sums", "uniform_sums"]
-
 Floats = NDArray[np.float64]
 _UNIFORM_BITS = 53
 

@@ -26,8 +26,6 @@ from numba.extending import intrinsic
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.simulate.generator import to_unit
 
-__all__ = ["INTERVALS", "LAPLACE", "STEPS", "TWO_INTERVALS", "draw"]
-
 TWO_INTERVALS, INTERVALS, LAPLACE, STEPS = range(4)
 
 

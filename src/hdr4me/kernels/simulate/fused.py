@@ -18,8 +18,6 @@ from hdr4me.kernels.simulate.accumulate import WIDTH, column_sums, scatter_sums,
 from hdr4me.kernels.simulate.draws import STEPS, TWO_INTERVALS, draw
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 
-__all__ = ["accumulate"]
-
 Floats = NDArray[np.float64]
 
 _GROUP = 2048
@@ -112,21 +110,7 @@ def accumulate(
     seed: int,
     threads: int = 1,
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums, sums of squares and numbers of reports per dimension of a simulated collection.
-
-    Parameters
-    ----------
-    values
-        True values [n, d], in single or double precision.
-    family, law
-        What `draws.draw` takes; see `hdr4me.simulation.laws.law_of`.
-    n_sampled
-        How many dimensions each user reports; d means all.
-    seed
-        The chunks' generators are seeded from it.
-    threads
-        How many threads share the chunks.
-    """
+    """Sums, sums of squares and numbers of reports per dimension of a simulated collection."""
     n, d = values.shape
     values = np.ascontiguousarray(values)
     rows = max(1, _CHUNK // n_sampled)

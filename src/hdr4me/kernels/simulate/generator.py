@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from hdr4me.kernels.machine.intrinsics import emit_prefetch
 from hdr4me.kernels.machine.jit import kernel
 
-__all__ = ["LANES", "fill", "seed_lanes", "to_unit"]
-
 LANES = 16
 _WIDTH = 8
 _GROUPS = LANES // _WIDTH

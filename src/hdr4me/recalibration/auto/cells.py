@@ -15,17 +15,6 @@ from scipy.special import ndtr
 
 from hdr4me.recalibration.inputs import Floats
 
-__all__ = [
-    "FARTHEST",
-    "Cells",
-    "Prior",
-    "Sample",
-    "compress",
-    "distinct_pairs",
-    "noise_levels",
-    "normal_density",
-]
-
 _ROOT_2PI = float(np.sqrt(2 * np.pi))
 FARTHEST = 8.0
 """An observation further outside the domain than this many standard errors is moved there, so that no likelihood

@@ -20,8 +20,6 @@ from hdr4me.recalibration.auto.cells import noise_levels
 from hdr4me.recalibration.auto.posterior import Belief, Posterior
 from hdr4me.recalibration.inputs import Floats
 
-__all__ = ["Intervals", "average_interval", "containing", "critical_values", "honest_interval", "shortest"]
-
 # Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `_caution`.
 _FEWEST = 16
 

@@ -19,8 +19,6 @@ from scipy.special import ndtr, ndtri
 from hdr4me.recalibration.auto.cells import FARTHEST, Cells, Prior, Sample, normal_density
 from hdr4me.recalibration.inputs import Floats
 
-__all__ = ["SPIKE", "Belief", "Edged", "Posterior", "Summary", "edged"]
-
 SPIKE = 0.15
 """The prior probability of a mean at either end of the domain, for means with a declared structure."""
 _CHUNK = 512

@@ -28,8 +28,6 @@ from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress, dist
 from hdr4me.recalibration.auto.posterior import Posterior
 from hdr4me.recalibration.inputs import Floats
 
-__all__ = ["fit_posterior", "free_shape", "smoother", "spike_and_slab"]
-
 _ESTIMATE_ODDS = {"null": 0.944, "centred": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}
 _SPREAD_ODDS = {"null": 0.0, "centred": 0.4, "free": 0.4, "smooth": 0.2, "sharp": 0.002}
 

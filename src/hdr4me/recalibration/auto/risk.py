@@ -20,22 +20,6 @@ from scipy.special import ndtr
 from hdr4me.recalibration.auto.cells import normal_density
 from hdr4me.recalibration.inputs import Floats, Inputs
 
-__all__ = [
-    "Choice",
-    "Measured",
-    "Probes",
-    "Problem",
-    "Reading",
-    "Rule",
-    "choose",
-    "clip_risk",
-    "difference",
-    "error_after",
-    "probes",
-    "read",
-    "stein_risk",
-]
-
 Rule = Callable[[Floats], Floats]
 
 # Small compared with the noise: the error is that at (1 + t²) = 1.01 of its variance.
@@ -217,21 +201,6 @@ def choose(
 
     The error of base + w·(rule − base) is quadratic in w, so from the measured difference D and the mean square Q of
     rule − base, the largest w at which D's upper confidence bound is not positive is 1 − (D + z·se)/Q, at most 1.
-
-    Parameters
-    ----------
-    rules
-        By name; an earlier one is kept unless a later one is significantly better.
-    base
-        The safe answer: clipping for means, the projection on the simplex for frequencies.
-    x, s
-        The data and their standard errors.
-    measure
-        Applies a rule to the data and measures its response.
-    problem
-        Where the base is clipping: the domain, which bounds the loss for any truth in it.
-    margins
-        Rules for which there is other evidence, and the margin z that is enough for them.
 
     Examples
     --------

@@ -23,17 +23,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, edged
 from hdr4me.recalibration.inputs import Floats, check_length
 
-__all__ = [
-    "Block",
-    "Structure",
-    "blocks",
-    "check_structure",
-    "curve_block",
-    "group_block",
-    "structured",
-    "structured_mean",
-]
-
 # A curve needs a few points, and a group effect a few groups, before either is distinguishable from none.
 _FEWEST = 4
 # All in units of half the domain's width.
