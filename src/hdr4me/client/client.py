@@ -16,8 +16,6 @@ from hdr4me.io.report import Report
 from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
-__all__ = ["Client", "answer", "draw_questions", "input_of", "value_of"]
-
 Fraction = Callable[[int, Take], int]
 """Sixteen bits for a dimension, given its number and what the channel takes of it."""
 _ODD = "\0"

@@ -20,8 +20,6 @@ from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
-__all__ = ["DEFAULT_LIMIT", "Ledger"]
-
 DEFAULT_LIMIT = 16.0
 """The sum of ε over all series that a ledger allows unless another limit is given."""
 

@@ -22,8 +22,6 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.errors import BudgetExceeded, FormatError
 
-__all__ = ["MAX_BYTES", "Book", "beside", "read", "write"]
-
 FORMAT, VERSION = "hdr4me-ledger", 2
 MAX_BYTES = 4 << 20
 """A larger file is not a ledger; one that would become larger accepts no more entries."""

@@ -15,8 +15,6 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput, LedgerBusy
 
-__all__ = ["locked"]
-
 _PAUSE = 0.01
 """Seconds between two tries: neither `flock` nor `msvcrt` waits with a time-out of its own."""
 

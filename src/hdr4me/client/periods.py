@@ -7,8 +7,6 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["days", "rounds"]
-
 _UNITS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
 _ALLOWED = (
     "a number of days from 1 to 36500, or a text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"

@@ -21,8 +21,6 @@ from hdr4me.io.report import Report
 from hdr4me.survey import Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
-__all__ = ["PermanentClient", "decide"]
-
 Answers = tuple[tuple[int, ...], ...]
 MOST_ROWS = 65536
 """A mark is computed for every row at each report."""

@@ -13,8 +13,6 @@ from enum import IntEnum
 
 from hdr4me.channels.channel import below
 
-__all__ = ["SECRET_BYTES", "Stream", "Use", "secret_mark"]
-
 SECRET_BYTES = 32
 _PREFIX = b"hdr4me-permanent-1"
 

@@ -23,8 +23,8 @@ from hdr4me.io.arrow import as_batch, schema_of
 from hdr4me.io.columns import Source, check_matrix, from_batch, from_matrix
 from hdr4me.io.files import files_of, read_blocks
 from hdr4me.io.reading import batch_rows, check_survey, record_batches
-from hdr4me.kernels.exact.encode import WIDTH
 from hdr4me.kernels.exact.perturb import perturb_matrix
+from hdr4me.kernels.machine.intrinsics import WIDTH
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
 

@@ -11,8 +11,6 @@ from hdr4me.explanation.person import blocks, section
 from hdr4me.pages.document import Block, Table, to_html, to_markdown
 from hdr4me.survey import Survey
 
-__all__ = ["AUDIENCES", "Explanation", "explain"]
-
 AUDIENCES = ("user", "dpo")
 
 

@@ -7,8 +7,6 @@ from math import prod
 
 from hdr4me.survey import Survey
 
-__all__ = ["guess", "share", "whole_loss"]
-
 
 def whole_loss(survey: Survey) -> Fraction:
     """The largest factor by which one report changes the odds of two records: the m largest losses multiplied."""

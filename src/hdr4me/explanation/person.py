@@ -14,8 +14,6 @@ from hdr4me.pages.counted import counted, listed
 from hdr4me.pages.document import Block, Heading, Table, Text
 from hdr4me.survey import Categorical, Dimension, Numeric, Product, Selection, Survey, Vector
 
-__all__ = ["blocks", "example_report", "section"]
-
 _SHOWN = 6
 _LINES = 30
 

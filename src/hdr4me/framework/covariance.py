@@ -21,16 +21,6 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor
 
-__all__ = [
-    "MAX_COORDINATES",
-    "Spectrum",
-    "frequency_covariance",
-    "frequency_spectrum",
-    "means_spectrum",
-    "shared_draw",
-    "values_correlation",
-]
-
 Floats = NDArray[np.float64]
 
 MAX_COORDINATES = 1024

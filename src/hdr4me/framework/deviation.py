@@ -25,8 +25,6 @@ from hdr4me.framework.population import Population, from_frequencies, from_prior
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
 
-__all__ = ["Deviation", "deviation"]
-
 Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
 

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior
 
-__all__ = ["APPROACH", "LADDER", "WORTH", "Fit", "climb", "fit", "prior_from_counts"]
-
 Floats = NDArray[np.float64]
 APPROACH = (1.0, 0.3, 0.1)
 """Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
@@ -52,25 +50,7 @@ def fit(
     steps: int = 500,
     tolerance: float = 1e-2,
 ) -> Fit:
-    """The distribution over states that EM finds for each row of counts.
-
-    Parameters
-    ----------
-    counts
-        Shape (rows, cells), each row with at least one report.
-    law
-        P(cell | state), shape (states, cells).
-    shape
-        (bins, others): the first bins·others states are smoothed along the bins; states beyond (no value) are not.
-    strength
-        The smoothing of each row.
-    start
-        Where to start; the even distribution unless given.
-    steps
-        The most steps.
-    tolerance
-        A row is finished when a step changes its log-likelihood by less than this.
-    """
+    """The distribution over states that EM finds for each row of counts."""
     n_rows, n_states = len(counts), len(law)
     p = np.full((n_rows, n_states), 1.0 / n_states) if start is None else start.copy()
     shares = counts / counts.sum(axis=1, keepdims=True)

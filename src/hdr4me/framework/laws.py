@@ -16,20 +16,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
 
-__all__ = [
-    "EntryLaw",
-    "Law",
-    "as_law",
-    "bias_of",
-    "calibrate",
-    "domain_of",
-    "is_categorical",
-    "largest_variance",
-    "mean_variance",
-    "peaks",
-    "probe",
-]
-
 Floats = NDArray[np.float64]
 
 # Gauss–Legendre: exact for the polynomials that the laws' variances are between their kinks

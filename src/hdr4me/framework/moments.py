@@ -11,8 +11,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SURELY", "mean_inverse_count", "sampled_variance", "sampling_factor", "widening"]
-
 Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4

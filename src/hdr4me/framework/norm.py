@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtr, chndtr, ndtr
 
-__all__ = ["SquaredNorm"]
-
 Floats = NDArray[np.float64]
 
 # SciPy's non-central chi-square sums a series whose length grows with the non-centrality.

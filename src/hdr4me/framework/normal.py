@@ -21,21 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
-__all__ = [
-    "L1_THRESHOLD",
-    "L2_THRESHOLD",
-    "berry_esseen_bound",
-    "berry_esseen_printed",
-    "joint_tolerance",
-    "log_probability_all_exceed",
-    "log_probability_exceed",
-    "log_probability_some_exceed",
-    "log_probability_within",
-    "probability_all_exceed",
-    "probability_some_exceed",
-    "tolerance_for",
-]
-
 Floats = NDArray[np.float64]
 
 L1_THRESHOLD = 1.0

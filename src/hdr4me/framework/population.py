@@ -13,8 +13,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.laws import Law, bias_of, domain_of, peaks
 from hdr4me.mechanisms.priors import as_prior
 
-__all__ = ["Population", "from_frequencies", "from_prior", "from_values", "worst_case"]
-
 Floats = NDArray[np.float64]
 
 

@@ -26,8 +26,6 @@ from hdr4me.framework.normal import joint_tolerance, log_probability_within
 from hdr4me.framework.population import Population
 from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
 
-__all__ = ["Prediction", "one_report", "survey_prediction"]
-
 Floats = NDArray[np.float64]
 
 
@@ -168,17 +166,7 @@ class Prediction:
 
 
 def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tuple[float, float]:
-    """E Var(c·y | x) and Var E(c·y | x) of what one report adds to a row, for users of these shares.
-
-    Parameters
-    ----------
-    moments
-        Of the decoded report for each value of the population.
-    shares
-        The share of the users who have each value.
-    share
-        Whether the row is the share of users with a value; otherwise the mean, or the mean among them.
-    """
+    """E Var(c·y | x) and Var E(c·y | x) of what one report adds to a row, for users of these shares."""
     mean = shares @ moments.mean
     if mean.size == 1:
         c = np.ones(1)
@@ -196,19 +184,7 @@ def one_report(moments: Moments, shares: Floats, *, share: bool = False) -> tupl
 def survey_prediction(
     survey: Any, populations: Sequence[Population], n_users: int, *, share: bool = False
 ) -> Prediction:
-    """The errors of the rows of an answer, dimension by dimension, by the moments of a survey's own channels.
-
-    Parameters
-    ----------
-    survey
-        Who is asked what, by which channels.
-    populations
-        For each dimension of the schema its coordinates' values, a row for each, and the shares of the users with them.
-    n_users
-        n: a question that a user answers with probability p is taken to have np reports.
-    share
-        Whether the rows are the shares of users with a value.
-    """
+    """The errors of the rows of an answer, dimension by dimension, by the moments of a survey's own channels."""
     found: dict[int, list[float]] = {}
     for q, question in enumerate(survey.questions):
         inverse = 1.0 / (n_users * float(survey.inclusion(q)))

@@ -28,8 +28,6 @@ from hdr4me.planner.search import (
 from hdr4me.planner.words import not_reachable
 from hdr4me.planner.workload import Workload
 
-__all__ = ["CATEGORICAL", "DEFAULT_PROBABILITY", "plan"]
-
 DEFAULT_PROBABILITY = 0.95
 _CORRECTIONS = 20
 _ENOUGH = 0.998

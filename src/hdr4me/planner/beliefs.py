@@ -19,8 +19,6 @@ from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
 from hdr4me.survey.values import as_number
 
-__all__ = ["half_range", "own_tolerance", "prior_by_name", "scaled_tolerances", "workload_of"]
-
 
 def half_range(dimension: Any) -> float:
     """What 1 on the scale [−1, 1] is in a number's own units: the norm of a vector, and 1 for a frequency."""

@@ -42,7 +42,6 @@ from hdr4me.planner.reports import (
     Effort,
     MeanSquare,
     category_report,
-    entry_variances,
     largest_error,
     number_report,
     optional_design,
@@ -51,33 +50,9 @@ from hdr4me.planner.reports import (
     quick_optional,
     selection_response,
     vector_report,
-    why_unusable,
 )
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.survey.budget import split_budget
-
-__all__ = [
-    "ALONE",
-    "BLOCKS",
-    "BLOCKS_FROM",
-    "CODEBOOK",
-    "NEVER",
-    "OPTIONAL",
-    "PAIR",
-    "PAIRS_FROM",
-    "PRIVSET",
-    "Candidate",
-    "Classes",
-    "Effort",
-    "arrangement",
-    "block_names",
-    "classes",
-    "entry_variances",
-    "farthest",
-    "neighbours",
-    "sampled_grid",
-    "why_unusable",
-]
 
 Floats = NDArray[np.float64]
 
@@ -312,23 +287,7 @@ def classes(
     worst: bool = False,
     effort: Effort = "table",
 ) -> Classes:
-    """The variances of all rows if `mechanism_name` answers numbers and `method` categories.
-
-    Parameters
-    ----------
-    workload
-        The groups of dimensions.
-    mechanism_name, method
-        The candidate.
-    n_users, epsilon
-        n, and the total budget of a user.
-    sampled
-        The numbers m of dimensions that a user reports.
-    worst
-        Whether the largest variance of any population is meant, or that of the groups' priors.
-    effort
-        How much is computed.
-    """
+    """The variances of all rows if `mechanism_name` answers numbers and `method` categories."""
     arranged = arrangement(mechanism_name)
     lines, wider = [], []
     counts: list[int] = []

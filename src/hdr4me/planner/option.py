@@ -30,7 +30,6 @@ from hdr4me.planner.workload import Workload, baseline
 if TYPE_CHECKING:
     from hdr4me.survey import Schema, Survey
 
-__all__ = ["Draw", "Option", "Recalibration", "best_draw", "make_option", "recalibration"]
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,6 @@ from hdr4me.planner.option import Option, make_option
 from hdr4me.planner.search import Setting, solve
 from hdr4me.planner.words import not_reachable, number, percent, summary
 
-__all__ = ["TOLERANCES", "Plan", "Winner", "rank"]
-
 TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
 _VALUES = (np.arange(64) + 0.5) / 64
 """Raw Square wave's bias depends on the true mean: values spread evenly over the upper half, as in the case study."""

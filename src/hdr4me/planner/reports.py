@@ -42,30 +42,6 @@ from hdr4me.mechanisms.joint import (
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
 
-__all__ = [
-    "ALONE",
-    "INFEASIBLE",
-    "NEVER",
-    "OPTIONAL_POINTS",
-    "POINTS",
-    "Effort",
-    "Indicator",
-    "MeanSquare",
-    "OptimalCurve",
-    "StoredMoments",
-    "category_report",
-    "entry_variances",
-    "largest_error",
-    "number_report",
-    "optional_design",
-    "pair_noise",
-    "pair_worst",
-    "quick_optional",
-    "selection_response",
-    "vector_report",
-    "why_unusable",
-]
-
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
 NEVER = 1e12

@@ -30,8 +30,6 @@ from hdr4me.planner.reports import ALONE, Effort
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.budget import split_budget
 
-__all__ = ["MAX_DIMS", "MAX_EPSILON", "MAX_USERS", "MIN_EPSILON", "Setting", "round_up", "solve"]
-
 MAX_USERS = 8_000_000_000
 """Nobody has more users than there are people."""
 MAX_EPSILON = 20.0
@@ -178,13 +176,6 @@ def solve(setting: Setting, what: str, tolerance: float, probability: float) -> 
     """The setting with the fewest users, the least ε or the most dimensions that keep the tolerance; None if none do.
 
     Users are exact to one below 10⁶ and to 1e-6 of them above; ε is rounded up to four digits.
-
-    Parameters
-    ----------
-    setting, what
-        What is asked, and what to solve for: "n_users", "epsilon" or "n_dims".
-    tolerance, probability
-        What is to be kept.
     """
     target = math.log(probability)
 

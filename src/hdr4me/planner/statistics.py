@@ -30,8 +30,6 @@ from hdr4me.planner.plan import Plan
 from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
 
-__all__ = ["SHARES", "STATISTICS", "by_statistic", "foretell"]
-
 Floats = NDArray[np.float64]
 SHARES = (0.25, 0.5, 0.75)
 """The quantiles whose errors are averaged, unless others are named."""

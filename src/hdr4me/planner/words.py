@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hdr4me.planner.plan import Plan
     from hdr4me.planner.workload import Group
 
-__all__ = ["not_reachable", "number", "percent", "summary"]
 
 _WORTH_WEIGHING = 1.1
 _USELESS = 1.0

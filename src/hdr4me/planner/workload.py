@@ -28,8 +28,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
 from hdr4me.pages.counted import counted, listed
 
-__all__ = ["UNIFORM", "Baseline", "Group", "Workload", "baseline", "size_of", "zipf_squares"]
-
 UNIFORM = as_prior("uniform")
 Floats = NDArray[np.float64]
 Shape = tuple[int, int, int, int]

@@ -11,8 +11,6 @@ from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
-__all__ = ["MAX_ROWS", "check_budget", "check_channels", "check_n_sampled", "split_budget"]
-
 MAX_ROWS = 65536
 """Rows of all tables together: a client may lay them end to end and address one with 16 bits and a fraction."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["MAX_DEPTH", "canonical", "fingerprint", "identities", "no_twins", "number", "parse", "shallow"]
-
 MAX_DEPTH = 32
 """No document of this program is nested deeper than 8."""
 

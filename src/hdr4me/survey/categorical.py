@@ -19,7 +19,6 @@ from hdr4me.survey.values import check_fields, check_name, first_twice, is_blank
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["MAX_CATEGORIES", "MISSING", "Categorical", "listed"]
 
 MAX_CATEGORIES = 1_000_000
 MISSING = "missing"

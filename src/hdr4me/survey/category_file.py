@@ -19,18 +19,6 @@ from typing import Any
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = [
-    "LONG",
-    "VARIABLE",
-    "CategoryFile",
-    "find",
-    "looking_among",
-    "looking_in",
-    "read_list",
-    "remember",
-    "write_beside",
-]
-
 LONG = 4096
 """Up to this many categories of a file are written out in the document."""
 VARIABLE = "HDR4ME_CATEGORIES"

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from hdr4me.survey.selection import Selection
     from hdr4me.survey.vector import Vector
 
-__all__ = [
-    "CategoryColumn",
-    "Column",
-    "DistinctColumn",
-    "NumberColumn",
-    "ProductColumn",
-    "SelectionColumn",
-    "VectorColumn",
-    "number_counts",
-    "product_of",
-]
 
 Counts = tuple[int, int, int, int]
 """How many values are missing, unknown, below and above the range, in the order of `FAULTS`."""

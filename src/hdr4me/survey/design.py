@@ -15,8 +15,6 @@ from hdr4me.survey.schema import Schema
 from hdr4me.survey.selection import Selection
 from hdr4me.survey.vector import Vector
 
-__all__ = ["CATEGORICAL", "PURPOSES", "check_lasting", "design", "mechanism_for"]
-
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
 """The mechanism for numbers, by the purpose of the survey."""
 CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")

@@ -13,7 +13,6 @@ from hdr4me.survey.values import as_number, is_blank, is_missing_number
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["FAULTS", "FRACTION_BITS", "Dimension", "Fault"]
 
 FRACTION_BITS = 16
 """A place is an input and sixteen bits of the way to the next one."""

@@ -7,25 +7,9 @@ from typing import Any
 
 from hdr4me.errors import FormatError
 from hdr4me.registry import Registry
-from hdr4me.survey.categorical import MAX_CATEGORIES, MISSING, Categorical
-from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.numeric import NARROWEST, Numeric
-from hdr4me.survey.values import as_number, first_twice, label
-
-__all__ = [
-    "DIMENSIONS",
-    "FRACTION_BITS",
-    "MAX_CATEGORIES",
-    "MISSING",
-    "NARROWEST",
-    "Categorical",
-    "Dimension",
-    "Numeric",
-    "as_number",
-    "dimension_from_dict",
-    "first_twice",
-    "label",
-]
+from hdr4me.survey.categorical import Categorical
+from hdr4me.survey.dimension import Dimension
+from hdr4me.survey.numeric import Numeric
 
 DIMENSIONS: Registry[type[Dimension]] = Registry(
     "dimension type",

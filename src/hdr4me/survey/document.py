@@ -17,7 +17,6 @@ from hdr4me.survey.schema import Schema
 if TYPE_CHECKING:
     from hdr4me.survey.survey import Survey
 
-__all__ = ["FORMAT", "VERSION", "body_of", "read"]
 
 FORMAT, VERSION = "hdr4me-survey", 2
 _FIELDS = {

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hdr4me.survey.survey import Survey
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -18,7 +18,6 @@ from hdr4me.survey.values import as_number, check_fields, check_name, finite, is
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["NARROWEST", "Numeric"]
 
 NARROWEST = 1e-290
 """Below this width the number of levels per unit is no longer a float."""

@@ -18,8 +18,6 @@ from hdr4me.survey.values import check_fields, check_name
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["Product"]
-
 
 @dataclass(frozen=True)
 class Product(Dimension):

@@ -8,8 +8,6 @@ from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
-__all__ = ["Question", "check_questions"]
-
 MAX_WEIGHT = 1 << 20
 
 

@@ -15,8 +15,6 @@ from hdr4me.survey.dimension import Dimension
 from hdr4me.survey.dimensions import dimension_from_dict
 from hdr4me.survey.values import first_twice
 
-__all__ = ["MAX_DIMENSIONS", "Schema"]
-
 MAX_DIMENSIONS = 65536
 """A report names a question in two bytes."""
 

@@ -19,7 +19,6 @@ from hdr4me.survey.values import check_fields
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["SEPARATOR", "Selection"]
 
 SEPARATOR = "|"
 """Between the choices of a text, as CSV files have them."""

@@ -23,8 +23,6 @@ from hdr4me.survey.document import body_of, read
 from hdr4me.survey.question import Question, check_questions
 from hdr4me.survey.schema import Schema
 
-__all__ = ["Survey"]
-
 _SHOWN = 20
 """How many questions a notebook shows."""
 

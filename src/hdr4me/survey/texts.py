@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from hdr4me.survey.values import as_number, is_missing_number
 
-__all__ = ["as_text", "is_text", "texts_as_numbers"]
-
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _PLAIN = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 """A number that Arrow and Python read alike."""

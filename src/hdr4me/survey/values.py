@@ -13,20 +13,6 @@ from typing import Any
 
 from hdr4me.errors import FormatError, InvalidInput
 
-__all__ = [
-    "as_number",
-    "check_fields",
-    "check_name",
-    "finite",
-    "first_twice",
-    "is_blank",
-    "is_missing_number",
-    "is_unicode",
-    "label",
-    "meaning",
-    "plain",
-]
-
 _WHOLE = re.compile("-?[0-9]+[.]0+")
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
 

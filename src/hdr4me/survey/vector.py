@@ -25,7 +25,6 @@ from hdr4me.survey.values import as_number, check_fields, check_name, finite
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-__all__ = ["SEPARATOR", "Vector"]
 
 SEPARATOR = "|"
 """Between the coordinates of a text, as CSV files have them."""

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
 
-__all__ = ["FEW_REPORTS", "Counts", "bernstein_within", "normal_within", "tolerance_within", "within_few"]
-
 Floats = NDArray[np.float64]
 
 FEW_REPORTS = 100.0
@@ -90,17 +88,7 @@ def within_few(
 def tolerance_within(
     variances: Floats, numbers: ArrayLike, counts: Counts, probability: float, largest: float | None = None
 ) -> float:
-    """The smallest ξ that all coordinates keep with this probability; infinite if no ξ is.
-
-    Parameters
-    ----------
-    variances, numbers
-        The variance of one report's error for each class of coordinates, and how many coordinates it has.
-    counts, probability
-        How many reports a dimension receives, and the probability for all coordinates at once.
-    largest
-        Where given, Bernstein's bound is used with this size of one report's error.
-    """
+    """The smallest ξ that all coordinates keep with this probability; infinite if no ξ is."""
 
     def kept(tolerance: float) -> bool:
         with np.errstate(divide="ignore"):

@@ -23,8 +23,6 @@ from scipy.special import betaincinv
 
 from hdr4me.errors import InvalidInput
 
-__all__ = ["category_interval", "noise_reach", "share_interval", "skew_size", "widest_variance"]
-
 Floats = NDArray[np.float64]
 _MOST_POINTS = 4096
 _VALUES, _MOST_FREQUENCIES = 24, 4096
@@ -53,19 +51,6 @@ def category_interval(
     named: Floats, reports: int, p: float, q: float, level: float = 0.95, *, everybody: bool = False
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
-
-    Parameters
-    ----------
-    named
-        How many reports name each category.
-    reports
-        How many reports there are.
-    p, q
-        The probability that a report names a category of its user, and one that its user has not.
-    level
-        The probability that an interval holds its share.
-    everybody
-        Whether all users whose share is asked for have answered.
 
     Examples
     --------

@@ -22,8 +22,6 @@ from scipy.special import ndtr, ndtri
 
 from hdr4me.framework.small_samples.intervals import share_interval
 
-__all__ = ["above_zero", "ratio_interval", "weighted_interval"]
-
 Floats = NDArray[np.float64]
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.kernels.exact.blocks import column_block, wide_block
-from hdr4me.kernels.exact.encode import GROUP, WIDTH, encode_rows
+from hdr4me.kernels.exact.encode import GROUP, encode_rows
 from hdr4me.kernels.exact.keystream import BLOCK, Keystream
 from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT
 from hdr4me.kernels.exact.subset import bitmap, words_needed
+from hdr4me.kernels.machine.intrinsics import WIDTH
 from hdr4me.kernels.machine.threads import share
 
 
