@@ -56,8 +56,8 @@ def test_shares_and_decoding_are_exact(v: int, w: int) -> None:
     equal, other = (1 - q) / (p - q), -q / (p - q)
     assert channel.decode == (float(equal), float(other))
     for share, mean, variance in (
-        (q, 0, channel.indicator_variances[0]),
-        (p, 1, channel.indicator_variances[1]),
+        (q, 0, channel.response.marginal().moments([0.0, 1.0]).variance([1.0])[0]),
+        (p, 1, channel.response.marginal().moments([0.0, 1.0]).variance([1.0])[1]),
     ):
         assert share * equal + (1 - share) * other == mean
         assert variance == pytest.approx(float(share * equal**2 + (1 - share) * other**2 - mean), rel=1e-12)
@@ -91,7 +91,7 @@ def test_the_error_of_subset_selection(epsilon: float, v: int, expected: float) 
     p, q = channel.shares
     total = ((v - 1) * q * (1 - q) + p * (1 - p)) / (p - q) ** 2
     assert total == pytest.approx(expected, rel=2e-5)
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     assert (v - 1) * absent + present == pytest.approx(total, rel=1e-9)
 
 

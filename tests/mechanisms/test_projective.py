@@ -22,7 +22,7 @@ from hdr4me.mechanisms.categorical import (
 
 
 def total(channel: HeavySet, v: int) -> float:
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     return (v - 1) * absent + present
 
 

@@ -145,7 +145,8 @@ class AgreementResponse(HeavyResponse):
     @cached_property
     def contrast_c(self) -> float:
         """c: a reported sign has mean c times the number."""
-        return float(self.channel.family.contrast(Fraction(self.channel.weight, ONE)))
+        agree, differ = self.channel.family.shares(Fraction(self.channel.weight, ONE))
+        return float(agree - differ)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._sign

@@ -9,19 +9,16 @@ heavy sets.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
 from operator import mul
 from statistics import NormalDist
-from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
 
 N_LEVELS = 256
 """A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
@@ -97,21 +94,6 @@ class Codebook(Family):
     its direction. Number i of codeword c under seed s is the level of half word i mod 4 of
     mix(2^32·s + 2^16·c + ⌊i/4⌋). Each coordinate has a counter for each level.
 
-    Parameters
-    ----------
-    length
-        d, how many coordinates a vector has.
-    codewords
-        K, how many codewords a seed has.
-    heavy
-        k, how many of them are heavy, at most half.
-    seed_bits
-        Bits of a seed.
-    precision
-        Bits of a coordinate of the input.
-
-    Examples
-    --------
     >>> family = Codebook(length=3, codewords=16, heavy=2)
     >>> family.n_outputs >> 32, [field.bound for field in family.fields], family.n_counters
     (16, [4294967296, 16], 768)
@@ -127,17 +109,11 @@ class Codebook(Family):
     precision: int = PRECISION
 
     def __post_init__(self) -> None:
-        for field, least, most in (
-            ("length", 1, MAX_LENGTH),
-            ("codewords", 2, MAX_CODEWORDS),
-            ("seed_bits", 1, 32),
-            ("precision", 2, PRECISION),
-        ):
-            value = getattr(self, field)
-            if type(value) is not int or not least <= value <= most:
-                raise InvalidInput.of(field, value, f"a whole number from {least} to {most}")
-        if type(self.heavy) is not int or not 1 <= self.heavy <= self.codewords // 2:
-            raise InvalidInput.of("heavy", self.heavy, f"a whole number from 1 to {self.codewords // 2}")
+        self.check_integer("length", 1, MAX_LENGTH)
+        self.check_integer("codewords", 2, MAX_CODEWORDS)
+        self.check_integer("heavy", 1, self.codewords // 2)
+        self.check_integer("seed_bits", 1, 32)
+        self.check_integer("precision", 2, PRECISION)
 
     @cached_property
     def takes(self) -> tuple[Take, ...]:
@@ -227,23 +203,5 @@ class Codebook(Family):
         return self.number([1.0, *rest]), self.number([-1.0, *rest])
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every seed with every codeword."""
-        seed = 0
-        while seed < 1 << self.seed_bits:
-            yield from ((seed, index) for index in range(self.codewords))
-            seed += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "length": self.length,
-            "codewords": self.codewords,
-            "heavy": self.heavy,
-            "seed_bits": self.seed_bits,
-            "precision": self.precision,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Codebook:
-        fields = ("length", "codewords", "heavy", "seed_bits", "precision")
-        check_fields("codebook family", document, set(fields))
-        return cls(*(whole(name, document[name]) for name in fields))
+        seeds = range(1 << self.seed_bits)
+        return ((seed, index) for seed in seeds for index in range(self.codewords))

@@ -9,30 +9,12 @@ from functools import lru_cache
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.codebook.channel import Codebook
-from hdr4me.channels.codebook.response import CodebookResponse, Scores
+from hdr4me.channels.codebook.response import CodebookResponse
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import check_epsilon
 
 _MOST_CODEWORDS = 4096
-_ENOUGH = 1.005
-"""The error may be this many times that of the largest codebook."""
-
-
-def scores_of(channel: HeavySet) -> Scores:
-    """The moments of a codebook's scores."""
-    return CodebookResponse(channel).scores
-
-
-def least_noise(channel: HeavySet) -> float:
-    """The least variance of a decoded report along a direction of length 1, whatever the vector is.
-
-    A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
-
-    >>> least_noise(codebook_channel(4.0, 100)) < total_error(codebook_channel(4.0, 100)) / 100
-    True
-    """
-    first, second = scores_of(channel)
-    return min(1.0, second - first**2) / first**2
+_ENOUGH = 1.005  # the error may be this many times that of the largest codebook
 
 
 def total_error(channel: HeavySet, norm: float = 1.0) -> float:

@@ -6,21 +6,20 @@ w items. It is heavy for an input that it shares an item with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, combinations, pairwise
 from math import comb
-from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.reading import check_fields, whole
+from hdr4me.channels.heavy_set import Family, HeavySet, heaviest
+from hdr4me.channels.proof import ONE, check_epsilon
 from hdr4me.errors import InvalidInput
 
-MAX_INPUTS = 1 << 47
-"""How many different sets an input may be: its number must fit into a place of 63 bits with 16 behind the point."""
+MAX_INPUTS = 1 << 47  # sets: the number of one must fit into 63 bits with 16 behind the point
+_MOST_CHOSEN = 256
 
 
 def rank(members: Sequence[int]) -> int:
@@ -52,19 +51,8 @@ def unrank(number: int, size: int, n_items: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class PrivSet(Family):
-    """Sets of `chosen` items as answers to sets of up to `most` out of `size` categories.
+    """Sets of w = `chosen` items as answers to sets of up to s = `most` out of v = `size` categories.
 
-    Parameters
-    ----------
-    size
-        v, how many categories there are.
-    most
-        s, how many of them a user may have.
-    chosen
-        w, how many items an output has.
-
-    Examples
-    --------
     >>> family = PrivSet(size=4, most=2, chosen=2)
     >>> family.n_outputs, family.n_heavy, family.is_heavy(rank((1, 4)), (1, 2))
     (15, 9, True)
@@ -78,16 +66,13 @@ class PrivSet(Family):
     chosen: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or not 2 <= self.size <= 65536:
-            raise InvalidInput.of("size", self.size, "a whole number from 2 to 65536")
-        if type(self.most) is not int or not 1 <= self.most <= self.size:
-            raise InvalidInput.of("most", self.most, f"a whole number from 1 to {self.size}")
+        self.check_integer("size", 2, 65536)
+        self.check_integer("most", 1, self.size)
+        self.check_integer("chosen", 1, self.size)
         if comb(self.size + self.most, self.most) > MAX_INPUTS:
             raise InvalidInput.of(
                 "most", self.most, f"at most 2**47 different sets of {self.size} categories"
             )
-        if type(self.chosen) is not int or not 1 <= self.chosen <= self.size:
-            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size}")
 
     @property
     def n_items(self) -> int:
@@ -176,14 +161,6 @@ class PrivSet(Family):
         """Every set."""
         return combinations(range(self.n_items), self.chosen)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "most": self.most, "chosen": self.chosen}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PrivSet:
-        check_fields("privset family", document, {"size", "most", "chosen"})
-        return cls(*(whole(name, document[name]) for name in ("size", "most", "chosen")))
-
 
 def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
     """n of the items in uniform order, by n draws."""
@@ -192,3 +169,27 @@ def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
         j = i + draws.below(len(left) - i)
         left[i], left[j] = left[j], left[i]
     return left[:n]
+
+
+def total_error(epsilon: float, family: PrivSet) -> float:
+    """n·Σ Var over all items, dummies too: (s·p(1 − p) + (V − s)·q(1 − q))/(p − q)²."""
+    p, q = family.shares(Fraction(heaviest(epsilon, family), ONE))
+    return float((family.most * p * (1 - p) + family.size * q * (1 - q)) / (p - q) ** 2)
+
+
+@lru_cache(maxsize=64)
+def selection_channel(epsilon: float, n_categories: int, at_most: int) -> HeavySet:
+    """PrivSet with outputs of the size of least error.
+
+    >>> selection_channel(1.0, 95, 5).family.to_dict()
+    {'size': 95, 'most': 5, 'chosen': 5}
+    """
+    check_epsilon(epsilon)
+    best, error = PrivSet(n_categories, at_most, 1), float("inf")
+    for chosen in range(1, min(n_categories, _MOST_CHOSEN) + 1):
+        family = PrivSet(n_categories, at_most, chosen)
+        found = total_error(epsilon, family)
+        if found >= error:
+            break
+        best, error = family, found
+    return HeavySet("privset", float(epsilon), best, heaviest(epsilon, best))

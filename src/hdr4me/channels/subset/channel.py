@@ -5,19 +5,16 @@ The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
 from math import comb
-from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
 
 MAX_SIZE = 1 << 20
 _MAX_ROWS = 256
@@ -33,16 +30,14 @@ class Subset(Family):
     """
 
     name = "subset"
-    response_class = "hdr4me.channels.subset.response:SubsetResponse"
+    response_class = "hdr4me.channels.heavy_response:SubsetResponse"
 
     size: int
     chosen: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or not 2 <= self.size <= MAX_SIZE:
-            raise InvalidInput.of("size", self.size, f"a whole number from 2 to {MAX_SIZE}")
-        if type(self.chosen) is not int or not 1 <= self.chosen < self.size:
-            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size - 1}")
+        self.check_integer("size", 2, MAX_SIZE)
+        self.check_integer("chosen", 1, self.size - 1)
 
     @property
     def takes(self) -> tuple[Take, ...]:
@@ -99,14 +94,6 @@ class Subset(Family):
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Every set."""
         return combinations(range(self.size), self.chosen)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "chosen": self.chosen}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Subset:
-        check_fields("subset", document, {"size", "chosen"})
-        return cls(whole("size", document["size"]), whole("chosen", document["chosen"]))
 
 
 def _subset(n: int, size: int, draws: Draws) -> set[int]:

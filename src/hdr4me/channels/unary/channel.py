@@ -9,11 +9,21 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from hdr4me.channels.channel import MAX_FIELDS, Channel, Draws, Field, Take, pick
+from hdr4me.channels.channel import (
+    MAX_FIELDS,
+    Channel,
+    Draws,
+    Field,
+    Take,
+    check_fields,
+    integer_rows,
+    named_epsilon,
+    numbers,
+    pick,
+    whole,
+)
 from hdr4me.channels.proof import BITS, ONE, entries_loss
-from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.table.channel import check_rows, check_unbiased
-from hdr4me.channels.table.stages import Stages
+from hdr4me.channels.table.channel import Stages, check_rows, check_unbiased
 from hdr4me.errors import InvalidInput
 
 
@@ -126,14 +136,6 @@ class Entries(Channel):
 
     def worst_pair(self) -> tuple[int, int]:
         return 0, 1
-
-    @property
-    def indicator_variances(self) -> tuple[float, float]:
-        """Variance of a category's decoded report, for a user who has another category and for one who has it."""
-        found = []
-        for row, mean in zip(self.weights, (0.0, 1.0), strict=True):
-            found.append(sum(w * (y - mean) ** 2 for w, y in zip(row, self.decode, strict=True)) / ONE)
-        return found[0], found[1]
 
     def to_dict(self) -> dict[str, Any]:
         return {
