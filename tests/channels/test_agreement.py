@@ -79,14 +79,15 @@ def test_the_contrast_by_enumeration(b: int, agreeing: int) -> None:
 def test_contrasts_to_nine_digits(epsilon: float, b: int, agreeing: int, c: float) -> None:
     made = agreement_channel(epsilon, b)
     assert made.family == Agreement(b, agreeing)
-    assert round(made.response.contrast_c, 9) == c
+    assert round(made.response.contrast_c, 9) == c  # type: ignore[attr-defined]
 
 
 def test_errors_of_a_hundred_numbers() -> None:
     """n·MSE = (d/b)/c² − E t² at the best b; 1/3 is the mean square of evenly spread numbers."""
     for epsilon, ones, even in ((4.0, 41.2, 41.8), (8.0, 12.4, 13.1)):
         best = min(
-            100 / b * agreement_channel(epsilon, b).response.contrast_c ** -2 for b in [*range(2, 65), 100]
+            100 / b * agreement_channel(epsilon, b).response.contrast_c ** -2
+            for b in [*range(2, 65), 100]  # type: ignore[attr-defined]
         )
         assert round(best - 1, 1) == ones
         assert round(best - 1 / 3, 1) == even
@@ -98,7 +99,7 @@ def test_the_best_number_of_agreeing_places(epsilon: float, b: int) -> None:
     """What the search finds is the best of all."""
     every = [channel_contrast(epsilon, Agreement(b, agreeing)) for agreeing in range(b // 2 + 1, b + 1)]
     found = agreement_channel(epsilon, b)
-    assert found.response.contrast_c == float(max(every))
+    assert found.response.contrast_c == float(max(every))  # type: ignore[attr-defined]
 
 
 def contrast(family: Agreement, p: Fraction) -> Fraction:

@@ -137,7 +137,7 @@ def test_moments_of_scores(k_all: int, k: int) -> None:
     p = made.weight / 2**32
     first = p * z[:, :k].mean(axis=1) + (1 - p) * z[:, k:].mean(axis=1)
     second = p * (z[:, :k] ** 2).mean(axis=1) + (1 - p) * (z[:, k:] ** 2).mean(axis=1)
-    expected = made.response.scores
+    expected = made.response.scores  # type: ignore[attr-defined]
     for sample, value in ((first, expected.first), (second, expected.second)):
         assert abs(sample.mean() - value) < 5 * sample.std() / np.sqrt(n)
     assert Scores(2.0, 5.0).contrast == pytest.approx(2.0, rel=1e-3)

@@ -268,7 +268,7 @@ def test_blocks_beside_other_questions() -> None:
 def test_the_standard_error_is_the_decoders() -> None:
     """r decoded signs ±1/c: the noise 1/c² − 1 of one, and the spread of the values, kept between 0 and 1."""
     survey = survey_of(4, 4.0)
-    c = survey.channels[0].response.contrast_c
+    c = survey.channels[0].response.contrast_c  # type: ignore[attr-defined]
     tally = hd.Tally(survey)
     tally.counts[:] = [30, 70, 50, 50, 0, 100, 10, 90]
     tally.n_reports = 100

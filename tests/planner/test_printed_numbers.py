@@ -114,7 +114,7 @@ def test_contrasts_of_blocks(epsilon: float, size: int, tau: int, printed: str) 
     p = Fraction(channel.weight, ONE)
     c = 2 * family.shares(p)[0] - 1
     assert f"{float(c):.9f}" == printed
-    assert channel.response.contrast_c == pytest.approx(float(c), rel=1e-12)
+    assert channel.response.contrast_c == pytest.approx(float(c), rel=1e-12)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

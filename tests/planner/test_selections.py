@@ -50,7 +50,7 @@ def test_the_error_of_a_share_is_the_channel_s() -> None:
     channel = selection_channel(3.0, 6, 2)
     absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     assert made.variances[0, 0] == pytest.approx(((1 - f) * absent + f * present) / n, rel=1e-3)
-    assert made.variances[0, 1] == pytest.approx(channel.response.number_variance(6 * f) / n / 4, rel=1e-3)
+    assert made.variances[0, 1] == pytest.approx(channel.response.number_variance(6 * f) / n / 4, rel=1e-3)  # type: ignore[attr-defined]
     assert made.counts.tolist() == [6.0, 1.0]
     worst = classes(Workload((group,)), "optimal", "", n, 3.0, (1,), worst=True)
     assert (worst.variances >= made.variances).all()
@@ -79,7 +79,7 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
     foretold = np.where(truth == 1, present, absent) / n
     assert shares / times == pytest.approx(foretold, rel=0.45)
     assert (shares / times).sum() == pytest.approx(foretold.sum(), rel=0.25)
-    assert numbers / times == pytest.approx(channel.response.number_variance(len(chosen)) / n, rel=0.35)
+    assert numbers / times == pytest.approx(channel.response.number_variance(len(chosen)) / n, rel=0.35)  # type: ignore[attr-defined]
 
 
 def _seeded(seed: float) -> Any:

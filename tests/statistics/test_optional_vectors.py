@@ -64,12 +64,12 @@ def test_the_moments_by_enumeration(value) -> None:
     x = vector.place(value, family.takes[0].size) >> 16
     p, k = channel.weight / 2**32, family.heavy
     by_rank = np.where(np.arange(8) < k, p / k, (1 - p) / (8 - k))
-    numbers = np.array(values())[np.frombuffer(word_levels(), np.uint8)] / channel.response.scores.contrast
+    numbers = np.array(values())[np.frombuffer(word_levels(), np.uint8)] / channel.response.scores.contrast  # type: ignore[attr-defined]
     words = np.array(
         [[family.codeword(seed, index)[:3] for index in family.order(x, seed)] for seed in range(ALL_SEEDS)]
     )
     y = numbers[words]  # [seed, rank, coordinate]
-    first, second = channel.response.scores
+    first, second = channel.response.scores  # type: ignore[attr-defined]
     point = np.array([*value, 0.0]) if value is not None else np.array([0.0, 0.0, -1.0])
     assert vector.point(value) == pytest.approx(point)
     for made, expected in (
@@ -86,7 +86,7 @@ def test_the_least_noise() -> None:
     """Of the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]², the smaller of its two eigenvalues."""
     for epsilon in (0.5, 2.0, 8.0):
         channel = codebook_channel(epsilon, 4)
-        first, second = channel.response.scores
+        first, second = channel.response.scores  # type: ignore[attr-defined]
         x = np.array([0.6, 0.0, -0.8, 0.0, 0.0])
         covariance = (np.eye(5) + (second - 1 - first**2) * np.outer(x, x)) / first**2
         assert channel.response.marginal().least_noise == pytest.approx(np.linalg.eigvalsh(covariance).min())
@@ -104,7 +104,7 @@ def test_the_ratio_and_its_error_from_counts() -> None:
     answer = tally.estimate()
     assert answer.statistics == ("mean", "mean", "share")
     assert answer.categories == ("0", "1", None)
-    decode = np.array(values()) / survey.channels[0].response.scores.contrast
+    decode = np.array(values()) / survey.channels[0].response.scores.contrast  # type: ignore[attr-defined]
     counts = tally.counts.reshape(3, N_LEVELS)
     y, squares = counts @ decode / 20_000, counts @ decode**2 / 20_000
     share = 1 + y[2]
