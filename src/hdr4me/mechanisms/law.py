@@ -178,6 +178,15 @@ class Mechanism(ABC):
 class UniformMixture(Mechanism):
     """A law that is, for each t, a mixture of a few uniform intervals and atoms."""
 
+    @property
+    def bound(self) -> float:
+        """The largest report of a law whose support is symmetric about 0."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-self.bound, self.bound)
+
     @abstractmethod
     def parts(self, t: Floats) -> Parts:
         """The intervals for these values; weights sum to one along the first axis."""

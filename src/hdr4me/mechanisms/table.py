@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +16,7 @@ from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import BITS, check_epsilon
 from hdr4me.channels.response import probabilities
 from hdr4me.channels.subset import Subset
+from hdr4me.channels.table.response import Cells
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats, Mechanism
 
@@ -78,40 +78,27 @@ class Table(Mechanism):
             array = np.array(getattr(self, attribute), dtype=dtype)
             array.flags.writeable = False
             put(self, attribute, array)
-        self._check_shape()
-        put(self, "privacy_loss", self.channel().loss)
-
-    def _check_shape(self) -> None:
-        weights, name = self.weights, f"table {self.name!r}"
-        if weights.ndim != 2:
-            raise InvalidInput(f"{name}: weights of shape {weights.shape}; rows and cells are expected")
-        if self.levels.shape != (self.n_levels,) or self.decode.shape != (self._n_decoded,):
+        name = f"table {self.name!r}"
+        if self.weights.ndim != 2:
+            raise InvalidInput(f"{name}: weights of shape {self.weights.shape}; rows and cells are expected")
+        n_decoded = 2 if self.kind == "category" else self.n_cells
+        if self.levels.shape != (self.n_levels,) or self.decode.shape != (n_decoded,):
             raise InvalidInput(
                 f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
                 f"for {self.n_levels} rows and {self.n_cells} cells"
             )
-        self._check_levels()
-
-    def _check_levels(self) -> None:
-        if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
-            raise InvalidInput(f"table {self.name!r}: levels must be equally spaced from -1 to 1")
+        if self.kind == "value" and np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
+            raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
+        put(self, "privacy_loss", self.channel().loss)
 
     def channel(self, size: int = 2) -> Channel:
         """The deployed form of this table, which proves its privacy and its decoding; entries need their number."""
         decoders = {"value": tuple(self.decode.tolist())}
         return TableChannel(self.name, float(self.epsilon), decoders, self._rows)
 
-    # -- the rows ---------------------------------------------------------------------------------------------
-
-    bits = BITS
-
     @property
     def _rows(self) -> tuple[tuple[int, ...], ...]:
         return tuple(map(tuple, self.weights.tolist()))
-
-    @property
-    def _n_decoded(self) -> int:
-        return self.n_cells
 
     @property
     def n_levels(self) -> int:
@@ -126,34 +113,26 @@ class Table(Mechanism):
         """weights / 2^32, exact in floating point."""
         return probabilities(self.weights)
 
-    # -- the law ----------------------------------------------------------------------------------------------
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return float(self.levels[0]), float(self.levels[-1])
-
     @property
     def support(self) -> tuple[float, float]:
         return float(self.decode.min()), float(self.decode.max())
 
-    def rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
+    def _rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
         """(row i, fraction f): t is reported by row i+1 with probability f and by row i otherwise."""
         low, high = self.domain
-        values = self._values(t)
-        position = (values - low) / (high - low) * (self.n_levels - 1)
+        position = (self._values(t) - low) / (high - low) * (self.n_levels - 1)
         row = np.minimum(position.astype(np.int64), self.n_levels - 2)
         return row, position - row
 
     def law_at(self, t: ArrayLike) -> Floats:
         """P(cell | t), shape t.shape + (n_cells,): the two neighbouring rows, mixed."""
-        row, fraction = self.rounding(t)
+        row, fraction = self._rounding(t)
         p = self.probabilities
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
         """Zero: all the mass is in atoms."""
-        points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
-        return np.zeros(np.broadcast_shapes(points.shape, values.shape))
+        return np.zeros(np.broadcast_shapes(np.shape(x), self._values(t).shape))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
         """The decoded cells and their probabilities, first axis = the cells."""
@@ -162,28 +141,27 @@ class Table(Mechanism):
         return place.copy(), mass
 
     def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """P(decode ≤ x)."""
         points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
         place, mass = self.atoms(values)
         return np.asarray(np.where(place <= points, mass, 0.0).sum(axis=0))
 
     def variance(self, t: ArrayLike) -> Floats:
         """Var[decode | t], with the random rounding to a level: the rows' variances plus (t − level)(next − t)."""
-        return self._moment(t, lambda p, centred: (p * centred**2).sum(axis=-1))
+        return self._moment(t, 2)
 
     def abs_third_moment(self, t: ArrayLike) -> Floats:
-        """E|decode − E decode|³ given t."""
-        return self._moment(t, lambda p, centred: (p * np.abs(centred) ** 3).sum(axis=-1))
+        return self._moment(t, 3)
 
-    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
+    def _moment(self, t: ArrayLike, power: int) -> Floats:
+        """E|decode − t|^power given t; the rows' means agree with t to 1e-12, so no mean is lost to cancellation."""
         values = np.asarray(t, dtype=np.float64)
         flat = values.reshape(-1)
         out = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            p = self.law_at(flat[part])
-            # centred on t itself, which the rows' means agree with to 1e-12: no mean is lost to cancellation
-            out[part] = of(p, self.decode - flat[part, None])
+            out[part] = (self.law_at(flat[part]) * np.abs(self.decode - flat[part, None]) ** power).sum(
+                axis=-1
+            )
         return out.reshape(values.shape)
 
     def max_variance(self) -> float:
@@ -200,13 +178,9 @@ class Table(Mechanism):
         second = self.probabilities @ self.decode**2
         return float(np.mean((second[:-1] + second[1:]) / 2) - 1.0 / 3.0)
 
-    # -- sampling ---------------------------------------------------------------------------------------------
-
     @cached_property
-    def _flat_cumulative(self) -> NDArray[np.int64]:
-        """The rows' cumulative weights end to end, row i shifted by i·2^32, so that one search finds every cell."""
-        shift = np.arange(self.n_levels, dtype=np.int64)[:, None] << BITS
-        return (np.cumsum(self.weights, axis=1) + shift).reshape(-1)
+    def _cells(self) -> Cells:
+        return Cells(self._rows)
 
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
@@ -215,12 +189,10 @@ class Table(Mechanism):
         never counted as a report.
         """
         row = self._row_of(t, rng)
-        word = rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64)
-        found = np.searchsorted(self._flat_cumulative, word + (row << BITS), side="right")
-        return np.asarray(found - row * self.n_cells)
+        return self._cells.pick(row, rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64))
 
     def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-        row, fraction = self.rounding(t)
+        row, fraction = self._rounding(t)
         threshold = np.rint(fraction * 65536.0).astype(np.int64)
         return np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
 
@@ -229,7 +201,6 @@ class Table(Mechanism):
         return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:
-        """A table is its own twin."""
         return self
 
 
@@ -237,16 +208,10 @@ class EntryTable(Table):
     """Row 0 is an absent and row 1 a present entry of a one-hot vector; `decode` is unbiased for {0, 1}."""
 
     kind = "entries"
-
-    def _check_levels(self) -> None:
-        pass
+    domain = (0.0, 1.0)
 
     def channel(self, size: int = 2) -> Channel:
         return Entries(self.name, float(self.epsilon), size, tuple(self.decode.tolist()), self._rows)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """For entries and categories t is the row's number."""
@@ -268,19 +233,8 @@ class CategoryTable(EntryTable):
             raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
         return made
 
-    @property
-    def domain(self) -> tuple[float, float]:
-        return float(self.levels[0]), float(self.levels[-1])
-
-    @property
-    def _n_decoded(self) -> int:
-        return 2
-
-    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
-
-    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
+    def law_at(self, t: ArrayLike) -> Floats:
         raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
+        return self.law_at(t)

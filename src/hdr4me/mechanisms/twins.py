@@ -25,9 +25,8 @@ from hdr4me.channels.proof import BITS, check_epsilon
 from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
-from hdr4me.mechanisms.hybrid import Hybrid
 from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
-from hdr4me.mechanisms.piecewise import Piecewise
+from hdr4me.mechanisms.piecewise import Hybrid, Piecewise
 from hdr4me.mechanisms.rounding import (
     binary,
     duchi_table,

@@ -28,7 +28,10 @@ class Cells:
 
     def sample(self, rows: Numbers, draws: SecureDraws) -> Numbers:
         """A cell for each row number."""
-        words = draws.words(rows.size).astype(np.int64).reshape(rows.shape)
+        return self.pick(rows, draws.words(rows.size).astype(np.int64).reshape(rows.shape))
+
+    def pick(self, rows: Numbers, words: Numbers) -> Numbers:
+        """The cell that each word of 32 bits picks in each row."""
         found = np.searchsorted(self._sums, words + (rows << BITS), side="right")
         return np.asarray(found - rows * self._n_cells)
 
