@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from hdr4me.channels.response import Response
 
 
-MAX_FIELDS = 65536
-"""The most fields that one answer has: entries of a one-hot vector, members of a set."""
+MAX_FIELDS = 65536  # the most fields that one answer has: entries of a one-hot vector, members of a set
 
 
 class Draws(Protocol):

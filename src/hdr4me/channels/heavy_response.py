@@ -79,8 +79,7 @@ class NamingResponse(HeavyResponse):
         return np.array(self.channel.decode), np.array([coordinate]), True
 
 
-_FAST_SUBSETS = 65537
-"""Categories for which a compiled kernel draws subsets of the others."""
+_FAST_SUBSETS = 65537  # categories for which a compiled kernel draws subsets of the others
 
 _BYTE_SETS, _SPARSE = 256, 40
 """Sets of one in more than so many of more categories than that are quicker drawn one by one."""

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from hdr4me.errors import InvalidInput
 
-BITS = 32
-"""Every row of every table sums to 2**BITS."""
+BITS = 32  # every row of every table sums to 2**BITS
 ONE = 1 << BITS
 
 _PRECISION = 160

@@ -38,8 +38,7 @@ Mask = NDArray[np.bool_]
 
 _GRID, _SHARES = np.linspace(-1.0, 1.0, 33), np.linspace(0.0, 1.0, 65)
 """Values of numbers, and shares of users, among which the worst population is looked for."""
-MAX_ENUMERATED = 1 << 20
-"""Inputs times outputs of a channel whose law may be listed."""
+MAX_ENUMERATED = 1 << 20  # inputs times outputs of a channel whose law may be listed
 
 
 def probabilities(rows: ArrayLike) -> Floats:
@@ -63,8 +62,7 @@ class Moments:
 class Coordinate(ABC):
     """What predictions need to know about one coordinate: the moments of a decoded report given the user's value."""
 
-    indicator = False
-    """Whether the value is 0 or 1."""
+    indicator = False  # whether the value is 0 or 1
 
     @abstractmethod
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
@@ -132,8 +130,6 @@ class Marginal(Coordinate):
     unary
         Whether the cells are those of a table for one entry, and not "named" and "not named".
 
-    Examples
-    --------
     >>> coin = np.array([[[0.75, 0.25]], [[0.25, 0.75]]])
     >>> ends = np.array([-1.0, 1.0])
     >>> Marginal(coin, {"value": ends}, {"value": 2 * ends}, ends).at([0.0]).tolist()
@@ -214,7 +210,6 @@ class Marginal(Coordinate):
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value"."""
         decode = np.stack(list(self.decoders.values()), axis=1)
         weights = None if others is None else np.asarray(others, np.float64)
         if weights is not None and weights.ndim == 2:
@@ -304,8 +299,7 @@ class Response:
     ([[0.0], [1.0]], [4.683, 3.683])
     """
 
-    wide = False
-    """Whether an input may not fit into 64 bits; inputs are then rows that `encode` makes."""
+    wide = False  # whether an input may not fit into 64 bits; inputs are then rows that `encode` makes
     in_order: bool | None = None
     """Whether the fields of an output increase; None if the bounds of the fields do not say what an output is."""
 

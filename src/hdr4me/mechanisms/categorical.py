@@ -22,8 +22,7 @@ from hdr4me.mechanisms.table import CategoryTable, EntryTable, Table
 
 LONG = 64
 """Bytes of a report above which a shorter one is looked for: every report of a survey is padded to the longest."""
-NEARLY = 1.2
-"""How many times the least error a shorter report may have."""
+NEARLY = 1.2  # how many times the least error a shorter report may have
 
 _TOTAL = 1 << BITS
 
@@ -86,8 +85,6 @@ def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
     Unary and histogram encoding have an entry, and subset selection a field, for at most 65,536 categories; the weights
     of randomised response are whole numbers, which cannot express a small budget for very many categories.
 
-    Examples
-    --------
     >>> [categorical_fits(name, 0.5, 100_000) for name in ("projective", "subset", "grr", "oue", "histogram")]
     [True, True, False, False, False]
     """

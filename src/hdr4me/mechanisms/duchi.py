@@ -35,11 +35,9 @@ class Duchi(UniformMixture):
 
     @property
     def bound(self) -> float:
-        """C."""
         return 1 + self._gap
 
     def parts(self, t: Floats) -> Parts:
-        """Atoms at +C and −C."""
         up, down = self._gap + (1 - t), self._gap + (1 + t)
         return Parts(
             weight=np.stack([down, up]) / (2 * self.bound),
@@ -90,7 +88,6 @@ class ThreeOutputs(UniformMixture):
 
     @property
     def bound(self) -> float:
-        """C."""
         return 1 + self._gap
 
     def parts(self, t: Floats) -> Parts:

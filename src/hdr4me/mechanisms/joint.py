@@ -31,8 +31,7 @@ JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
 _SQUARE = 8
 """The symmetries of a square: two numbers that are spread alike, and evenly about the middle, have all of them."""
 
-_UNBIASED = 1e-12
-"""How far a row's mean may be from its level, relative to the largest decoded value."""
+_UNBIASED = 1e-12  # how far a row's mean may be from its level, relative to the largest decoded value
 
 _LARGEST = 10.0
 """Beyond, 256 cells limit the variance and not privacy: the window of least mean variance is taken."""
@@ -48,8 +47,6 @@ def optional_number(
     The mean among those who have a number is Σ value / Σ present over the reports; its variance is
     Var(value − R·present)/(n·present²) with R that mean (delta method).
 
-    Examples
-    --------
     >>> design = optional_number(1.0)
     >>> shares = [0.9 * x for x in as_prior("uniform").on_levels(len(design.levels))] + [0.1]
     >>> float(design.second_moments("value") @ shares) / 0.9**2 < 5.5  # n·Var of the mean among those with a number
@@ -87,8 +84,6 @@ def optional_reach(epsilon: float) -> float:
 def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:
     """One report for two numbers, each unbiased, under the whole ε.
 
-    Examples
-    --------
     >>> design = number_pair(2.0)
     >>> shares = as_prior("uniform").on_levels(len(design.levels))
     >>> import numpy as np

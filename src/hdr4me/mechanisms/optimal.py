@@ -20,8 +20,7 @@ from hdr4me.mechanisms.programme import Measure, Objective, Search, window_rows,
 from hdr4me.mechanisms.rounding import duchi_table, round_rows, unbiased_decode, window_table
 from hdr4me.mechanisms.table import Certificate, Table
 
-DUCHI_UP_TO = 0.05
-"""Up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing."""
+DUCHI_UP_TO = 0.05  # up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing
 
 
 PROGRAMME_UP_TO = 12.0

@@ -152,7 +152,6 @@ class Hybrid(UniformMixture):
 
     @property
     def support(self) -> tuple[float, float]:
-        """Piecewise's where it takes part, else Duchi's."""
         piecewise, duchi = self.components
         return piecewise.support if self.piecewise_share > 0 else duchi.support
 

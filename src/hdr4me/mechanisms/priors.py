@@ -81,8 +81,6 @@ class Prior:
 def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
 
-    Examples
-    --------
     >>> from scipy.stats import norm
     >>> round(as_prior(norm(0, 0.1)).variance, 4)
     0.01

@@ -128,8 +128,6 @@ def register_mechanism(
     planned
         Whether a plan tries this mechanism of its own accord.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms.duchi import Duchi
     >>> register_mechanism("our_duchi", Duchi, summary="the same as duchi", planned=False)
     >>> mechanism("our_duchi", epsilon=1.0)
@@ -167,8 +165,6 @@ def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
         What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
         (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
 
-    Examples
-    --------
     >>> mechanism("duchi", epsilon=1.0).support
     (-2.163953413738653, 2.163953413738653)
     """

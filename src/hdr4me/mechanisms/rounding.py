@@ -15,8 +15,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.table import Table
 
-_INDEPENDENT = 1e-6
-"""Rows that differ by less than this share of the largest difference count as dependent."""
+_INDEPENDENT = 1e-6  # rows that differ by less than this share of the largest difference count as dependent
 _EXACT, _MOVES, _CELLS = 1e-14, 100, 64
 
 Integers = NDArray[np.int64]

@@ -64,21 +64,17 @@ class SquareWave(UniformMixture):
 
     @property
     def calibration(self) -> Calibration:
-        """Slope a; the middle of the domain stays where it is."""
         return Calibration(_excess(self.epsilon) / self.epsilon, self.shrink * self._middle)
 
     @property
     def support(self) -> tuple[float, float]:
-        """The domain widened by b (times its width)."""
         margin = self.half_width * self._width
         return (self.domain[0] - margin, self.domain[1] + margin)
 
     def bias(self, t: ArrayLike) -> Floats:
-        """δ = (1−a)(middle − t)."""
         return self.shrink * (self._middle - self._values(t))
 
     def parts(self, t: Floats) -> Parts:
-        """The background, centred on the middle, and the band, centred on t."""
         slope, b = self.calibration.slope, self.half_width
         return Parts(
             weight=np.stack([np.full_like(t, self.shrink), np.full_like(t, slope)]),

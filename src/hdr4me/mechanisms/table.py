@@ -131,7 +131,6 @@ class Table(Mechanism):
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """Zero: all the mass is in atoms."""
         return np.zeros(np.broadcast_shapes(np.shape(x), self._values(t).shape))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
@@ -197,7 +196,6 @@ class Table(Mechanism):
         return np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Decoded reports, one per value."""
         return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:

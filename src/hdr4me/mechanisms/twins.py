@@ -39,8 +39,7 @@ from hdr4me.mechanisms.rounding import (
 from hdr4me.mechanisms.square_wave import SquareWave
 from hdr4me.mechanisms.table import Table
 
-SMALLEST_EPSILON = 1e-9
-"""Below it, two weights of 2^31 that differ by one unit already differ by too much."""
+SMALLEST_EPSILON = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
 
 _TOTAL = 1 << BITS
 _COARSE, _FINE, _FINE_FROM = (65, 17, 5, 3, 2), (129, 33, 9, 3, 2), 6.0
@@ -216,8 +215,6 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     cells
         How many bins, at most 256. Left out: 256. Bins that no value reaches are left out.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> table = exact(mechanism("three_outputs", epsilon=2.0))
     >>> table.n_levels, table.n_cells

@@ -32,8 +32,7 @@ from hdr4me.mechanisms.law import Floats
 _minimise: Any = linprog  # its stubs know no sparse matrices
 _ROUNDS = 12
 _SETTLED = 1e-4
-_UNUSED = 1e-9
-"""Outputs with less than this share of the light mass are left out."""
+_UNUSED = 1e-9  # outputs with less than this share of the light mass are left out
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,8 @@ from math import comb
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
 
-FIELD_BITS = 64
-"""Signs in one field."""
-MAX_SIZE = 1024
-"""Numbers in one block."""
+FIELD_BITS = 64  # signs in one field
+MAX_SIZE = 1024  # numbers in one block
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,6 @@ class Agreement(Family):
         return found
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """Two numbers are drawn, below k and below N − k, and one of them is used."""
         inside, outside = draws.below(self.n_heavy), draws.below(self.n_outputs - self.n_heavy)
         return self.split(x ^ self.differing(inside if heavy else self.n_heavy + outside))
 
@@ -123,7 +120,6 @@ class Agreement(Family):
         return (2 * j + (block >> (self.size - 1 - j) & 1) for j in range(self.size))
 
     def are_counts(self, counts: Sequence[int], n: int) -> bool:
-        """Every report has one sign for each dimension."""
         return all(counts[2 * j] + counts[2 * j + 1] == n for j in range(self.size))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
@@ -137,7 +133,6 @@ class Agreement(Family):
         return agree, 1 - agree
 
     def worst_pair(self) -> tuple[int, int]:
-        """Opposite blocks."""
         return 0, self.n_outputs - 1
 
     def outputs(self) -> Iterator[tuple[int, ...]]:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-_CHUNK = 1 << 12
-"""Users whose random halves are made together: they fit into the second-level cache."""
+_CHUNK = 1 << 12  # users whose random halves are made together: they fit into the second-level cache
 
 
 class AgreementResponse(HeavyResponse):
@@ -65,7 +64,6 @@ class AgreementResponse(HeavyResponse):
         return np.array(self.channel.family.split(x), np.uint64).view(np.int64)
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `Agreement.draw`."""
         from hdr4me.kernels.exact.agreement import MOST, differ
 
         family = self.channel.family

@@ -24,11 +24,9 @@ N_LEVELS = 256
 """A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
 MAX_LENGTH = 4096
 MAX_CODEWORDS = 65536
-PRECISION = 21
-"""Bits of a coordinate of an input."""
+PRECISION = 21  # bits of a coordinate of an input
 
-_WIDTH = 1 / 28
-"""Of a level, in standard deviations."""
+_WIDTH = 1 / 28  # of a level, in standard deviations
 _64 = (1 << 64) - 1
 
 
@@ -190,7 +188,6 @@ class Codebook(Family):
         return (N_LEVELS * j + levels[word] for j, word in enumerate(words))
 
     def are_counts(self, counts: Sequence[int], n: int) -> bool:
-        """Every report has one level for each coordinate."""
         return all(sum(counts[N_LEVELS * j : N_LEVELS * (j + 1)]) == n for j in range(self.length))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:

@@ -33,8 +33,6 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> HeavySet:
     """The codebook for vectors of `length` coordinates; the smallest one whose error is nearly that of 4,096 codewords.
 
-    Examples
-    --------
     >>> codebook_channel(8.0, 100, 4096).family.heavy
     13
     """

@@ -158,7 +158,6 @@ class PrivSet(Family):
         return p * Fraction(n_heavy, k) + (1 - p) * Fraction(n_light, n - k)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every set."""
         return combinations(range(self.n_items), self.chosen)
 
 

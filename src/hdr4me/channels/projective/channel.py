@@ -18,8 +18,7 @@ from hdr4me.channels.heavy_set import Family
 from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
 from hdr4me.errors import FormatError, InvalidInput
 
-MAX_POINTS = 1 << 24
-"""A tally keeps one counter for each point."""
+MAX_POINTS = 1 << 24  # A tally keeps one counter for each point
 
 
 def n_points(order: int, length: int) -> int:

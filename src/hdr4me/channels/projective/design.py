@@ -21,8 +21,6 @@ _ENOUGH = 1.003
 def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
     """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k).
 
-    Examples
-    --------
     >>> round(space_oracle(1.0, 100, 4, 5).total, 2)
     367.65
     """

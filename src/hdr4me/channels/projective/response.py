@@ -67,7 +67,6 @@ class ProjectiveResponse(NamingResponse):
     in_order = False
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `Projective.draw`, by a compiled loop."""
         from hdr4me.kernels.exact.projective import points
 
         family = self.channel.family

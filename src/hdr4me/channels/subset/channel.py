@@ -92,7 +92,6 @@ class Subset(Family):
         return tuple(tuple(weight if y == x else other for y in range(v)) for x in range(v))
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every set."""
         return combinations(range(self.size), self.chosen)
 
 

@@ -26,8 +26,7 @@ from hdr4me.channels.channel import (
 from hdr4me.channels.proof import BITS, ONE, check_loss, column_loss
 from hdr4me.errors import FormatError, InvalidInput
 
-MAX_CELLS = 256
-"""A cell is one byte on the wire."""
+MAX_CELLS = 256  # A cell is one byte on the wire
 MAX_INPUTS = 65536
 UNBIASED = 1e-7
 """How far a decoder's mean may be from its target, relative to the size of the decoded values that occur. A wrong
@@ -55,8 +54,6 @@ class Stages:
     second
         The fresh table: a row for each cell of `first`.
 
-    Examples
-    --------
     >>> flip = ((49152, 16384), (16384, 49152))
     >>> Stages(1.1, flip, flip).rows[0] == (2684354560, 1610612736)
     True
@@ -160,8 +157,6 @@ class Table(Channel):
     stages
         The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
-    Examples
-    --------
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
