@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from category_laws import histogram, oue
 
 from hdr4me.channels import Entries, Take, channel_from_dict
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.categorical import histogram, oue
 
 ONE = 1 << 32
 HALF = ONE // 2

@@ -11,13 +11,14 @@ from typing import Any
 
 import mpmath
 import pytest
+from category_laws import grr
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.categorical import grr, response, subset_selection
+from hdr4me.mechanisms.categorical import response, subset_selection
 
 ONE = 1 << 32
 SMALL = [(v, w) for v in range(2, 7) for w in range(1, v)]

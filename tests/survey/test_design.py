@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from category_laws import grr, oue
 
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.heavy_set import heaviest
@@ -14,7 +15,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.categorical import categorical_choice, grr, oue, subset_selection
+from hdr4me.mechanisms.categorical import categorical_choice, subset_selection
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

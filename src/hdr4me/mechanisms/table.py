@@ -6,16 +6,13 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import BITS, check_epsilon
 from hdr4me.channels.response import probabilities
-from hdr4me.channels.subset import Subset
 from hdr4me.channels.table.response import Cells
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats, Mechanism
@@ -69,7 +66,6 @@ class Table(Mechanism):
     weights: NDArray[np.int64]
     certificate: Certificate | None = None
     privacy_loss: Fraction = field(init=False)
-    kind: ClassVar[str] = "value"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -81,24 +77,19 @@ class Table(Mechanism):
         name = f"table {self.name!r}"
         if self.weights.ndim != 2:
             raise InvalidInput(f"{name}: weights of shape {self.weights.shape}; rows and cells are expected")
-        n_decoded = 2 if self.kind == "category" else self.n_cells
-        if self.levels.shape != (self.n_levels,) or self.decode.shape != (n_decoded,):
+        if self.levels.shape != (self.n_levels,) or self.decode.shape != (self.n_cells,):
             raise InvalidInput(
                 f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
                 f"for {self.n_levels} rows and {self.n_cells} cells"
             )
-        if self.kind == "value" and np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
+        if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
             raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
         put(self, "privacy_loss", self.channel().loss)
 
-    def channel(self, size: int = 2) -> Channel:
-        """The deployed form of this table, which proves its privacy and its decoding; entries need their number."""
-        decoders = {"value": tuple(self.decode.tolist())}
-        return TableChannel(self.name, float(self.epsilon), decoders, self._rows)
-
-    @property
-    def _rows(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(map(tuple, self.weights.tolist()))
+    def channel(self) -> TableChannel:
+        """The deployed form of this table, which proves its privacy and its decoding."""
+        rows = tuple(map(tuple, self.weights.tolist()))
+        return TableChannel(self.name, float(self.epsilon), {"value": tuple(self.decode.tolist())}, rows)
 
     @property
     def n_levels(self) -> int:
@@ -179,7 +170,7 @@ class Table(Mechanism):
 
     @cached_property
     def _cells(self) -> Cells:
-        return Cells(self._rows)
+        return Cells(self.weights)
 
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
@@ -187,52 +178,13 @@ class Table(Mechanism):
         The cells are 64-bit numbers of NumPy, which neither a report nor a block of reports accepts: what was seeded is
         never counted as a report.
         """
-        row = self._row_of(t, rng)
-        return self._cells.pick(row, rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64))
-
-    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         row, fraction = self._rounding(t)
         threshold = np.rint(fraction * 65536.0).astype(np.int64)
-        return np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
+        row = np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
+        return self._cells.pick(row, rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64))
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
         return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:
         return self
-
-
-class EntryTable(Table):
-    """Row 0 is an absent and row 1 a present entry of a one-hot vector; `decode` is unbiased for {0, 1}."""
-
-    kind = "entries"
-    domain = (0.0, 1.0)
-
-    def channel(self, size: int = 2) -> Channel:
-        return Entries(self.name, float(self.epsilon), size, tuple(self.decode.tolist()), self._rows)
-
-    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-        """For entries and categories t is the row's number."""
-        row = np.asarray(t, dtype=np.int64)
-        if row.size and (row.min() < 0 or row.max() >= self.n_levels):
-            raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
-        return row
-
-
-class CategoryTable(EntryTable):
-    """Row and cell are category numbers; a report counts decode[0] for its own category and decode[1] for others."""
-
-    kind = "category"
-
-    def channel(self, size: int = 2) -> Channel:
-        rows = self._rows
-        made = HeavySet(self.name, float(self.epsilon), Subset(len(rows), 1), rows[0][0])
-        if made.rows != rows:
-            raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
-        return made
-
-    def law_at(self, t: ArrayLike) -> Floats:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
-
-    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        return self.law_at(t)

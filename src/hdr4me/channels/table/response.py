@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Response, probabilities
@@ -20,10 +21,10 @@ class Cells:
     The running sums of the rows stand end to end, row i raised by i·2^32, so that one search finds the cell of any row.
     """
 
-    def __init__(self, rows: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, rows: ArrayLike) -> None:
         weights = np.array(rows, np.int64)
         self._n_cells = weights.shape[1]
-        raised = np.cumsum(weights, axis=1) + (np.arange(len(rows))[:, None] << BITS)
+        raised = np.cumsum(weights, axis=1) + (np.arange(len(weights))[:, None] << BITS)
         self._sums = np.asarray(raised.ravel())
 
     def sample(self, rows: Numbers, draws: SecureDraws) -> Numbers:
