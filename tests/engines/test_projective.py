@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
+from hdr4me.channels.oracles import projective, space_oracle
 from hdr4me.channels.projective import Projective, n_points
-from hdr4me.channels.projective.design import projective, space_oracle
 from hdr4me.channels.projective.response import ProjectiveResponse
 from hdr4me.client import Client
 from hdr4me.engines import Local

@@ -8,9 +8,8 @@ from functools import lru_cache
 from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels.channel import MAX_FIELDS, Field
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.oracles import oracle, subset_size
+from hdr4me.channels.oracles import best_space, oracle, projective, space_oracle, subset_size
 from hdr4me.channels.projective import MAX_POINTS, n_points
-from hdr4me.channels.projective.design import best_space, projective, space_oracle
 from hdr4me.channels.proof import BITS, ONE, check_epsilon, exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
+from hdr4me.channels.projective.field import MAX_POWER, MODULI, dot, inverse, is_order, minus, times
 from hdr4me.errors import FormatError, InvalidInput
 
 MAX_POINTS = 1 << 24  # A tally keeps one counter for each point
@@ -137,9 +137,8 @@ class Projective(Family):
 
         Documents leave out the polynomial of the field of 4, as they always did: only one polynomial makes it.
         """
-        return super().to_dict() | (
-            {"modulus": list(modulus(self.order))} if self.order > 4 and modulus(self.order) else {}
-        )
+        own = {} if self.order == 4 or self.order not in MODULI else {"modulus": list(MODULI[self.order])}
+        return super().to_dict() | own
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
