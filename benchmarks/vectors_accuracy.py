@@ -16,7 +16,7 @@ from scipy import integrate, optimize, stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import hdr4me as hd
-from hdr4me.channels.codebook import values
+from hdr4me.channels.codebook.channel import values
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.engines import Local
 from hdr4me.survey import Numeric, Schema, Survey, Vector

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.codebook import Codebook, lifted, mix, thresholds, values, word_levels
+from hdr4me.channels.codebook.channel import Codebook, lifted, mix, thresholds, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.channels.codebook.response import Scores, value_variance
 from hdr4me.channels.heavy_set import heaviest

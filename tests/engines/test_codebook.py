@@ -14,7 +14,7 @@ import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels import HeavySet
 from hdr4me.channels.agreement.design import agreement_channel
-from hdr4me.channels.codebook import Codebook, values, word_levels
+from hdr4me.channels.codebook.channel import Codebook, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.channels.codebook.response import CodebookResponse, word_values
 from hdr4me.channels.heavy_set import heaviest

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 
 import hdr4me as hd
 from hdr4me.channels import HeavySet
-from hdr4me.channels.codebook import N_LEVELS, Codebook, values, word_levels
+from hdr4me.channels.codebook.channel import N_LEVELS, Codebook, values, word_levels
 from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.errors import InvalidInput

@@ -1,10 +1,10 @@
 """The exact twin of every mechanism: the table of integers that is deployed in its place.
 
-* Duchi, Piecewise and Square wave are windows (`rounding.py`) with the continuous mechanism's share of heavy cells;
+* Duchi, Piecewise and Square wave are windows (`table.py`) with the continuous mechanism's share of heavy cells;
   the decoding calibrates Square wave, whose twin is unbiased on [-1, 1].
 * Hybrid is Piecewise's window and Duchi's two cells side by side, each with its share of the row.
 * Laplace, SCDF and Staircase are binned and clamped: a bin's weight is the noise's mass in it, an end bin takes the
-  tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `rounding.py`.
+  tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `table.py`.
 * Any other law is binned by `exact`: a report that falls into a bin is sent as the bin's number, and the cells are
   decoded so that the mean is the value, whatever the law's own bias. A law that does not keep its ε is refused.
 
@@ -27,7 +27,9 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
 from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
 from hdr4me.mechanisms.piecewise import Hybrid, Piecewise
-from hdr4me.mechanisms.rounding import (
+from hdr4me.mechanisms.square_wave import SquareWave
+from hdr4me.mechanisms.table import (
+    Table,
     binary,
     duchi_table,
     round_rows,
@@ -36,8 +38,6 @@ from hdr4me.mechanisms.rounding import (
     window,
     window_table,
 )
-from hdr4me.mechanisms.square_wave import SquareWave
-from hdr4me.mechanisms.table import Table
 
 SMALLEST_EPSILON = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
 

@@ -137,9 +137,6 @@ class AgreementResponse(HeavyResponse):
         places = rng.random(values.shape).argsort(axis=1).argsort(axis=1)
         return np.asarray(np.where(places < t[:, None], -signs, signs) / self.contrast_c)
 
-    def n_coordinates(self, place: int = 0) -> int:
-        return 1
-
     @cached_property
     def contrast_c(self) -> float:
         """c: a reported sign has mean c times the number."""

@@ -60,9 +60,6 @@ class TableResponse(Response):
         law = probabilities(self.channel.weights)
         return law.min(axis=0), law.max(axis=0)
 
-    def n_coordinates(self, place: int = 0) -> int:
-        return 1
-
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._marginals[place]
 
