@@ -41,9 +41,6 @@ def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
     """The blanket of a table of integers with equal row sums; mixtures of rows add nothing, by convexity.
 
     `alike` says that every pair of rows differs in the same way (randomised response), so that one pair will do.
-
-    >>> round(table_blanket([[3, 1], [1, 3]]).gamma, 3)
-    0.5
     """
     weights = np.asarray(rows, np.float64)
     weights = weights[:, weights.max(axis=0) > 0]

@@ -12,8 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
-from math import floor
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from math import comb, floor
 from typing import Any, ClassVar, Self
 
 from hdr4me.channels.channel import Channel, Draws, Field, Take, check_fields, named_epsilon, whole
@@ -60,8 +61,8 @@ class Family(ABC):
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
         """A uniform heavy or light output of `x`; which draws are made depends on neither."""
 
-    @abstractmethod
-    def counters(self, output: Sequence[int]) -> Iterator[int]: ...
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
 
     @abstractmethod
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
@@ -104,6 +105,39 @@ class Family(ABC):
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
         return None
+
+
+class SetFamily(Family):
+    """Sets of `chosen` items as outputs, sent in increasing order; every member adds to its counter."""
+
+    chosen: int
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """How many items there are."""
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return comb(self.n_items, self.chosen)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.n_items),) * self.chosen
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_items
+
+    @property
+    def per_report(self) -> int:
+        return self.chosen
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        return all(a < b for a, b in pairwise(output))
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        return combinations(range(self.n_items), self.chosen)
 
 
 def _parameters(family: Any) -> tuple[Any, ...]:

@@ -25,12 +25,7 @@ _ENOUGH = (
 
 @dataclass(frozen=True)
 class Oracle:
-    """p, q, and 1 − p, which p itself cannot tell at large ε.
-
-    >>> o = oracle("oue", 1.0, 10)
-    >>> round(o.total, 3)
-    37.827
-    """
+    """p, q, and 1 − p, which p itself cannot tell at large ε."""
 
     name: str
     n_categories: int
@@ -73,11 +68,7 @@ def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
 
 
 def subset_size(epsilon: float, n_categories: int) -> int:
-    """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1).
-
-    >>> [subset_size(e, v) for e, v in ((1.0, 10), (2.0, 24), (1.0, 100))]
-    [3, 3, 27]
-    """
+    """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1)."""
     about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
     sizes = {min(max(1, math.floor(about) + k), n_categories - 1) for k in (0, 1)}
     return min(sizes, key=lambda w: _subset(epsilon, n_categories, w).total)
@@ -91,11 +82,7 @@ def _subset(epsilon: float, v: int, w: int) -> Oracle:
 
 
 def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
-    """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k).
-
-    >>> round(space_oracle(1.0, 100, 4, 5).total, 2)
-    367.65
-    """
+    """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k)."""
     n, k, shared = (n_points(order, length - i) for i in range(3))
     light = math.exp(-min(epsilon, 500.0)) * ((n - k) / k)
     p, not_p = 1 / (1 + light), light / (1 + light)
@@ -105,11 +92,7 @@ def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> 
 
 @lru_cache(maxsize=256)
 def best_space(epsilon: float, n_categories: int) -> tuple[int, int]:
-    """The field's size and the length of vectors: of the spaces within 0.3 % of the least error the smallest.
-
-    >>> best_space(1.0, 4043), best_space(4.0, 4043), best_space(8.0, 4043)
-    ((4, 7), (64, 3), (4049, 2))
-    """
+    """The field's size and the length of vectors: of the spaces within 0.3 % of the least error the smallest."""
     check_epsilon(epsilon)
     if not 2 <= n_categories <= MAX_POINTS // 2:
         raise InvalidInput.of("n_categories", n_categories, f"2 to {MAX_POINTS // 2}")
@@ -144,11 +127,6 @@ def _order_from(q: int) -> int:
 
 
 def projective(epsilon: float, n_categories: int) -> HeavySet:
-    """The projective channel for so many categories: one index of at most four bytes.
-
-    >>> channel = projective(1.0, 4043)
-    >>> channel.wire_size, channel.n_counters
-    (2, 5461)
-    """
+    """The projective channel for so many categories: one index of at most four bytes."""
     family = Projective(n_categories, *best_space(float(epsilon), n_categories))
     return HeavySet("projective", float(epsilon), family, heaviest(epsilon, family))

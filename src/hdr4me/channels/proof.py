@@ -101,9 +101,6 @@ def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
 
     Two vectors differ in two entries, one going from absent to present and one back, so the ratios multiply:
     max_y w₁(y)/w₀(y) · max_y w₀(y)/w₁(y).
-
-    >>> entries_loss([[3, 1], [2, 2]])
-    Fraction(3, 1)
     """
     if len(rows) != 2:
         raise InvalidInput(f"an entries table has {len(rows)} rows: it must have 2 (absent, present)")

@@ -116,24 +116,11 @@ class Coordinate(ABC):
 class Marginal(Coordinate):
     """What a report says about one coordinate: the law of its cell given the own input.
 
-    Parameters
-    ----------
-    law
-        P(cell | own input, inputs of the other dimensions), shape (own inputs, others, cells).
-    targets
-        The mean of each decoder at each own input; "value" first, then "present" where a value may be missing.
-    decoders
-        A number for each cell, by the same names.
-    levels
-        The values of the own inputs, increasing. A value between two levels is rounded to one of them at random.
-        Inputs beyond the levels are "no value".
-    unary
-        Whether the cells are those of a table for one entry, and not "named" and "not named".
-
-    >>> coin = np.array([[[0.75, 0.25]], [[0.25, 0.75]]])
-    >>> ends = np.array([-1.0, 1.0])
-    >>> Marginal(coin, {"value": ends}, {"value": 2 * ends}, ends).at([0.0]).tolist()
-    [[[0.5, 0.5]]]
+    `law` is P(cell | own input, inputs of the other dimensions), shape (own inputs, others, cells). `decoders` holds a
+    number for each cell and `targets` the mean of each decoder at each own input, by the names "value" and, where a
+    value may be missing, "present". `levels` are the values of the own inputs, increasing; a value between two levels
+    is rounded to one of them at random, and inputs beyond the levels are "no value". `unary` says that the cells are
+    those of a table for one entry, and not "named" and "not named".
     """
 
     law: Floats
@@ -249,17 +236,7 @@ class Marginal(Coordinate):
 
 
 class Records(NamedTuple):
-    """Records as kernels read them.
-
-    Parameters
-    ----------
-    columns
-        Where the values of each dimension are in memory.
-    vectors
-        The vectors [n, length] of each dimension that is one, in the ball of norm 1.
-    ranges
-        How the values of each dimension become positions (`hdr4me.kernels.exact.positions`).
-    """
+    """Records as kernels read them: where values are, vectors of the unit ball, and how values become positions."""
 
     columns: Columns
     vectors: Mapping[int, Floats]
@@ -528,12 +505,7 @@ def inverse_of(law: Floats) -> Floats:
 
 
 def decoder_of(law: Floats, target: Floats, inverse: Floats | None = None) -> Floats | None:
-    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none.
-
-    >>> coin = np.array([[0.75, 0.25], [0.25, 0.75]])
-    >>> decoder_of(coin, np.array([-1.0, 1.0])).round(6).tolist()
-    [-2.0, 2.0]
-    """
+    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none."""
     found = (inverse_of(law) if inverse is None else inverse) @ target
     gap = float(np.abs(law @ found - target).max())
     return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None

@@ -63,11 +63,6 @@ def optional_number(
 
     The mean among those who have a number is Σ value / Σ present over the reports; its variance is
     Var(value − R·present)/(n·present²) with R that mean (delta method).
-
-    >>> design = optional_number(1.0)
-    >>> shares = [0.9 * x for x in as_prior("uniform").on_levels(len(design.levels))] + [0.1]
-    >>> float(design.second_moments("value") @ shares) / 0.9**2 < 5.5  # n·Var of the mean among those with a number
-    True
     """
     budget = _budget(epsilon)
     if not 0 < present < 1:
@@ -99,14 +94,7 @@ def optional_reach(epsilon: float) -> float:
 
 
 def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:
-    """One report for two numbers, each unbiased, under the whole ε.
-
-    >>> design = number_pair(2.0)
-    >>> shares = as_prior("uniform").on_levels(len(design.levels))
-    >>> import numpy as np
-    >>> float(design.second_moments("first") @ np.outer(shares, shares).ravel()) < 2.05
-    True
-    """
+    """One report for two numbers, each unbiased, under the whole ε."""
     budget = _budget(epsilon)
     laws = as_prior(first), as_prior(second)
 
@@ -151,13 +139,7 @@ def _budget(epsilon: float) -> float:
 
 
 def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
-    """The table of least E V(t) with t drawn from `prior`, among those that are ε-LDP and unbiased for every value.
-
-    >>> from scipy.stats import norm
-    >>> narrow = norm(0, 0.1)
-    >>> prior_variance(optimal_mean(2.0, narrow), narrow) < 0.540
-    True
-    """
+    """The table of least E V(t) with t drawn from `prior`, among those that are ε-LDP and unbiased for every value."""
     check_epsilon(epsilon)
     law = as_prior(prior)
     if epsilon <= DUCHI_UP_TO:

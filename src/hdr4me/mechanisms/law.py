@@ -58,12 +58,7 @@ class Parts(NamedTuple):
 
 
 def probe_points(low: float, high: float) -> Floats:
-    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for.
-
-    >>> points = probe_points(-1.0, 1.0)
-    >>> points.size, float(points[0]), float(points[-1])
-    (129, -1.0, 1.0)
-    """
+    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for."""
     even = np.linspace(0.0, 1.0, 65)
     anywhere = np.random.default_rng(20_260_117).random(64)
     return np.asarray(low + (high - low) * np.sort(np.concatenate([even, anywhere])))
@@ -86,13 +81,7 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> law = mechanism("duchi", epsilon=1.0)
-    >>> float(law.mean(0.5)), float(law.bias(0.5))
-    (0.5, 0.0)
-    """
+    """How one value is perturbed under the budget `epsilon` of one value."""
 
     name: str
     epsilon: float

@@ -49,11 +49,7 @@ _UNITS = 64  # the least difference of heavy and light weights that more than tw
 
 
 def exact_twin(mechanism: Mechanism) -> Table:
-    """The table that deploys `mechanism`.
-
-    >>> exact_twin(Duchi(1.0)).weights.tolist()
-    [[3139872686, 1155094610], [1155094610, 3139872686]]
-    """
+    """The table that deploys `mechanism`."""
     if isinstance(mechanism, Table):
         return mechanism
     epsilon = mechanism.epsilon

@@ -26,10 +26,6 @@ class Agreement(Family):
 
     A block is a number whose bits are the signs (1 for +1), the first dimension's the most significant. It is sent in
     fields of 64 signs, the first dimensions' first. Each dimension has two counters, for −1 and for +1.
-
-    >>> family = Agreement(size=4, agreeing=3)
-    >>> family.n_outputs, family.n_heavy, family.is_heavy(0b1010, (0b1000,))
-    (16, 5, True)
     """
 
     name = "agreement"

@@ -16,12 +16,7 @@ from hdr4me.errors import InvalidInput
 
 @lru_cache(maxsize=4096)
 def agreement_channel(epsilon: float, size: int) -> HeavySet:
-    """The block of `size` signs whose number of agreeing places gives the largest contrast c.
-
-    >>> channel = agreement_channel(8.0, 100)
-    >>> channel.family.agreeing, round(channel.response.contrast_c, 9)
-    (64, 0.273179039)
-    """
+    """The block of `size` signs whose number of agreeing places gives the largest contrast c."""
     check_epsilon(epsilon)
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
         raise InvalidInput.of("size", size, f"an integer from 2 to {MAX_SIZE}")
@@ -54,11 +49,7 @@ def quick_second_moment(epsilon: float, size: int) -> float:
 
 
 def block_sizes(n_dims: int, size: int) -> list[int]:
-    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`.
-
-    >>> block_sizes(100, 8), block_sizes(9, 4)
-    ([8, 8, 8, 8, 8, 8, 8, 8, 8, 7, 7, 7, 7], [3, 3, 3])
-    """
+    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`."""
     n_blocks = -(-n_dims // size)
     least, more = divmod(n_dims, n_blocks)
     return [least + 1] * more + [least] * (n_blocks - more)

@@ -31,11 +31,7 @@ _64 = (1 << 64) - 1
 
 
 def mix(counter: int) -> int:
-    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence.
-
-    >>> mix(1) == 0xE220A8397B1DCDAF, mix(0)
-    (True, 0)
-    """
+    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence."""
     z = counter * 0x9E3779B97F4A7C15 & _64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _64
@@ -91,10 +87,6 @@ class Codebook(Family):
     is lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in
     its direction. Number i of codeword c under seed s is the level of half word i mod 4 of
     mix(2^32·s + 2^16·c + ⌊i/4⌋). Each coordinate has a counter for each level.
-
-    >>> family = Codebook(length=3, codewords=16, heavy=2)
-    >>> family.n_outputs >> 32, [field.bound for field in family.fields], family.n_counters
-    (16, [4294967296, 16], 768)
     """
 
     name = "codebook"

@@ -18,12 +18,7 @@ _ENOUGH = 1.005  # the error may be this many times that of the largest codebook
 
 
 def total_error(channel: HeavySet, norm: float = 1.0) -> float:
-    """n·E|error|² for vectors of this norm in the ball of norm 1.
-
-    >>> channel = codebook_channel(4.0, 100)
-    >>> round(total_error(channel) / 100, 2) <= 0.44
-    True
-    """
+    """n·E|error|² for vectors of this norm in the ball of norm 1."""
     response = CodebookResponse(channel)
     length = response.n_coordinates()
     return float(length * response.scores.square(norm**2 / length) - norm**2)
@@ -31,11 +26,7 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 
 @lru_cache(maxsize=256)
 def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> HeavySet:
-    """The codebook for vectors of `length` coordinates; the smallest one whose error is nearly that of 4,096 codewords.
-
-    >>> codebook_channel(8.0, 100, 4096).family.heavy
-    13
-    """
+    """The smallest codebook for vectors of `length` coordinates whose error is nearly that of 4,096 codewords."""
     check_epsilon(epsilon)
     if codewords is not None:
         return _made(float(epsilon), length, codewords)

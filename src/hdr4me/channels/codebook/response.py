@@ -37,11 +37,7 @@ class Scores(NamedTuple):
         return float(np.sqrt(value_variance()) * self.first)
 
     def square(self, x: ArrayLike) -> Any:
-        """The mean square of a decoded coordinate whose own mean square over users is `x`.
-
-        >>> Scores(0.5, 1.25).square([0.0, 1.0]).tolist()
-        [4.0, 5.0]
-        """
+        """The mean square of a decoded coordinate whose own mean square over users is `x`."""
         return (1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2
 
 

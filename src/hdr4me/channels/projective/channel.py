@@ -7,7 +7,7 @@ Any two hyperplanes share the same number λ of points, so every category is tol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,11 +22,7 @@ MAX_POINTS = 1 << 24  # A tally keeps one counter for each point
 
 
 def n_points(order: int, length: int) -> int:
-    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1).
-
-    >>> [n_points(3, t) for t in range(4)]
-    [0, 1, 4, 13]
-    """
+    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1)."""
     return int(order**length - 1) // (order - 1)
 
 
@@ -123,9 +119,6 @@ class Projective(Family):
         found = (*free[:place], minus(0 if heavy else 1, others, q), *free[place:])
         scale = inverse(next(filter(None, found)), q)
         return (self.index([times(scale, number, q) for number in found]),)
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         """Two hyperplanes share λ = (q^(t−2) − 1)/(q − 1) points: p, and pλ/k + (1 − p)(k − λ)/(N − k)."""

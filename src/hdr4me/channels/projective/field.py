@@ -35,11 +35,7 @@ MODULI = {
 
 @lru_cache(maxsize=4096)
 def is_order(q: int) -> bool:
-    """Whether there is a field of q numbers here: q is a prime, or a power of one up to `MAX_POWER`.
-
-    >>> [q for q in range(33) if is_order(q)]
-    [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32]
-    """
+    """Whether there is a field of q numbers here: q is a prime, or a power of one up to `MAX_POWER`."""
     return q in MODULI or (q > 1 and all(q % divisor for divisor in range(2, isqrt(q) + 1)))
 
 
@@ -58,11 +54,7 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=32)
 def tables(q: int) -> Tables:
-    """The tables of a field of q ≤ `MAX_POWER` numbers.
-
-    >>> tables(4).products
-    (0, 0, 0, 0, 0, 1, 2, 3, 0, 2, 3, 1, 0, 3, 1, 2)
-    """
+    """The tables of a field of q ≤ `MAX_POWER` numbers."""
     p = characteristic(q)
     differences = _digitwise(q, p, -1)
     products = _products(q, p, _digitwise(q, p, 1), differences)
@@ -114,11 +106,7 @@ def minus(a: int, b: int, q: int) -> int:
 
 
 def inverse(a: int, q: int) -> int:
-    """1/a, for a other than 0; modulo a prime as a^(q − 2), with the same exponent for every a.
-
-    >>> [times(a, inverse(a, 7), 7) for a in range(1, 7)], [times(a, inverse(a, 9), 9) for a in range(1, 9)]
-    ([1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1])
-    """
+    """1/a, for a other than 0; modulo a prime as a^(q − 2), with the same exponent for every a."""
     own = tables(q) if q in MODULI else None
     return pow(a, q - 2, q) if own is None else own.inverses[a]
 

@@ -5,15 +5,14 @@ The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise
 from math import comb
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.channel import Draws, Take
+from hdr4me.channels.heavy_set import SetFamily
 from hdr4me.channels.proof import ONE
 
 MAX_SIZE = 1 << 20
@@ -21,13 +20,8 @@ _MAX_ROWS = 256
 
 
 @dataclass(frozen=True)
-class Subset(Family):
-    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter.
-
-    >>> family = Subset(size=4, chosen=2)
-    >>> family.n_outputs, family.n_heavy, family.is_heavy(1, (0, 1))
-    (6, 3, True)
-    """
+class Subset(SetFamily):
+    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter."""
 
     name = "subset"
     response_class = "hdr4me.channels.heavy_response:SubsetResponse"
@@ -43,28 +37,13 @@ class Subset(Family):
     def takes(self) -> tuple[Take, ...]:
         return (Take("category", self.size),)
 
-    @cached_property
-    def n_outputs(self) -> int:
-        return comb(self.size, self.chosen)
+    @property
+    def n_items(self) -> int:
+        return self.size
 
     @cached_property
     def n_heavy(self) -> int:
         return comb(self.size - 1, self.chosen - 1)
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field(self.size),) * self.chosen
-
-    @property
-    def n_counters(self) -> int:
-        return self.size
-
-    @property
-    def per_report(self) -> int:
-        return self.chosen
-
-    def is_output(self, output: Sequence[int]) -> bool:
-        return all(a < b for a, b in pairwise(output))
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
         return x in output
@@ -75,9 +54,6 @@ class Subset(Family):
         place = draws.below(self.chosen)
         full = [k + (k >= x) for k in others]
         return tuple(sorted([x if heavy and i == place else k for i, k in enumerate(full)]))
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         w, v = self.chosen, self.size
@@ -90,9 +66,6 @@ class Subset(Family):
             return None
         other = (ONE - weight) // (v - 1)
         return tuple(tuple(weight if y == x else other for y in range(v)) for x in range(v))
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        return combinations(range(self.size), self.chosen)
 
 
 def _subset(n: int, size: int, draws: Draws) -> set[int]:

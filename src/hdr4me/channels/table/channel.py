@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from hdr4me.channels.channel import (
     Channel,
@@ -43,20 +43,9 @@ STAGE_ONE = 1 << STAGE_BITS
 
 @dataclass(frozen=True)
 class Stages:
-    """How a table's answer comes about in two steps.
+    """How an answer comes about in two steps: a permanent table, and a fresh one with a row for each of its cells.
 
-    Parameters
-    ----------
-    epsilon
-        What any number of reports of an unchanged value lose at most.
-    first
-        The permanent table: a row for each row of the whole.
-    second
-        The fresh table: a row for each cell of `first`.
-
-    >>> flip = ((49152, 16384), (16384, 49152))
-    >>> Stages(1.1, flip, flip).rows[0] == (2684354560, 1610612736)
-    True
+    Any number of reports of an unchanged value loses at most `epsilon`.
     """
 
     epsilon: float
@@ -119,19 +108,54 @@ class Stages:
 
 
 def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Rows:
-    """The product of two integer tables.
-
-    >>> product_rows([[7, 1], [1, 7]], [[3, 1], [1, 3]])
-    ((22, 10), (10, 22))
-    """
+    """The product of two integer tables."""
     columns = range(len(second[0]))
     return tuple(
         tuple(sum(w * second[kept][y] for kept, w in enumerate(row)) for y in columns) for row in first
     )
 
 
+class IntegerTable(Channel):
+    """Rows of integers that sum to 2^32, by which every field of an answer is drawn."""
+
+    weights: Rows
+    stages: Stages | None
+    loss_of: ClassVar[Loss]
+
+    def prove(self, name: str, most: int) -> None:
+        """The rows are rows, their loss is at most e^ε, and so is that of the stages, where there are some."""
+        check_rows(name, self.weights, most)
+        try:
+            object.__setattr__(self, "loss", type(self).loss_of(self.weights))
+        except InvalidInput as error:
+            raise InvalidInput(f"{name}: {error}") from error
+        self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights, type(self).loss_of)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells a field can fall into."""
+        return len(self.weights[0])
+
+    @property
+    def rows(self) -> Rows:
+        return self.weights
+
+    @cached_property
+    def cumulative(self) -> Rows:
+        """The running sums of each row, the last one (2^32) left out."""
+        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+
+    def document(self, **own: Any) -> dict[str, Any]:
+        """The channel as a survey document has it, with what is its own in the middle."""
+        made = {"kind": self.kind, "mechanism": self.mechanism, "epsilon": self.epsilon} | own
+        stages = {} if self.stages is None else {"stages": self.stages.to_dict()}
+        return made | {"weights": [list(row) for row in self.weights]} | stages
+
+
 @dataclass(frozen=True, repr=False)
-class Table(Channel):
+class Table(IntegerTable):
     """Input x is reported as cell y with probability weights[x][y] / 2^32.
 
     A dimension's part of the input is one of equally spaced levels on [−1, 1], or, if the number is optional, one of
@@ -169,6 +193,7 @@ class Table(Channel):
     """
 
     kind = "table"
+    loss_of = column_loss
     response_class = "hdr4me.channels.table.response:TableResponse"
 
     mechanism: str
@@ -186,14 +211,7 @@ class Table(Channel):
             put(self, "parts", (Take("number", len(self.weights)),))
         name = f"channel {self.mechanism!r}"
         self._check_inputs(name)
-        check_rows(name, self.weights, MAX_INPUTS)
-        try:
-            put(self, "loss", column_loss(self.weights))
-        except InvalidInput as error:
-            raise InvalidInput(f"{name}: {error}") from error
-        self.check()
-        if self.stages is not None:
-            self.stages.check(name, self.weights)
+        self.prove(name, MAX_INPUTS)
         targets = self.targets
         if set(self.decoders) != set(targets):
             raise InvalidInput(
@@ -212,8 +230,6 @@ class Table(Channel):
         if self.n_inputs != len(self.weights):
             raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
 
-    # -- what a channel offers -----------------------------------------------------------------------------------
-
     @property
     def takes(self) -> tuple[Take, ...]:
         return self.parts
@@ -230,10 +246,6 @@ class Table(Channel):
     @property
     def per_report(self) -> int:
         return 1
-
-    @property
-    def rows(self) -> tuple[tuple[int, ...], ...]:
-        return self.weights
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return (pick(self.cumulative[x], draws.bits(BITS)),)
@@ -252,18 +264,6 @@ class Table(Channel):
         worst = max(columns, key=lambda column: Fraction(max(column), min(column)))
         return worst.index(max(worst)), worst.index(min(worst))
 
-    # -- its own -------------------------------------------------------------------------------------------------
-
-    @property
-    def n_cells(self) -> int:
-        """How many cells an output can fall into."""
-        return len(self.weights[0])
-
-    @cached_property
-    def cumulative(self) -> tuple[tuple[int, ...], ...]:
-        """The running sums of each row, the last one (2^32) left out."""
-        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
-
     @cached_property
     def targets(self) -> dict[str, tuple[float, ...]]:
         """What each decoder must average to, given the input."""
@@ -281,14 +281,8 @@ class Table(Channel):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "takes": [{"reads": part.reads, "size": part.size} for part in self.parts],
-            "decoders": {name: list(values) for name, values in self.decoders.items()},
-            "weights": [list(row) for row in self.weights],
-        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
+        takes = [{"reads": part.reads, "size": part.size} for part in self.parts]
+        return self.document(takes=takes, decoders={name: list(x) for name, x in self.decoders.items()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:
