@@ -39,19 +39,6 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
     >>> exp_lower(0)
     Fraction(1, 1)
     """
-    x, halvings = _reduced(epsilon)
-    one = 1 << _PRECISION
-    numerator = x.numerator
-    denominator = x.denominator
-    term = total = one
-    for k in range(1, _TERMS):
-        term = term * numerator // (denominator * k)
-        total += term
-    return _square_back(total, halvings)
-
-
-def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
-    """(x, s) with ε = x·2^s and 0 ≤ x ≤ 1/2."""
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: it must be a finite number, at least 0")
     x = Fraction(epsilon)
@@ -61,13 +48,12 @@ def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
     while x > Fraction(1, 2):
         x /= 2
         halvings += 1
-    return x, halvings
-
-
-def _square_back(total: int, squarings: int) -> Fraction:
-    """(total / 2^160)^(2^squarings), cut down to 160 leading bits after each squaring."""
+    term = total = 1 << _PRECISION
+    for k in range(1, _TERMS):
+        term = term * x.numerator // (x.denominator * k)
+        total += term
     exponent = -_PRECISION
-    for _ in range(squarings):
+    for _ in range(halvings):
         total *= total
         exponent *= 2
         surplus = max(0, total.bit_length() - _PRECISION)
