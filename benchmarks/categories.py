@@ -125,7 +125,7 @@ def accuracy(name: str, epsilon: float, v: int) -> str:
         low, high = answer.interval(0.95)
         totals.append(float(((answer.value - truth) ** 2).sum()))
         covered += (low <= truth) & (truth <= high)
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     ratios = np.array(totals) * n / ((v - 1) * absent + present)
     noise = float(ratios.std(ddof=1)) / times**0.5
     parts = [f"{100 * covered[own].mean() / times:.2f}" if own.any() else "–" for own in classes]
@@ -173,7 +173,7 @@ def by_counting(epsilon: float, v: int) -> list[str]:
 
 def _variances(channel: Any, named: NDArray[np.int64], n: int) -> NDArray[np.float64]:
     equal, other = channel.decode
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     share = other + (equal - other) * named / n
     return np.asarray((share * present + (1 - share) * absent) / n)
 

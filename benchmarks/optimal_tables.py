@@ -9,8 +9,7 @@ import time
 
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.optimal import design
-from hdr4me.mechanisms.rounding import window_table
-from hdr4me.mechanisms.table import Table
+from hdr4me.mechanisms.table import Table, window_table
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 

@@ -128,7 +128,7 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
         values = zipf(k, n, seed=k)
         mine = np.array(ours(epsilon, k, values, OURS * times)) * n
         channel: Any = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon).channels[0]
-        absent, present = channel.indicator_variances
+        absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
         foretold = (k - 1) * absent + present
         row, above = [f"{k:,}", f"{epsilon:g}", f"{channel.mechanism} {_mean(mine)}"], False
         for library, protocols in PROTOCOLS.items():
@@ -164,7 +164,7 @@ def accuracy(peers: Peers, k: int, n: int, times: int) -> Iterator[str]:
 def by_formula(k: int, epsilon: float) -> str:
     """A line: our error foretold, and every protocol's over it."""
     channel: Any = Survey(Schema([Categorical("x", range(k))]), epsilon=epsilon).channels[0]
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     mine = (k - 1) * absent + present
     others = (f"{(total(name, epsilon, k) or 0.0) / mine:.3f}" for name in ("GRR", "SS", "OUE", "OLH"))
     return f"| {k:,} | {epsilon:g} | {channel.mechanism} {mine:.4g} | {' | '.join(others)} |"

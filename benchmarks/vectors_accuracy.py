@@ -16,9 +16,8 @@ from scipy import integrate, optimize, stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import hdr4me as hd
-from hdr4me.channels.agreement.design import contrast
-from hdr4me.channels.codebook import values
-from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
+from hdr4me.channels.codebook.channel import values
+from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.engines import Local
 from hdr4me.survey import Numeric, Schema, Survey, Vector
 from hdr4me.tally import Tally
@@ -92,7 +91,7 @@ def errors_of_blocks(d: int, size: int, epsilon: float, spread: str, scale: floa
             yield np.where(u < (1 + mean) / 2, 1.0, -1.0) if ends else mean + u - 0.5
 
     found = judged(survey, rounds(), mean)
-    predicted = d / size * float(np.mean(contrast(channel) ** -2 - mean**2))
+    predicted = d / size * float(np.mean(channel.response.contrast_c**-2 - mean**2))
     return (
         f"| {d} | {size} | {epsilon:g} | {spread} | {len(found.squares):,} | {predicted:.3f} "
         f"| {found.ratio(predicted)} | {found.coverage} |"
@@ -116,7 +115,7 @@ def on_real_blocks(name: str, epsilon: float, size: int, scale: float) -> str:
     survey = blocked(d, epsilon, size)
     channel: Any = survey.channels[0]
     found = judged(survey, drawn(data, max(10, round(scale * REPEATS / d)), 4), mean)
-    predicted = d / size * float(np.mean(contrast(channel) ** -2 - mean**2))
+    predicted = d / size * float(np.mean(channel.response.contrast_c**-2 - mean**2))
     return (
         f"| {name} | {d} numbers, blocks of {size} | {epsilon:g} | {len(found.squares):,} | {predicted:.3f} "
         f"| engine | {found.ratio(predicted)} | {found.coverage} |"
@@ -127,7 +126,7 @@ def _reports(d: int, epsilon: float, data: Floats, times: int, seed: int) -> str
     """Through the engine: the mean square of decoded reports over that foretold, and collections."""
     survey = Survey(Schema([Vector("x", d)]), epsilon=epsilon)
     channel: Any = survey.channels[0]
-    decode = np.array(values()) / scores_of(channel).contrast
+    decode = np.array(values()) / channel.response.scores.contrast
     truth = data.mean(axis=0)
     predicted = error_foretold(channel, data)
     squares, ratios, covered = [], [], 0

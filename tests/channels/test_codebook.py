@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from hdr4me.channels import HeavySet, channel_from_dict
-from hdr4me.channels.codebook import Codebook, lifted, mix, thresholds, values, word_levels
-from hdr4me.channels.codebook.design import codebook_channel, scores_of, total_error
+from hdr4me.channels.codebook.channel import Codebook, lifted, mix, thresholds, values, word_levels
+from hdr4me.channels.codebook.design import codebook_channel, total_error
 from hdr4me.channels.codebook.response import Scores, value_variance
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.checks import check_channel
@@ -137,7 +137,7 @@ def test_moments_of_scores(k_all: int, k: int) -> None:
     p = made.weight / 2**32
     first = p * z[:, :k].mean(axis=1) + (1 - p) * z[:, k:].mean(axis=1)
     second = p * (z[:, :k] ** 2).mean(axis=1) + (1 - p) * (z[:, k:] ** 2).mean(axis=1)
-    expected = scores_of(made)
+    expected = made.response.scores  # type: ignore[attr-defined]
     for sample, value in ((first, expected.first), (second, expected.second)):
         assert abs(sample.mean() - value) < 5 * sample.std() / np.sqrt(n)
     assert Scores(2.0, 5.0).contrast == pytest.approx(2.0, rel=1e-3)

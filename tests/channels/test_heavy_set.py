@@ -11,13 +11,14 @@ from typing import Any
 
 import mpmath
 import pytest
+from category_laws import grr
 
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import exp_lower
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.mechanisms.categorical import grr, response, subset_selection
+from hdr4me.mechanisms.categorical import response, subset_selection
 
 ONE = 1 << 32
 SMALL = [(v, w) for v in range(2, 7) for w in range(1, v)]
@@ -56,8 +57,8 @@ def test_shares_and_decoding_are_exact(v: int, w: int) -> None:
     equal, other = (1 - q) / (p - q), -q / (p - q)
     assert channel.decode == (float(equal), float(other))
     for share, mean, variance in (
-        (q, 0, channel.indicator_variances[0]),
-        (p, 1, channel.indicator_variances[1]),
+        (q, 0, channel.response.marginal().moments([0.0, 1.0]).variance([1.0])[0]),
+        (p, 1, channel.response.marginal().moments([0.0, 1.0]).variance([1.0])[1]),
     ):
         assert share * equal + (1 - share) * other == mean
         assert variance == pytest.approx(float(share * equal**2 + (1 - share) * other**2 - mean), rel=1e-12)
@@ -91,7 +92,7 @@ def test_the_error_of_subset_selection(epsilon: float, v: int, expected: float) 
     p, q = channel.shares
     total = ((v - 1) * q * (1 - q) + p * (1 - p)) / (p - q) ** 2
     assert total == pytest.approx(expected, rel=2e-5)
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     assert (v - 1) * absent + present == pytest.approx(total, rel=1e-9)
 
 

@@ -16,7 +16,7 @@ from hdr4me.channels.channel import below
 from hdr4me.channels.heavy_response import below_steps
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.privset import PrivSet, rank, unrank
-from hdr4me.channels.privset.design import selection_channel, total_error
+from hdr4me.channels.privset.channel import selection_channel, total_error
 from hdr4me.checks import check_channel
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.secure import SecureDraws

@@ -8,8 +8,8 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels import Entries, Table, channel_from_dict
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
+from hdr4me.channels.table.channel import STAGE_ONE, Stages
 from hdr4me.channels.table.design import staged_category, staged_number
-from hdr4me.channels.table.stages import STAGE_ONE, Stages
 from hdr4me.errors import FormatError, InvalidInput
 
 BUDGETS = [(0.1, 0.2), (0.5, 1.0), (1.0, 3.0), (1.0, 8.0), (2.0, 2.5), (4.0, 6.0)]
@@ -38,9 +38,9 @@ def test_one_report_loses_nothing_by_the_second_stage(epsilon: float, lasting: f
     assert isinstance(alone, Table)
     assert staged.decoders["value"][1] == pytest.approx(alone.decoders["value"][1], rel=2e-3)
     e = float(exp_lower(epsilon))
-    assert staged_category(epsilon, lasting, 6).indicator_variances[0] == pytest.approx(
-        4 * e / (e - 1) ** 2, rel=3e-3
-    )
+    assert staged_category(epsilon, lasting, 6).response.marginal().moments([0.0, 1.0]).variance([1.0])[
+        0
+    ] == pytest.approx(4 * e / (e - 1) ** 2, rel=3e-3)
 
 
 class Words:

@@ -12,11 +12,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from category_laws import grr, histogram, oue
 from scipy import stats
 
 from hdr4me.channels.proof import exp_lower
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.categorical import grr, histogram, oue
 from hdr4me.mechanisms.table import Table
 
 BUDGETS = [1e-8, 1e-3, 0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0, 5000.0]

@@ -15,7 +15,7 @@ from scipy import stats
 import hdr4me as hd
 from hdr4me.auditing import audit
 from hdr4me.channels.agreement import Agreement
-from hdr4me.channels.agreement.design import agreement_channel, contrast
+from hdr4me.channels.agreement.design import agreement_channel
 from hdr4me.channels.agreement.response import AgreementResponse, _side_by_side
 from hdr4me.channels.response import Records, Response
 from hdr4me.client import PermanentClient
@@ -268,7 +268,7 @@ def test_blocks_beside_other_questions() -> None:
 def test_the_standard_error_is_the_decoders() -> None:
     """r decoded signs ±1/c: the noise 1/c² − 1 of one, and the spread of the values, kept between 0 and 1."""
     survey = survey_of(4, 4.0)
-    c = contrast(survey.channels[0])
+    c = survey.channels[0].response.contrast_c  # type: ignore[attr-defined]
     tally = hd.Tally(survey)
     tally.counts[:] = [30, 70, 50, 50, 0, 100, 10, 90]
     tally.n_reports = 100

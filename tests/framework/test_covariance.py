@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from category_laws import grr, oue
 
 from hdr4me import deviation
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.covariance import frequency_covariance, shared_draw
 from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.categorical import grr, oue
 
 RUNS = 4000
 

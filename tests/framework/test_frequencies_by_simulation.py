@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from category_laws import grr, histogram, oue
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
 from hdr4me.framework import deviation
-from hdr4me.mechanisms.categorical import grr, histogram, oue
 
 Floats = NDArray[np.float64]
 V, N, COLLECTIONS = 5, 2000, 1200

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.channels.codebook.design import codebook_channel, scores_of
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.codebook.response import Scores
 from hdr4me.framework.moments import SURELY, widening
 from hdr4me.framework.prediction import one_report
@@ -40,7 +40,7 @@ def test_the_errors_are_those_of_every_user(epsilon: float, drawn: float) -> Non
     x = [0.3, -0.2, 0.9, None, 0.5, None, None, 0.0]
     values = np.array(x, np.float64)
     found = _errors(channel, values, np.full(8, 1 / 8), drawn)
-    assert found == pytest.approx(_by_users(scores_of(channel), x, drawn))
+    assert found == pytest.approx(_by_users(channel.response.scores, x, drawn))  # type: ignore[attr-defined]
 
 
 def _errors(channel: Any, values: Any, shares: Any, drawn: float) -> tuple[float, float]:
@@ -52,7 +52,7 @@ def _errors(channel: Any, values: Any, shares: Any, drawn: float) -> tuple[float
 
 def test_nobody_and_everybody() -> None:
     channel = codebook_channel(4.0, 4)
-    scores = scores_of(channel)
+    scores = channel.response.scores  # type: ignore[attr-defined]
     mean, share = _errors(channel, [0.0, GAP], [0.0, 1.0], 0.0)
     assert np.isnan(mean)
     assert share == pytest.approx(scores.square(1.0) - 1.0)

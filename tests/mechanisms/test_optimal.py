@@ -12,8 +12,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache, mechanism
 from hdr4me.mechanisms.optimal import _merged, optimal
 from hdr4me.mechanisms.programme import Measure
-from hdr4me.mechanisms.rounding import window_table
-from hdr4me.mechanisms.table import Table
+from hdr4me.mechanisms.table import Table, window_table
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from category_laws import grr, oue
 
 from hdr4me.channels.oracles import oracle, subset_size
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.laws import as_law
-from hdr4me.mechanisms.categorical import NEARLY, categorical_choice, grr, oue
+from hdr4me.mechanisms.categorical import NEARLY, categorical_choice
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 9.0])

@@ -6,9 +6,8 @@ import pytest
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.oracles import oracle
+from hdr4me.channels.oracles import best_space, oracle, projective, space_oracle
 from hdr4me.channels.projective import MAX_POINTS, Projective, n_points
-from hdr4me.channels.projective.design import best_space, projective, space_oracle
 from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
@@ -22,7 +21,7 @@ from hdr4me.mechanisms.categorical import (
 
 
 def total(channel: HeavySet, v: int) -> float:
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     return (v - 1) * absent + present
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.rounding import round_rows, unbiased_decode
+from hdr4me.mechanisms.table import round_rows, unbiased_decode
 
 TOTAL = 1 << 32
 

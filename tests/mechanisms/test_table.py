@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.table import CategoryTable, Certificate, EntryTable, Table
+from hdr4me.mechanisms.table import Certificate, Table
 
 ONE = 1 << 32
 HALF = ONE // 2
@@ -37,7 +37,6 @@ def seven() -> Table:
 
 def test_privacy_loss_is_a_fraction():
     assert coin().privacy_loss == Fraction(3)
-    assert EntryTable("coin", 2.2, [0.0, 1.0], [-0.5, 1.5], coin().weights).privacy_loss == Fraction(9)
 
 
 def test_arrays_are_frozen_copies():
@@ -102,16 +101,6 @@ def test_max_and_mean_variance_against_a_fine_grid():
         assert table.max_variance() == pytest.approx(float(table.variance(t).max()), rel=1e-7)
         middle = (t[1:] + t[:-1]) / 2
         assert table.mean_variance() == pytest.approx(float(table.variance(middle).mean()), rel=1e-7)
-
-
-def test_category_tables_have_no_moments_but_sample():
-    table = CategoryTable("grr", 1.2, [0, 1], [1.5, -0.5], coin().weights)
-    with pytest.raises(InvalidInput, match="category"):
-        table.variance(0.0)
-    with pytest.raises(InvalidInput, match="row number"):
-        table.sample_cells([2], np.random.default_rng(0))
-    assert set(table.sample_cells([0, 1] * 50, np.random.default_rng(0)).tolist()) == {0, 1}
-    assert table.sample_cells([], np.random.default_rng(0)).size == 0
 
 
 def test_samples_have_the_shape_of_the_values():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
-from hdr4me.mechanisms.rounding import binary, duchi_table, window, window_table
+from hdr4me.mechanisms.table import binary, duchi_table, window, window_table
 
 TOTAL = 1 << 32
 

@@ -49,7 +49,7 @@ def test_probabilities_and_variances(
     name = "grr" if protocol == "GRR" else "subset"
     channel: Any = categorical_channel(name, epsilon, k)
     p, q = channel.shares
-    absent = channel.indicator_variances[0]
+    absent = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])[0]
     if protocol == "SS" and channel.per_report != max(1, round(k / (math.exp(epsilon) + 1))):
         present = theirs["p"] * (1 - theirs["p"]) / (theirs["p"] - theirs["q"]) ** 2
         total = present + (k - 1) * theirs["variance"]

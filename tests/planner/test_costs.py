@@ -2,11 +2,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from category_laws import grr, histogram, oue
 
 from hdr4me.framework import deviation
 from hdr4me.framework.laws import as_law
 from hdr4me.mechanisms import mechanism, names
-from hdr4me.mechanisms.categorical import grr, histogram, oue
 from hdr4me.planner import plan
 from hdr4me.planner.candidates import classes, sampled_grid
 from hdr4me.planner.reports import entry_variances

@@ -295,7 +295,7 @@ def test_dimensions_of_larger_error_are_asked_more_often() -> None:
 
 def test_a_mechanism_from_outside_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     from hdr4me.mechanisms import registry
-    from hdr4me.mechanisms.three_outputs import ThreeOutputs
+    from hdr4me.mechanisms.duchi import ThreeOutputs
 
     monkeypatch.setattr(registry, "_known", dict(registry._known))
     hd.register_mechanism("theirs", ThreeOutputs)

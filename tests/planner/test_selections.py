@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hdr4me as hd
-from hdr4me.channels.privset.design import number_variance, selection_channel
+from hdr4me.channels.privset.channel import selection_channel
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.secure import SecureDraws
@@ -48,9 +48,9 @@ def test_the_error_of_a_share_is_the_channel_s() -> None:
     group = Group(1, 6, choices=2, chosen=6 * f)
     made = classes(Workload((group,)), "optimal", "", n, 3.0, (1,))
     channel = selection_channel(3.0, 6, 2)
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     assert made.variances[0, 0] == pytest.approx(((1 - f) * absent + f * present) / n, rel=1e-3)
-    assert made.variances[0, 1] == pytest.approx(number_variance(channel, 6 * f) / n / 4, rel=1e-3)
+    assert made.variances[0, 1] == pytest.approx(channel.response.number_variance(6 * f) / n / 4, rel=1e-3)  # type: ignore[attr-defined]
     assert made.counts.tolist() == [6.0, 1.0]
     worst = classes(Workload((group,)), "optimal", "", n, 3.0, (1,), worst=True)
     assert (worst.variances >= made.variances).all()
@@ -75,11 +75,11 @@ def test_measured_errors_are_those_foretold(epsilon: float, chosen: tuple[int, .
         found, _ = indicator_moments(channel.response.cells(counts), n, channel.response.marginal())
         shares += (found - truth) ** 2
         numbers += ((counts[:v].sum() / n - v * q) / (p - q) - len(chosen)) ** 2
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     foretold = np.where(truth == 1, present, absent) / n
     assert shares / times == pytest.approx(foretold, rel=0.45)
     assert (shares / times).sum() == pytest.approx(foretold.sum(), rel=0.25)
-    assert numbers / times == pytest.approx(number_variance(channel, len(chosen)) / n, rel=0.35)
+    assert numbers / times == pytest.approx(channel.response.number_variance(len(chosen)) / n, rel=0.35)  # type: ignore[attr-defined]
 
 
 def _seeded(seed: float) -> Any:

@@ -60,5 +60,9 @@ def test_variances_of_categories(mixed: Survey) -> None:
     choice, bits = mixed.channels[2:]
     assert isinstance(choice, HeavySet)
     assert isinstance(bits, Entries)
-    assert choice.indicator_variances == pytest.approx((0.125 * 0.875 * 4, 0.625 * 0.375 * 4))
-    assert bits.indicator_variances == pytest.approx((0.1875 * 16, 0.25 * 16))
+    assert choice.response.marginal().moments([0.0, 1.0]).variance([1.0]) == pytest.approx(
+        (0.125 * 0.875 * 4, 0.625 * 0.375 * 4)
+    )
+    assert bits.response.marginal().moments([0.0, 1.0]).variance([1.0]) == pytest.approx(
+        (0.1875 * 16, 0.25 * 16)
+    )

@@ -11,8 +11,8 @@ from sklearn.datasets import load_diabetes
 
 import hdr4me as hd
 from hdr4me.channels import HeavySet
-from hdr4me.channels.codebook import N_LEVELS, Codebook, values, word_levels
-from hdr4me.channels.codebook.design import codebook_channel, least_noise, scores_of
+from hdr4me.channels.codebook.channel import N_LEVELS, Codebook, values, word_levels
+from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.errors import InvalidInput
 from hdr4me.simulation.collection import simulate_tally
@@ -64,12 +64,12 @@ def test_the_moments_by_enumeration(value) -> None:
     x = vector.place(value, family.takes[0].size) >> 16
     p, k = channel.weight / 2**32, family.heavy
     by_rank = np.where(np.arange(8) < k, p / k, (1 - p) / (8 - k))
-    numbers = np.array(values())[np.frombuffer(word_levels(), np.uint8)] / scores_of(channel).contrast
+    numbers = np.array(values())[np.frombuffer(word_levels(), np.uint8)] / channel.response.scores.contrast  # type: ignore[attr-defined]
     words = np.array(
         [[family.codeword(seed, index)[:3] for index in family.order(x, seed)] for seed in range(ALL_SEEDS)]
     )
     y = numbers[words]  # [seed, rank, coordinate]
-    first, second = scores_of(channel)
+    first, second = channel.response.scores  # type: ignore[attr-defined]
     point = np.array([*value, 0.0]) if value is not None else np.array([0.0, 0.0, -1.0])
     assert vector.point(value) == pytest.approx(point)
     for made, expected in (
@@ -86,10 +86,10 @@ def test_the_least_noise() -> None:
     """Of the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]², the smaller of its two eigenvalues."""
     for epsilon in (0.5, 2.0, 8.0):
         channel = codebook_channel(epsilon, 4)
-        first, second = scores_of(channel)
+        first, second = channel.response.scores  # type: ignore[attr-defined]
         x = np.array([0.6, 0.0, -0.8, 0.0, 0.0])
         covariance = (np.eye(5) + (second - 1 - first**2) * np.outer(x, x)) / first**2
-        assert least_noise(channel) == pytest.approx(np.linalg.eigvalsh(covariance).min())
+        assert channel.response.marginal().least_noise == pytest.approx(np.linalg.eigvalsh(covariance).min())
 
 
 # -- estimates ---------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_the_ratio_and_its_error_from_counts() -> None:
     answer = tally.estimate()
     assert answer.statistics == ("mean", "mean", "share")
     assert answer.categories == ("0", "1", None)
-    decode = np.array(values()) / scores_of(survey.channels[0]).contrast
+    decode = np.array(values()) / survey.channels[0].response.scores.contrast  # type: ignore[attr-defined]
     counts = tally.counts.reshape(3, N_LEVELS)
     y, squares = counts @ decode / 20_000, counts @ decode**2 / 20_000
     share = 1 + y[2]
@@ -131,7 +131,7 @@ def test_few_reports_and_few_vectors() -> None:
         alike.counts[N_LEVELS * coordinate + 128] = 100
     alike.n_reports = 100
     found = alike.estimate()
-    least = least_noise(survey.channels[0])
+    least = survey.channels[0].response.marginal().least_noise
     assert found.standard_error[2] == pytest.approx(np.sqrt(least / 99))
     assert (found.standard_error[:2] > 0.9 * np.sqrt(least / 99)).all()
     empty = hd.Tally(survey)  # a share of exactly 0 divides nothing

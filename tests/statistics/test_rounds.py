@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.channels.codebook import thresholds
+from hdr4me.channels.codebook.channel import thresholds
 from hdr4me.errors import InvalidInput
 
 

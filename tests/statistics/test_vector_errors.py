@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.channels.codebook.design import least_noise
 from hdr4me.io import read_reports
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kinds"
@@ -37,6 +36,6 @@ def test_the_error_of_the_share_is_that_of_the_sample_and_at_least_the_noise(n: 
     each = [hd.Tally(survey).add_block(rows[i : i + 1]).ask("share", "v").value[0] for i in range(n)]
     answer = hd.Tally(survey).add_block(rows[:n]).ask("share", "v")
     channel = survey.questions[survey.question_of(0)].channel
-    least = least_noise(channel) / (n - 1)
+    least = channel.response.marginal().least_noise / (n - 1)
     assert answer.value[0] == pytest.approx(np.mean(each), rel=1e-9)
     assert answer.standard_error[0] ** 2 == pytest.approx(max(np.var(each, ddof=1) / n, least), rel=1e-9)

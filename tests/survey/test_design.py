@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from category_laws import grr, oue
 
 from hdr4me.channels import Channel, HeavySet
 from hdr4me.channels.heavy_set import heaviest
@@ -14,7 +15,7 @@ from hdr4me.channels.subset import Subset
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.categorical import categorical_choice, grr, oue, subset_selection
+from hdr4me.mechanisms.categorical import categorical_choice, subset_selection
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -104,7 +105,7 @@ def test_a_mechanism_that_spends_too_much_is_refused() -> None:
 
 def total_error(channel: HeavySet) -> float:
     """n·E‖f̂ − f‖² from the variances of one report about each category."""
-    absent, present = channel.indicator_variances
+    absent, present = channel.response.marginal().moments([0.0, 1.0]).variance([1.0])
     return (channel.n_counters - 1) * absent + present
 
 
@@ -127,9 +128,9 @@ def test_subset_selection_beats_what_there_was_before(epsilon: float) -> None:
     """GRR and OUE, by their own tables: never a larger error, and a smaller one from a few categories on."""
     for v in (2, 4, 10, 40, 200):
         found = total_error(subset_selection(epsilon, v))
-        absent, present = grr(epsilon, v).channel().indicator_variances  # type: ignore[attr-defined]
+        absent, present = grr(epsilon, v).channel().response.marginal().moments([0.0, 1.0]).variance([1.0])  # type: ignore[attr-defined]
         assert found <= ((v - 1) * absent + present) * (1 + 1e-6)
-        absent, present = oue(epsilon).channel(v).indicator_variances  # type: ignore[attr-defined]
+        absent, present = oue(epsilon).channel(v).response.marginal().moments([0.0, 1.0]).variance([1.0])  # type: ignore[attr-defined]
         assert found < (v - 1) * absent + present
 
 

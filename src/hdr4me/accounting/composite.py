@@ -15,7 +15,7 @@ from itertools import product as every
 from math import prod
 
 from hdr4me.channels.proof import column_loss
-from hdr4me.channels.table.stages import Rows, product_rows
+from hdr4me.channels.table.channel import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
 

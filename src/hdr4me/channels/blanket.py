@@ -41,9 +41,6 @@ def table_blanket(rows: ArrayLike, *, alike: bool = False) -> Blanket:
     """The blanket of a table of integers with equal row sums; mixtures of rows add nothing, by convexity.
 
     `alike` says that every pair of rows differs in the same way (randomised response), so that one pair will do.
-
-    >>> round(table_blanket([[3, 1], [1, 3]]).gamma, 3)
-    0.5
     """
     weights = np.asarray(rows, np.float64)
     weights = weights[:, weights.max(axis=0) > 0]
@@ -80,7 +77,10 @@ def heavy_blanket(n_outputs: int, n_heavy: int, weight: int, total: int = 1 << 3
     counts = (shared, k - shared, k - shared, n - 2 * k + shared)
     # In fractions: the number of outputs may be beyond every float.
     mass = np.array([float(Fraction(count * (total - weight), (n - k) * total)) for count in counts])
-    return _four(mass, float(Fraction(weight * (n - k), (total - weight) * k)))
+    ratio = float(Fraction(weight * (n - k), (total - weight) * k))
+    # Both heavy, only the first, only the second, neither.
+    ratios = np.array([[ratio, ratio, 1.0, 1.0], [ratio, 1.0, ratio, 1.0]])
+    return Blanket(mass, ratios, np.array([[0, 1]], np.int64))
 
 
 def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:
@@ -96,22 +96,12 @@ def entries_blanket(rows: Sequence[Sequence[int]], n_entries: int) -> Blanket:
     above = np.append(np.cumsum(q[::-1])[::-1], 0.0) ** (n_entries - 2)  # that all the others are at least g
     if n_entries == 2:
         above[:] = 1.0
-    first, second, least = [], [], []
-    mass = []
+    mass, ratios = [], []
     for i in range(len(g)):
         for j in range(len(g)):
             k = np.arange(min(i, j) + 1)
             chance = np.append(above[k[:-1]] - above[k[1:]], above[k[-1]])
-            first.append(np.full(len(k), g[i]))
-            second.append(np.full(len(k), g[j]))
-            least.append(g[k])
-            mass.append(q[i] * q[j] * chance)
-    smallest = np.concatenate(least)
-    ratios = np.stack([np.concatenate(first) / smallest, np.concatenate(second) / smallest])
-    return Blanket(np.concatenate(mass) * smallest, ratios, np.array([[0, 1], [0, 0]], np.int64))
-
-
-def _four(mass: Floats, ratio: float) -> Blanket:
-    """Both heavy, only the first, only the second, neither."""
-    ratios = np.array([[ratio, ratio, 1.0, 1.0], [ratio, 1.0, ratio, 1.0]])
-    return Blanket(mass, ratios, np.array([[0, 1]], np.int64))
+            mass.append(q[i] * q[j] * chance * g[k])
+            ratios.append(np.stack([g[i] / g[k], g[j] / g[k]]))
+    pairs = np.array([[0, 1], [0, 0]], np.int64)
+    return Blanket(np.concatenate(mass), np.concatenate(ratios, axis=1), pairs)

@@ -7,17 +7,18 @@ ONE fraction proves every member of this family.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
-from math import floor
-from typing import Any, ClassVar
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from math import comb, floor
+from typing import Any, ClassVar, Self
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take
+from hdr4me.channels.channel import Channel, Draws, Field, Take, check_fields, named_epsilon, whole
 from hdr4me.channels.proof import BITS, ONE, exp_lower
-from hdr4me.channels.reading import check_fields, named_epsilon, whole
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
@@ -60,20 +61,29 @@ class Family(ABC):
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
         """A uniform heavy or light output of `x`; which draws are made depends on neither."""
 
-    @abstractmethod
-    def counters(self, output: Sequence[int]) -> Iterator[int]: ...
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return iter(output)
 
     @abstractmethod
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         """P(a report supports category c) for a user who has category c, and for one who has another."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The family's parameters."""
+        """The family's parameters: the fields of its dataclass."""
+        return {parameter.name: getattr(self, parameter.name) for parameter in _parameters(type(self))}
 
     @classmethod
-    @abstractmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Family: ...
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        names = [parameter.name for parameter in _parameters(cls)]
+        check_fields(f"{cls.name} family", document, set(names))
+        return cls(*(whole(name, document[name]) for name in names))
+
+    def check_integer(self, name: str, least: int, most: int) -> None:
+        """Refuse a parameter that is not an integer within these bounds."""
+        value = getattr(self, name)
+        if type(value) is not int or not least <= value <= most:
+            raise InvalidInput.of(name, value, f"a whole number from {least} to {most}")
 
     def is_output(self, output: Sequence[int]) -> bool:
         """Beyond the bounds of the fields: whether this is an output."""
@@ -95,6 +105,43 @@ class Family(ABC):
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
         return None
+
+
+class SetFamily(Family):
+    """Sets of `chosen` items as outputs, sent in increasing order; every member adds to its counter."""
+
+    chosen: int
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """How many items there are."""
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return comb(self.n_items, self.chosen)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return (Field(self.n_items),) * self.chosen
+
+    @property
+    def n_counters(self) -> int:
+        return self.n_items
+
+    @property
+    def per_report(self) -> int:
+        return self.chosen
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        return all(a < b for a, b in pairwise(output))
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        return combinations(range(self.n_items), self.chosen)
+
+
+def _parameters(family: Any) -> tuple[Any, ...]:
+    return dataclasses.fields(family)
 
 
 FAMILIES: Registry[type[Family]] = Registry(
@@ -125,8 +172,6 @@ class HeavySet(Channel):
     weight
         W: an output is heavy with probability W / 2^32.
 
-    Examples
-    --------
     >>> from hdr4me.channels.subset import Subset
     >>> family = Subset(size=10, chosen=3)
     >>> channel = HeavySet("subset", 1.0, family, heaviest(1.0, family))
@@ -215,13 +260,6 @@ class HeavySet(Channel):
         """What a report that supports category c, and one that does not, count for in the frequency of c."""
         p, q = self.family.shares(Fraction(self.weight, ONE))
         return float((1 - q) / (p - q)), float(-q / (p - q))
-
-    @property
-    def indicator_variances(self) -> tuple[float, float]:
-        """Variance of a category's decoded report, for a user who has another category and for one who has it."""
-        p, q = self.shares
-        equal, other = self.decode
-        return q * (1 - q) * (equal - other) ** 2, p * (1 - p) * (equal - other) ** 2
 
     def to_dict(self) -> dict[str, Any]:
         return {

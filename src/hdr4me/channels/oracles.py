@@ -8,21 +8,24 @@ Over all v categories of a dimension n·Σ Var f̂ = V₁ + (v−1)·V₀, whate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+from hdr4me.channels.heavy_set import HeavySet, heaviest
+from hdr4me.channels.projective.channel import MAX_POINTS, Projective, n_points
+from hdr4me.channels.projective.field import is_order
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
+
+_ENOUGH = (
+    1.003  # a space with fewer points, so fewer counters, is taken if its error is within this of the least
+)
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """p, q, and 1 − p, which p itself cannot tell at large ε.
-
-    >>> o = oracle("oue", 1.0, 10)
-    >>> round(o.total, 3)
-    37.827
-    """
+    """p, q, and 1 − p, which p itself cannot tell at large ε."""
 
     name: str
     n_categories: int
@@ -46,63 +49,84 @@ class Oracle:
         return self.present + (self.n_categories - 1) * self.absent
 
 
-def _grr(epsilon: float, v: int) -> tuple[float, float, float]:
-    """p = e^ε/(e^ε + v − 1), q = 1/(e^ε + v − 1)."""
-    light = math.exp(-epsilon)
-    whole = 1 + (v - 1) * light
-    return 1 / whole, (v - 1) * light / whole, light / whole
-
-
-def _oue(epsilon: float, v: int) -> tuple[float, float, float]:
-    """p = 1/2, q = 1/(e^ε + 1)."""
-    light = math.exp(-epsilon)
-    return 0.5, 0.5, light / (1 + light)
-
-
-def subset_size(epsilon: float, n_categories: int) -> int:
-    """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1).
-
-    >>> [subset_size(e, v) for e, v in ((1.0, 10), (2.0, 24), (1.0, 100))]
-    [3, 3, 27]
-    """
-    about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
-    sizes = {min(max(1, math.floor(about) + k), n_categories - 1) for k in (0, 1)}
-    return min(
-        sizes, key=lambda w: Oracle("subset", n_categories, *_subset_of(epsilon, n_categories, w)).total
-    )
-
-
-def _subset_of(epsilon: float, v: int, w: int) -> tuple[float, float, float]:
-    """p = e^ε·w/(e^ε·w + v − w), q = (p(w−1) + (1−p)w)/(v−1)."""
-    light = math.exp(-epsilon) * (v - w) / w
-    p, not_p = 1 / (1 + light), light / (1 + light)
-    return p, not_p, (p * (w - 1) + not_p * w) / (v - 1)
-
-
-def _subset(epsilon: float, v: int) -> tuple[float, float, float]:
-    return _subset_of(epsilon, v, subset_size(epsilon, v))
-
-
-def _projective(epsilon: float, v: int) -> tuple[float, float, float]:
-    from hdr4me.channels.projective.design import best_space, space_oracle
-
-    found = space_oracle(epsilon, v, *best_space(float(epsilon), v))
-    return found.p, found.not_p, found.q
-
-
-_ORACLES: dict[str, Callable[[float, int], tuple[float, float, float]]] = {
-    "grr": _grr,
-    "oue": _oue,
-    "subset": _subset,
-    "projective": _projective,
-}
-
-
 def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
     """The oracle called `name` for a dimension of so many categories under the budget `epsilon` of one value."""
     check_epsilon(epsilon)
-    if name not in _ORACLES:
-        raise InvalidInput.of("categorical", name, f"use one of {', '.join(_ORACLES)}")
+    if name not in ("grr", "oue", "subset", "projective"):
+        raise InvalidInput.of("categorical", name, "use one of grr, oue, subset, projective")
     if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
         raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
-    return Oracle(name, n_categories, *_ORACLES[name](epsilon, n_categories))
+    v, light = n_categories, math.exp(-epsilon)
+    if name == "oue":  # p = 1/2, q = 1/(e^ε + 1)
+        return Oracle(name, v, 0.5, 0.5, light / (1 + light))
+    if name == "grr":  # p = e^ε/(e^ε + v − 1), q = 1/(e^ε + v − 1)
+        whole = 1 + (v - 1) * light
+        return Oracle(name, v, 1 / whole, (v - 1) * light / whole, light / whole)
+    if name == "subset":
+        return _subset(epsilon, v, subset_size(epsilon, v))
+    return space_oracle(epsilon, v, *best_space(float(epsilon), v))
+
+
+def subset_size(epsilon: float, n_categories: int) -> int:
+    """How many categories a subset report names: the whole number of least total error, near v/(e^ε + 1)."""
+    about = n_categories / (math.exp(min(epsilon, 50.0)) + 1)
+    sizes = {min(max(1, math.floor(about) + k), n_categories - 1) for k in (0, 1)}
+    return min(sizes, key=lambda w: _subset(epsilon, n_categories, w).total)
+
+
+def _subset(epsilon: float, v: int, w: int) -> Oracle:
+    """p = e^ε·w/(e^ε·w + v − w), q = (p(w−1) + (1−p)w)/(v−1)."""
+    light = math.exp(-epsilon) * (v - w) / w
+    p, not_p = 1 / (1 + light), light / (1 + light)
+    return Oracle("subset", v, p, not_p, (p * (w - 1) + not_p * w) / (v - 1))
+
+
+def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
+    """The error of a space before its weight is rounded: p = e^ε·k/(e^ε·k + N − k), q = pλ/k + (1−p)(k−λ)/(N−k)."""
+    n, k, shared = (n_points(order, length - i) for i in range(3))
+    light = math.exp(-min(epsilon, 500.0)) * ((n - k) / k)
+    p, not_p = 1 / (1 + light), light / (1 + light)
+    q = p * (shared / k) + not_p * ((k - shared) / (n - k))
+    return Oracle("projective", n_categories, p, not_p, q)
+
+
+@lru_cache(maxsize=256)
+def best_space(epsilon: float, n_categories: int) -> tuple[int, int]:
+    """The field's size and the length of vectors: of the spaces within 0.3 % of the least error the smallest."""
+    check_epsilon(epsilon)
+    if not 2 <= n_categories <= MAX_POINTS // 2:
+        raise InvalidInput.of("n_categories", n_categories, f"2 to {MAX_POINTS // 2}")
+    spaces = {
+        space: space_oracle(epsilon, n_categories, *space).total for space in _spaces(epsilon, n_categories)
+    }
+    least = min(spaces.values())
+    near = [space for space, error in spaces.items() if error <= _ENOUGH * least]
+    return min(near, key=lambda space: n_points(*space))
+
+
+def _spaces(epsilon: float, n_categories: int) -> Iterator[tuple[int, int]]:
+    """For each length the smallest field that has enough points, and every field of about e^ε numbers."""
+    about = math.exp(min(epsilon, 17.0))
+    low, high = math.floor(0.7 * about), math.ceil(1.4 * about) + 1
+    steps = sorted({low + (high - low) * i // 48 for i in range(49)})
+    near = {_order_from(max(2, q)) for q in steps}
+    for length in range(2, 25):
+        smallest = _order_from(max(2, math.floor(n_categories ** (1 / (length - 1))) - 2))
+        while n_points(smallest, length) < n_categories:
+            smallest = _order_from(smallest + 1)
+        for order in sorted({smallest, *near}):
+            if order >= smallest and n_points(order, length) <= MAX_POINTS:
+                yield order, length
+
+
+def _order_from(q: int) -> int:
+    """The smallest field of q or more numbers."""
+    while not is_order(q):
+        q += 1
+    return q
+
+
+def projective(epsilon: float, n_categories: int) -> HeavySet:
+    """The projective channel for so many categories: one index of at most four bytes."""
+    family = Projective(n_categories, *best_space(float(epsilon), n_categories))
+    return HeavySet("projective", float(epsilon), family, heaviest(epsilon, family))

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from hdr4me.errors import InvalidInput
 
-BITS = 32
-"""Every row of every table sums to 2**BITS."""
+BITS = 32  # every row of every table sums to 2**BITS
 ONE = 1 << BITS
 
 _PRECISION = 160
@@ -40,19 +39,6 @@ def exp_lower(epsilon: Fraction | float) -> Fraction:
     >>> exp_lower(0)
     Fraction(1, 1)
     """
-    x, halvings = _reduced(epsilon)
-    one = 1 << _PRECISION
-    numerator = x.numerator
-    denominator = x.denominator
-    term = total = one
-    for k in range(1, _TERMS):
-        term = term * numerator // (denominator * k)
-        total += term
-    return _square_back(total, halvings)
-
-
-def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
-    """(x, s) with ε = x·2^s and 0 ≤ x ≤ 1/2."""
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
         raise InvalidInput(f"epsilon = {epsilon} is not allowed: it must be a finite number, at least 0")
     x = Fraction(epsilon)
@@ -62,13 +48,12 @@ def _reduced(epsilon: Fraction | float) -> tuple[Fraction, int]:
     while x > Fraction(1, 2):
         x /= 2
         halvings += 1
-    return x, halvings
-
-
-def _square_back(total: int, squarings: int) -> Fraction:
-    """(total / 2^160)^(2^squarings), cut down to 160 leading bits after each squaring."""
+    term = total = 1 << _PRECISION
+    for k in range(1, _TERMS):
+        term = term * x.numerator // (x.denominator * k)
+        total += term
     exponent = -_PRECISION
-    for _ in range(squarings):
+    for _ in range(halvings):
         total *= total
         exponent *= 2
         surplus = max(0, total.bit_length() - _PRECISION)
@@ -102,9 +87,6 @@ def entries_loss(rows: Sequence[Sequence[int]]) -> Fraction:
 
     Two vectors differ in two entries, one going from absent to present and one back, so the ratios multiply:
     max_y w₁(y)/w₀(y) · max_y w₀(y)/w₁(y).
-
-    >>> entries_loss([[3, 1], [2, 2]])
-    Fraction(3, 1)
     """
     if len(rows) != 2:
         raise InvalidInput(f"an entries table has {len(rows)} rows: it must have 2 (absent, present)")

@@ -38,8 +38,7 @@ Mask = NDArray[np.bool_]
 
 _GRID, _SHARES = np.linspace(-1.0, 1.0, 33), np.linspace(0.0, 1.0, 65)
 """Values of numbers, and shares of users, among which the worst population is looked for."""
-MAX_ENUMERATED = 1 << 20
-"""Inputs times outputs of a channel whose law may be listed."""
+MAX_ENUMERATED = 1 << 20  # inputs times outputs of a channel whose law may be listed
 
 
 def probabilities(rows: ArrayLike) -> Floats:
@@ -63,8 +62,7 @@ class Moments:
 class Coordinate(ABC):
     """What predictions need to know about one coordinate: the moments of a decoded report given the user's value."""
 
-    indicator = False
-    """Whether the value is 0 or 1."""
+    indicator = False  # whether the value is 0 or 1
 
     @abstractmethod
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
@@ -118,26 +116,11 @@ class Coordinate(ABC):
 class Marginal(Coordinate):
     """What a report says about one coordinate: the law of its cell given the own input.
 
-    Parameters
-    ----------
-    law
-        P(cell | own input, inputs of the other dimensions), shape (own inputs, others, cells).
-    targets
-        The mean of each decoder at each own input; "value" first, then "present" where a value may be missing.
-    decoders
-        A number for each cell, by the same names.
-    levels
-        The values of the own inputs, increasing. A value between two levels is rounded to one of them at random.
-        Inputs beyond the levels are "no value".
-    unary
-        Whether the cells are those of a table for one entry, and not "named" and "not named".
-
-    Examples
-    --------
-    >>> coin = np.array([[[0.75, 0.25]], [[0.25, 0.75]]])
-    >>> ends = np.array([-1.0, 1.0])
-    >>> Marginal(coin, {"value": ends}, {"value": 2 * ends}, ends).at([0.0]).tolist()
-    [[[0.5, 0.5]]]
+    `law` is P(cell | own input, inputs of the other dimensions), shape (own inputs, others, cells). `decoders` holds a
+    number for each cell and `targets` the mean of each decoder at each own input, by the names "value" and, where a
+    value may be missing, "present". `levels` are the values of the own inputs, increasing; a value between two levels
+    is rounded to one of them at random, and inputs beyond the levels are "no value". `unary` says that the cells are
+    those of a table for one entry, and not "named" and "not named".
     """
 
     law: Floats
@@ -214,7 +197,6 @@ class Marginal(Coordinate):
         return np.asarray(np.add.reduceat(law, starts, axis=0) / np.diff(edges)[:, None, None])
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """The moments of (value, present) for these values; NaN is "no value"."""
         decode = np.stack(list(self.decoders.values()), axis=1)
         weights = None if others is None else np.asarray(others, np.float64)
         if weights is not None and weights.ndim == 2:
@@ -254,17 +236,7 @@ class Marginal(Coordinate):
 
 
 class Records(NamedTuple):
-    """Records as kernels read them.
-
-    Parameters
-    ----------
-    columns
-        Where the values of each dimension are in memory.
-    vectors
-        The vectors [n, length] of each dimension that is one, in the ball of norm 1.
-    ranges
-        How the values of each dimension become positions (`hdr4me.kernels.exact.positions`).
-    """
+    """Records as kernels read them: where values are, vectors of the unit ball, and how values become positions."""
 
     columns: Columns
     vectors: Mapping[int, Floats]
@@ -304,8 +276,7 @@ class Response:
     ([[0.0], [1.0]], [4.683, 3.683])
     """
 
-    wide = False
-    """Whether an input may not fit into 64 bits; inputs are then rows that `encode` makes."""
+    wide = False  # whether an input may not fit into 64 bits; inputs are then rows that `encode` makes
     in_order: bool | None = None
     """Whether the fields of an output increase; None if the bounds of the fields do not say what an output is."""
 
@@ -534,12 +505,7 @@ def inverse_of(law: Floats) -> Floats:
 
 
 def decoder_of(law: Floats, target: Floats, inverse: Floats | None = None) -> Floats | None:
-    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none.
-
-    >>> coin = np.array([[0.75, 0.25], [0.25, 0.75]])
-    >>> decoder_of(coin, np.array([-1.0, 1.0])).round(6).tolist()
-    [-2.0, 2.0]
-    """
+    """A number for each cell whose mean is `target` at every input, of least variance; None if there is none."""
     found = (inverse_of(law) if inverse is None else inverse) @ target
     gap = float(np.abs(law @ found - target).max())
     return np.asarray(found) if gap < 1e-7 * (1.0 + float(np.abs(target).max())) else None

@@ -141,18 +141,10 @@ def _kept(
 
 
 def _unless_damaged(read: Callable[[Path], T | None], path: Path) -> T | None:
+    data = ValueError, LookupError, TypeError, AttributeError, ArithmeticError, HDR4MEError
     try:
         return read(path)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ArithmeticError,
-        HDR4MEError,
-    ):
+    except (OSError, RecursionError, *data):
         return None
 
 

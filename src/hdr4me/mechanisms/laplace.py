@@ -31,22 +31,17 @@ class Laplace(AdditiveNoise):
 
     @property
     def noise_variance(self) -> float:
-        """2λ²."""
         return 2 * self.scale**2
 
     @property
     def noise_abs_third_moment(self) -> float:
-        """6λ³."""
         return 6 * self.scale**3
 
     def noise_density(self, z: Floats) -> Floats:
-        """exp(−z/λ)/2λ."""
         return np.exp(-z / self.scale) / (2 * self.scale)
 
     def noise_tail(self, z: Floats) -> Floats:
-        """exp(−z/λ)/2."""
         return np.exp(-z / self.scale) / 2
 
     def noise_sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """NumPy's own Laplace variates."""
         return rng.laplace(0.0, self.scale, shape)

@@ -58,12 +58,7 @@ class Parts(NamedTuple):
 
 
 def probe_points(low: float, high: float) -> Floats:
-    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for.
-
-    >>> points = probe_points(-1.0, 1.0)
-    >>> points.size, float(points[0]), float(points[-1])
-    (129, -1.0, 1.0)
-    """
+    """Where a law is looked at: the ends, an even grid, and points that no law could have been written for."""
     even = np.linspace(0.0, 1.0, 65)
     anywhere = np.random.default_rng(20_260_117).random(64)
     return np.asarray(low + (high - low) * np.sort(np.concatenate([even, anywhere])))
@@ -86,13 +81,7 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> law = mechanism("duchi", epsilon=1.0)
-    >>> float(law.mean(0.5)), float(law.bias(0.5))
-    (0.5, 0.0)
-    """
+    """How one value is perturbed under the budget `epsilon` of one value."""
 
     name: str
     epsilon: float
@@ -178,6 +167,15 @@ class Mechanism(ABC):
 class UniformMixture(Mechanism):
     """A law that is, for each t, a mixture of a few uniform intervals and atoms."""
 
+    @property
+    def bound(self) -> float:
+        """The largest report of a law whose support is symmetric about 0."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-self.bound, self.bound)
+
     @abstractmethod
     def parts(self, t: Floats) -> Parts:
         """The intervals for these values; weights sum to one along the first axis."""
@@ -198,28 +196,24 @@ class UniformMixture(Mechanism):
         return np.asarray((weight * np.where(astride, inside, outside)).sum(axis=0))
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """Σ w / 2h over the intervals that hold x."""
         weight, distance, half = self._around(x, t)
         h = np.where(half > 0, half, 1.0)
         held = (np.abs(distance) <= half) & (half > 0)
         return np.asarray(np.where(held, weight / (2 * h), 0.0).sum(axis=0))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
-        """The intervals of no width."""
         values = self._values(t)
         weight, offset, half = self.parts(values)
         narrow = np.array([bool(np.all(h == 0)) for h in half])
         return (self.mean(values) + offset)[narrow], weight[narrow]
 
     def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """Σ w · (share of the interval at or below x)."""
         weight, distance, half = self._around(x, t)
         h = np.where(half > 0, half, 1.0)
         share = np.where(half > 0, np.clip((distance + half) / (2 * h), 0.0, 1.0), distance >= 0)
         return np.asarray((weight * share).sum(axis=0))
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Pick an interval, then a point in it."""
         values = self._values(t)
         weight, offset, half = self.parts(values)
         left = rng.random(values.shape)
@@ -244,7 +238,6 @@ class AdditiveNoise(Mechanism):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The whole line."""
         return (-math.inf, math.inf)
 
     @property
@@ -270,24 +263,19 @@ class AdditiveNoise(Mechanism):
         """Independent draws of N."""
 
     def variance(self, t: ArrayLike) -> Floats:
-        """Var N, whatever t is (Lemma 1)."""
         return np.full_like(self._values(t), self.noise_variance)
 
     def abs_third_moment(self, t: ArrayLike) -> Floats:
-        """E|N|³, whatever t is."""
         return np.full_like(self._values(t), self.noise_abs_third_moment)
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """The noise's density at x − t."""
         return self.noise_density(np.abs(np.asarray(x, dtype=np.float64) - self._values(t)))
 
     def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """P(N ≤ x − t), from the tail on either side."""
         z = np.asarray(x, dtype=np.float64) - self._values(t)
         tail = self.noise_tail(np.abs(z))
         return np.where(z < 0, tail, 1 - tail)
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        """t plus a draw of N."""
         values = self._values(t)
         return values + self.noise_sample(values.shape, rng)

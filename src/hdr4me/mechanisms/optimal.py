@@ -1,7 +1,7 @@
 """`optimal`: the table of the linear programme, with its certificate.
 
 `Search` finds the light mass that the programme wants and the bound that its dual proves. The heavy windows
-above that mass in closed form, integers (`rounding.py`) and a decoding that is exactly unbiased make the table.
+above that mass in closed form, integers (`table.py`) and a decoding that is exactly unbiased make the table.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.cache import achieved, cached_table
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.programme import Measure, Objective, Search, window_rows, window_starts
-from hdr4me.mechanisms.rounding import duchi_table, round_rows, unbiased_decode, window_table
-from hdr4me.mechanisms.table import Certificate, Table
+from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows, unbiased_decode, window_table
 
-DUCHI_UP_TO = 0.05
-"""Up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing."""
+DUCHI_UP_TO = 0.05  # up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing
 
 
 PROGRAMME_UP_TO = 12.0

@@ -1,17 +1,53 @@
-"""The Piecewise mechanism (Wang et al. 2019; section IV-A)."""
+"""The Piecewise mechanism (Wang et al. 2019; section IV-A), PM-SUB with another width, and the Hybrid with Duchi."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
+from hdr4me.mechanisms.duchi import Duchi
 from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
+
+_ROOT = 405 * math.sqrt(241)
+EPSILON_STAR = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # 0.6093…
+
+
+class Band(UniformMixture):
+    """With probability `background` uniform on [−`bound`, `bound`], else uniform on a band about t + `beyond`·t."""
+
+    @property
+    @abstractmethod
+    def background(self) -> float:
+        """The probability that the report says nothing about t."""
+
+    @property
+    @abstractmethod
+    def signal(self) -> float:
+        """1 − background."""
+
+    @property
+    @abstractmethod
+    def beyond(self) -> float:
+        """How far the centre of the band is beyond t, as a share of t."""
+
+    @property
+    @abstractmethod
+    def half_width(self) -> float:
+        """Half the width of the band."""
+
+    def parts(self, t: Floats) -> Parts:
+        return Parts(
+            weight=np.stack([np.full_like(t, self.background), np.full_like(t, self.signal)]),
+            offset=np.stack([-t, self.beyond * t]),
+            half_width=np.stack([np.full_like(t, self.bound), np.full_like(t, self.half_width)]),
+        )
 
 
 @dataclass(frozen=True)
-class Piecewise(UniformMixture):
+class Piecewise(Band):
     """With probability α = e^{−ε/2} uniform on [−Q, Q] whatever t is, else uniform on a band about t·(Q+1)/2.
 
     Q = coth(ε/4) and the band's half-width is h = (Q−1)/2 = 1/(e^{ε/2} − 1); the mean is t.
@@ -26,31 +62,109 @@ class Piecewise(UniformMixture):
 
     @property
     def background(self) -> float:
-        """α, the probability that the report says nothing about t."""
         return math.exp(-self.epsilon / 2)
 
     @property
+    def signal(self) -> float:
+        return -math.expm1(-self.epsilon / 2)
+
+    @property
     def half_width(self) -> float:
-        """(Q−1)/2 = e^{−ε/2}/(1 − e^{−ε/2})."""
-        return self.background / -math.expm1(-self.epsilon / 2)
+        return self.background / self.signal
+
+    @property
+    def beyond(self) -> float:
+        return self.half_width
 
     @property
     def bound(self) -> float:
-        """Q, the largest report."""
         return 1 + 2 * self.half_width
+
+
+@dataclass(frozen=True)
+class PMSub(Band):
+    """With probability (τ+1)/(τ+e^ε) uniform on [−A, A], else uniform on a band about t·(e^ε+τ)/(e^ε−1).
+
+    τ = e^{ε/3}; τ = e^{ε/2} would be Piecewise. The band's half-width is h = (e^ε+τ)/(τ(e^ε−1)) and A = (τ+1)h; the
+    mean is t. Var = t²(τ+1)/(e^ε−1) + (e^ε+τ)((τ+1)³+e^ε−1)/(3τ²(e^ε−1)²) (Zhao et al. 2020).
+
+    >>> round(float(PMSub(epsilon=4.0).variance(0.5)), 6)
+    0.09945
+    """
+
+    epsilon: float
+    name = "pm_sub"
+
+    @property
+    def _light(self) -> float:
+        """τ/e^ε."""
+        return math.exp(-2 * self.epsilon / 3)
+
+    @property
+    def _rest(self) -> float:
+        """1 − e^{−ε}."""
+        return -math.expm1(-self.epsilon)
+
+    @property
+    def background(self) -> float:
+        return (self._light + math.exp(-self.epsilon)) / (1 + self._light)
+
+    @property
+    def signal(self) -> float:
+        return self._rest / (1 + self._light)
+
+    @property
+    def beyond(self) -> float:
+        """(e^ε+τ)/(e^ε−1) − 1 = (τ+1)/(e^ε−1) without cancellation."""
+        return (self._light + math.exp(-self.epsilon)) / self._rest
+
+    @property
+    def half_width(self) -> float:
+        return (1 + self._light) / self._rest * math.exp(-self.epsilon / 3)
+
+    @property
+    def bound(self) -> float:
+        return (1 + self._light) / self._rest + self.half_width
+
+
+@dataclass(frozen=True)
+class Hybrid(UniformMixture):
+    """Piecewise with probability α = 1 − e^{−ε/2} if ε > ε* = 0.6093… (else 0), Duchi otherwise (Wang et al. 2019).
+
+    Both are unbiased, so Var and ρ are the mixtures of theirs; above ε* Var does not depend on t.
+
+    >>> [round(float(Hybrid(epsilon=1.0).variance(t)), 6) for t in (0.0, 0.5, 1.0)]
+    [4.288992, 4.288992, 4.288992]
+    """
+
+    epsilon: float
+    name = "hybrid"
+
+    @property
+    def piecewise_share(self) -> float:
+        """α, the probability of a Piecewise report."""
+        return -math.expm1(-self.epsilon / 2) if self.epsilon > EPSILON_STAR else 0.0
+
+    @property
+    def components(self) -> tuple[Piecewise, Duchi]:
+        """The two mechanisms, each under the whole ε."""
+        return Piecewise(self.epsilon), Duchi(self.epsilon)
 
     @property
     def support(self) -> tuple[float, float]:
-        """[−Q, Q]."""
-        return (-self.bound, self.bound)
+        piecewise, duchi = self.components
+        return piecewise.support if self.piecewise_share > 0 else duchi.support
 
     def parts(self, t: Floats) -> Parts:
-        """The background, centred on 0, and the band, centred on t(Q+1)/2 = t + t(Q−1)/2."""
-        h = self.half_width
+        """The parts of both, weighted; Piecewise's left out where its share is zero."""
+        piecewise, duchi = self.components
+        if self.piecewise_share == 0:
+            return duchi.parts(t)
+        first, second = piecewise.parts(t), duchi.parts(t)
+        # 1 − α is e^{−ε/2} itself, not the difference: it survives where 1 − α would round to zero.
+        share, rest = self.piecewise_share, piecewise.background
         return Parts(
-            weight=np.stack(
-                [np.full_like(t, self.background), np.full_like(t, -math.expm1(-self.epsilon / 2))]
-            ),
-            offset=np.stack([-t, h * t]),
-            half_width=np.stack([np.full_like(t, self.bound), np.full_like(t, h)]),
+            weight=np.concatenate([share * first.weight, rest * second.weight]),
+            offset=np.concatenate([first.offset, second.offset]),
+            half_width=np.concatenate([first.half_width, second.half_width]),
         )

@@ -28,12 +28,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Values on [-1, 1] and their shares, which sum to one; `uniform` where the law is the even spread.
-
-    >>> prior = as_prior(([-1.0, 0.0, 1.0], [3, 1]))
-    >>> round(prior.mean, 6), round(prior.mean_square, 4)
-    (-0.25, 0.3333)
-    """
+    """Values on [-1, 1] and their shares, which sum to one; `uniform` where the law is the even spread."""
 
     values: Floats
     shares: Floats
@@ -55,11 +50,7 @@ class Prior:
         return self.mean_square - self.mean**2
 
     def on_levels(self, n_levels: int) -> Floats:
-        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbour.
-
-        >>> as_prior("uniform").on_levels(3).tolist()
-        [0.25, 0.5, 0.25]
-        """
+        """The share of users at each of `n_levels` equally spaced levels after random rounding to a neighbour."""
         if self.uniform:
             even = np.full(n_levels, 1.0 / (n_levels - 1))
             even[[0, -1]] /= 2
@@ -81,8 +72,6 @@ class Prior:
 def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
 
-    Examples
-    --------
     >>> from scipy.stats import norm
     >>> round(as_prior(norm(0, 0.1)).variance, 4)
     0.01
@@ -115,13 +104,7 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
 
 
 def mean_law(priors: Sequence[Prior]) -> Prior:
-    """The law of a value of any of these numbers, each number as likely; their own prior if it is the same for all.
-
-    >>> mean_law([as_prior([-0.5]), as_prior([0.5])]).variance
-    0.25
-    >>> mean_law([as_prior("uniform"), as_prior("uniform")]).uniform
-    True
-    """
+    """The law of a value of any of these numbers, each number as likely; their own prior if it is the same for all."""
     different: dict[str, Prior] = {}
     count: Counter[str] = Counter()
     keys = {id(prior): prior.key for prior in priors}
@@ -136,12 +119,7 @@ def mean_law(priors: Sequence[Prior]) -> Prior:
 
 
 def table_priors(priors: Sequence[Prior]) -> list[Prior]:
-    """What each number's table is designed for: its own prior, or the mean law of all if there are too many.
-
-    >>> few = [as_prior([x / 10]) for x in range(3)]
-    >>> table_priors(few) == few
-    True
-    """
+    """What each number's table is designed for: its own prior, or the mean law of all if there are too many."""
     if len({id(prior) for prior in priors}) > MOST_TABLES and len({p.key for p in priors}) > MOST_TABLES:
         return [mean_law(priors)] * len(priors)
     return list(priors)

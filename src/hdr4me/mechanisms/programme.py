@@ -20,7 +20,7 @@ whole line is found exactly, and lowering every μ_i by the same δ repairs a vi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -224,8 +224,7 @@ class Search:
     objective: Objective
     bound: float = -math.inf
     measure: Measure | None = None
-    dual: Dual | None = field(default=None, repr=False)
-    _solution: Solution | None = field(default=None, repr=False)
+    proof: Floats | None = None  # the multipliers behind `bound`: levels, μ, ν and π as rows
 
     @property
     def unit(self) -> float:
@@ -246,18 +245,10 @@ class Search:
             solution = solve(self.epsilon, levels, outputs, prior, allowed)
             bound = certified(solution.dual, self.epsilon, mean_square)
             if bound > self.bound:
-                self.bound, self.dual = bound, solution.dual
+                self.bound, dual = bound, solution.dual
+                self.proof = np.stack([dual.levels, dual.mu, dual.nu, dual.pi])
             outputs = np.union1d(outputs, _missed(solution, self.epsilon))
             self.measure = solution.measure
-
-    @property
-    def proof(self) -> Floats | None:
-        """The multipliers behind `bound`: levels, μ, ν and π as rows."""
-        return (
-            None
-            if self.dual is None
-            else np.stack([self.dual.levels, self.dual.mu, self.dual.nu, self.dual.pi])
-        )
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None, float | None]:
         """Non-negative levels, their weights and the inputs' mean square, the last two for "mean" only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from hdr4me.mechanisms.law import Mechanism
 
 
-GROUP = "hdr4me.mechanisms"
-"""The group of entry points that other packages declare their factories in."""
+GROUP = "hdr4me.mechanisms"  # the group of entry points that other packages declare their factories in
 
 
 @dataclass(frozen=True)
@@ -59,50 +58,23 @@ class Registered:
         return made
 
 
-_HERE = "hdr4me.mechanisms"
 _known: dict[str, Registered] = {
-    entry.name: entry
-    for entry in (
-        Registered("laplace", f"{_HERE}.laplace:Laplace", "Laplace noise", table_from=math.inf),
-        Registered(
-            "scdf",
-            f"{_HERE}.staircase:SCDF",
-            "noise in geometric steps (Soria-Comas et al. 2013)",
-            table_from=math.inf,
-        ),
-        Registered(
-            "staircase",
-            f"{_HERE}.staircase:Staircase",
-            "noise in geometric steps (Geng et al. 2015)",
-            table_from=math.inf,
-        ),
-        Registered("duchi", f"{_HERE}.duchi:Duchi", "two reports (Duchi et al. 2018)", table_from=2.0),
-        Registered(
-            "piecewise",
-            f"{_HERE}.piecewise:Piecewise",
-            "a band about the value (Wang et al. 2019)",
-            table_from=2.0,
-        ),
-        Registered(
-            "hybrid", f"{_HERE}.hybrid:Hybrid", "Piecewise or Duchi (Wang et al. 2019)", table_from=2.0
-        ),
-        Registered(
-            "square_wave",
-            f"{_HERE}.square_wave:SquareWave",
-            "biased, for distributions (Li et al. 2020)",
-            scaled=(("domain", (-1.0, 1.0)),),
-            table_from=2.0,
-        ),
-        Registered(
-            "three_outputs", f"{_HERE}.three_outputs:ThreeOutputs", "three reports (Zhao et al. 2020)"
-        ),
-        Registered("pm_sub", f"{_HERE}.pm_sub:PMSub", "Piecewise with a wider band (Zhao et al. 2020)"),
-        Registered("optimal", f"{_HERE}.optimal:optimal", "the table of least largest variance"),
-        Registered(
-            "optimal_mean", f"{_HERE}.joint:optimal_mean", "the table of least mean variance over a prior"
-        ),
+    name: Registered(name, f"hdr4me.mechanisms.{where}", summary, table_from=table_from)
+    for name, where, summary, table_from in (
+        ("laplace", "laplace:Laplace", "Laplace noise", math.inf),
+        ("scdf", "staircase:SCDF", "noise in geometric steps (Soria-Comas et al. 2013)", math.inf),
+        ("staircase", "staircase:Staircase", "noise in geometric steps (Geng et al. 2015)", math.inf),
+        ("duchi", "duchi:Duchi", "two reports (Duchi et al. 2018)", 2.0),
+        ("piecewise", "piecewise:Piecewise", "a band about the value (Wang et al. 2019)", 2.0),
+        ("hybrid", "piecewise:Hybrid", "Piecewise or Duchi (Wang et al. 2019)", 2.0),
+        ("square_wave", "square_wave:SquareWave", "biased, for distributions (Li et al. 2020)", 2.0),
+        ("three_outputs", "duchi:ThreeOutputs", "three reports (Zhao et al. 2020)", 6.0),
+        ("pm_sub", "piecewise:PMSub", "Piecewise with a wider band (Zhao et al. 2020)", 6.0),
+        ("optimal", "optimal:optimal", "the table of least largest variance", 6.0),
+        ("optimal_mean", "joint:optimal_mean", "the table of least mean variance over a prior", 6.0),
     )
 }
+_known["square_wave"] = replace(_known["square_wave"], scaled=(("domain", (-1.0, 1.0)),))
 _BUILT_IN = tuple(_known)
 
 
@@ -156,8 +128,6 @@ def register_mechanism(
     planned
         Whether a plan tries this mechanism of its own accord.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms.duchi import Duchi
     >>> register_mechanism("our_duchi", Duchi, summary="the same as duchi", planned=False)
     >>> mechanism("our_duchi", epsilon=1.0)
@@ -174,11 +144,7 @@ def register_mechanism(
 
 
 def scaled_mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
-    """The same on [-1, 1], the domain of every deployed table, whatever the law's own domain.
-
-    >>> mechanism("square_wave", epsilon=1.0).domain, scaled_mechanism("square_wave", epsilon=1.0).domain
-    ((0.0, 1.0), (-1.0, 1.0))
-    """
+    """The same on [-1, 1], the domain of every deployed table, whatever the law's own domain."""
     entry = registered(name)
     made = entry.make(epsilon, **{**dict(entry.scaled), **options})
     if tuple(made.domain) != (-1.0, 1.0):
@@ -199,8 +165,6 @@ def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
         What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
         (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
 
-    Examples
-    --------
     >>> mechanism("duchi", epsilon=1.0).support
     (-2.163953413738653, 2.163953413738653)
     """

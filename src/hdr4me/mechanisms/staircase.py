@@ -60,14 +60,12 @@ class StaircaseFamily(AdditiveNoise):
 
     @property
     def noise_variance(self) -> float:
-        """The family's variance, see the module."""
         w, q, u, r, k = self.top, self.step_ratio, self._rest, self._r, self.top - 1
         steps = 2 * k**2 + 2 / 3 + 8 * k / u + 8 * (1 + q) / u**2
         return self.top_mass * (w**2 / 3 + r * steps)
 
     @property
     def noise_abs_third_moment(self) -> float:
-        """The family's ρ, see the module."""
         w, q, u, r, k = self.top, self.step_ratio, self._rest, self._r, self.top - 1
         steps = 2 * k**3 + 2 * k + (12 * k**2 + 4) / u + 24 * k * (1 + q) / u**2
         return self.top_mass * (w**3 / 4 + r * (steps + 16 * (1 + 4 * q + q**2) / u**3))
@@ -80,7 +78,6 @@ class StaircaseFamily(AdditiveNoise):
         return np.where(z <= self.top, flat, tail)
 
     def noise_tail(self, z: Floats) -> Floats:
-        """P(N > z), linear inside the top and inside each step."""
         beyond = np.maximum(z - self.top, 0.0) / 2
         step = np.floor(beyond)
         outside = np.exp(-self.epsilon * step) * (1 - (beyond - step) * self._rest)
@@ -137,7 +134,6 @@ class Staircase(StaircaseFamily):
 
     @property
     def log_top(self) -> float:
-        """log w of the chosen variant."""
         if self.variant == "l1":
             return math.log(2) + float(log_expit(-self.epsilon / 2))
         # cube = log of (q(1+q)/2)^{1/3}; the difference with q is taken in the exponent.

@@ -1,22 +1,23 @@
-"""The exact mechanism: a table of integers that IS the mechanism, its proof and its sampler."""
+"""The exact mechanism: a table of integers that is the mechanism, its proof and its sampler.
+
+Integer rows are rounded from real rows with an unbiased decoding, or are windows in closed form: N equal cells, W heavy
+ones among them, which slide with the level.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdr4me.channels import Channel, Entries, HeavySet
 from hdr4me.channels import Table as TableChannel
-from hdr4me.channels.proof import BITS, check_epsilon
+from hdr4me.channels.proof import BITS, check_epsilon, exp_lower
 from hdr4me.channels.response import probabilities
-from hdr4me.channels.subset import Subset
+from hdr4me.channels.table.response import Cells
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Floats, Mechanism
 
@@ -69,7 +70,6 @@ class Table(Mechanism):
     weights: NDArray[np.int64]
     certificate: Certificate | None = None
     privacy_loss: Fraction = field(init=False)
-    kind: ClassVar[str] = "value"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -78,40 +78,22 @@ class Table(Mechanism):
             array = np.array(getattr(self, attribute), dtype=dtype)
             array.flags.writeable = False
             put(self, attribute, array)
-        self._check_shape()
-        put(self, "privacy_loss", self.channel().loss)
-
-    def _check_shape(self) -> None:
-        weights, name = self.weights, f"table {self.name!r}"
-        if weights.ndim != 2:
-            raise InvalidInput(f"{name}: weights of shape {weights.shape}; rows and cells are expected")
-        if self.levels.shape != (self.n_levels,) or self.decode.shape != (self._n_decoded,):
+        name = f"table {self.name!r}"
+        if self.weights.ndim != 2:
+            raise InvalidInput(f"{name}: weights of shape {self.weights.shape}; rows and cells are expected")
+        if self.levels.shape != (self.n_levels,) or self.decode.shape != (self.n_cells,):
             raise InvalidInput(
                 f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
                 f"for {self.n_levels} rows and {self.n_cells} cells"
             )
-        self._check_levels()
-
-    def _check_levels(self) -> None:
         if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
-            raise InvalidInput(f"table {self.name!r}: levels must be equally spaced from -1 to 1")
+            raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
+        put(self, "privacy_loss", self.channel().loss)
 
-    def channel(self, size: int = 2) -> Channel:
-        """The deployed form of this table, which proves its privacy and its decoding; entries need their number."""
-        decoders = {"value": tuple(self.decode.tolist())}
-        return TableChannel(self.name, float(self.epsilon), decoders, self._rows)
-
-    # -- the rows ---------------------------------------------------------------------------------------------
-
-    bits = BITS
-
-    @property
-    def _rows(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(map(tuple, self.weights.tolist()))
-
-    @property
-    def _n_decoded(self) -> int:
-        return self.n_cells
+    def channel(self) -> TableChannel:
+        """The deployed form of this table, which proves its privacy and its decoding."""
+        rows = tuple(map(tuple, self.weights.tolist()))
+        return TableChannel(self.name, float(self.epsilon), {"value": tuple(self.decode.tolist())}, rows)
 
     @property
     def n_levels(self) -> int:
@@ -126,34 +108,25 @@ class Table(Mechanism):
         """weights / 2^32, exact in floating point."""
         return probabilities(self.weights)
 
-    # -- the law ----------------------------------------------------------------------------------------------
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return float(self.levels[0]), float(self.levels[-1])
-
     @property
     def support(self) -> tuple[float, float]:
         return float(self.decode.min()), float(self.decode.max())
 
-    def rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
+    def _rounding(self, t: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
         """(row i, fraction f): t is reported by row i+1 with probability f and by row i otherwise."""
         low, high = self.domain
-        values = self._values(t)
-        position = (values - low) / (high - low) * (self.n_levels - 1)
+        position = (self._values(t) - low) / (high - low) * (self.n_levels - 1)
         row = np.minimum(position.astype(np.int64), self.n_levels - 2)
         return row, position - row
 
     def law_at(self, t: ArrayLike) -> Floats:
         """P(cell | t), shape t.shape + (n_cells,): the two neighbouring rows, mixed."""
-        row, fraction = self.rounding(t)
+        row, fraction = self._rounding(t)
         p = self.probabilities
         return p[row] + fraction[..., None] * (p[row + 1] - p[row])
 
     def density(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """Zero: all the mass is in atoms."""
-        points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
-        return np.zeros(np.broadcast_shapes(points.shape, values.shape))
+        return np.zeros(np.broadcast_shapes(np.shape(x), self._values(t).shape))
 
     def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
         """The decoded cells and their probabilities, first axis = the cells."""
@@ -162,28 +135,27 @@ class Table(Mechanism):
         return place.copy(), mass
 
     def cdf(self, x: ArrayLike, t: ArrayLike) -> Floats:
-        """P(decode ≤ x)."""
         points, values = np.broadcast_arrays(np.asarray(x, dtype=np.float64), self._values(t))
         place, mass = self.atoms(values)
         return np.asarray(np.where(place <= points, mass, 0.0).sum(axis=0))
 
     def variance(self, t: ArrayLike) -> Floats:
         """Var[decode | t], with the random rounding to a level: the rows' variances plus (t − level)(next − t)."""
-        return self._moment(t, lambda p, centred: (p * centred**2).sum(axis=-1))
+        return self._moment(t, 2)
 
     def abs_third_moment(self, t: ArrayLike) -> Floats:
-        """E|decode − E decode|³ given t."""
-        return self._moment(t, lambda p, centred: (p * np.abs(centred) ** 3).sum(axis=-1))
+        return self._moment(t, 3)
 
-    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
+    def _moment(self, t: ArrayLike, power: int) -> Floats:
+        """E|decode − t|^power given t; the rows' means agree with t to 1e-12, so no mean is lost to cancellation."""
         values = np.asarray(t, dtype=np.float64)
         flat = values.reshape(-1)
         out = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            p = self.law_at(flat[part])
-            # centred on t itself, which the rows' means agree with to 1e-12: no mean is lost to cancellation
-            out[part] = of(p, self.decode - flat[part, None])
+            out[part] = (self.law_at(flat[part]) * np.abs(self.decode - flat[part, None]) ** power).sum(
+                axis=-1
+            )
         return out.reshape(values.shape)
 
     def max_variance(self) -> float:
@@ -200,13 +172,9 @@ class Table(Mechanism):
         second = self.probabilities @ self.decode**2
         return float(np.mean((second[:-1] + second[1:]) / 2) - 1.0 / 3.0)
 
-    # -- sampling ---------------------------------------------------------------------------------------------
-
     @cached_property
-    def _flat_cumulative(self) -> NDArray[np.int64]:
-        """The rows' cumulative weights end to end, row i shifted by i·2^32, so that one search finds every cell."""
-        shift = np.arange(self.n_levels, dtype=np.int64)[:, None] << BITS
-        return (np.cumsum(self.weights, axis=1) + shift).reshape(-1)
+    def _cells(self) -> Cells:
+        return Cells(self.weights)
 
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
@@ -214,73 +182,235 @@ class Table(Mechanism):
         The cells are 64-bit numbers of NumPy, which neither a report nor a block of reports accepts: what was seeded is
         never counted as a report.
         """
-        row = self._row_of(t, rng)
-        word = rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64)
-        found = np.searchsorted(self._flat_cumulative, word + (row << BITS), side="right")
-        return np.asarray(found - row * self.n_cells)
-
-    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-        row, fraction = self.rounding(t)
+        row, fraction = self._rounding(t)
         threshold = np.rint(fraction * 65536.0).astype(np.int64)
-        return np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
+        row = np.asarray(row + (rng.integers(0, 1 << 16, size=row.shape) < threshold))
+        return self._cells.pick(row, rng.integers(0, 1 << BITS, size=row.shape, dtype=np.int64))
 
     def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Decoded reports, one per value."""
         return self.decode[self.sample_cells(t, rng)]
 
     def exact(self) -> Table:
-        """A table is its own twin."""
         return self
 
 
-class EntryTable(Table):
-    """Row 0 is an absent and row 1 a present entry of a one-hot vector; `decode` is unbiased for {0, 1}."""
+# -- integer rows whose ratios are proven, rounded from real rows with an unbiased decoding ----------------------
 
-    kind = "entries"
+_INDEPENDENT = 1e-6  # rows that differ by less than this share of the largest difference count as dependent
+_EXACT, _MOVES, _CELLS = 1e-14, 100, 64
 
-    def _check_levels(self) -> None:
-        pass
-
-    def channel(self, size: int = 2) -> Channel:
-        return Entries(self.name, float(self.epsilon), size, tuple(self.decode.tolist()), self._rows)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def _row_of(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-        """For entries and categories t is the row's number."""
-        row = np.asarray(t, dtype=np.int64)
-        if row.size and (row.min() < 0 or row.max() >= self.n_levels):
-            raise InvalidInput(f"t must be a row number in 0..{self.n_levels - 1}")
-        return row
+Integers = NDArray[np.int64]
 
 
-class CategoryTable(EntryTable):
-    """Row and cell are category numbers; a report counts decode[0] for its own category and decode[1] for others."""
+def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers:
+    """Integer rows near total·rows that sum to `total` and whose columns keep the ratio e^ε: proven, not hoped.
 
-    kind = "category"
+    For each column y take the floor f_y = max(1, ⌈total·min_i P(y|i)⌉) and the ceiling c_y = ⌊r·f_y⌋, where
+    r ≤ e^ε is rational. Whatever rows keep f_y ≤ w_iy ≤ c_y have column ratio at most c_y/f_y ≤ r ≤ e^ε. Such a row
+    with sum `total` exists if and only if Σ f_y ≤ total ≤ Σ c_y: start at the floors and raise cells one unit at
+    a time, and the sum passes through every integer up to Σ c_y. So
 
-    def channel(self, size: int = 2) -> Channel:
-        rows = self._rows
-        made = HeavySet(self.name, float(self.epsilon), Subset(len(rows), 1), rows[0][0])
-        if made.rows != rows:
-            raise InvalidInput(f"table {self.name!r}: one weight on the diagonal and one, smaller, off it")
-        return made
+    * if Σ f_y > total, floors are lowered (never below 1);
+    * if Σ c_y < total, every floor is raised by one, or fewer of them if Σ f_y would pass `total` (c_y ≥ f_y, so
+      then Σ c_y ≥ total). For rows that are ε-private twice is more than enough: from f_y ≥ total·min + 1 follows
+      Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private end here, with an error;
+    * each row is its rounded target clamped between floors and ceilings, and the units it lacks or has too many
+      are dealt out among the cells that have room.
 
-    @property
-    def domain(self) -> tuple[float, float]:
-        return float(self.levels[0]), float(self.levels[-1])
+    >>> round_rows(np.array([[0.7, 0.3], [0.3, 0.7]]), 1.0, total=100).tolist()
+    [[70, 30], [30, 70]]
+    """
+    ratio = exp_lower(epsilon)
+    target = rows * float(total)
+    floors = np.maximum(1, np.ceil(target.min(axis=0))).astype(np.int64)
+    if floors.size > total:
+        raise InvalidInput(f"{floors.size} cells are not allowed: at most {total} fit into a row of that sum")
+    excess = int(floors.sum()) - total
+    if excess > 0:
+        floors -= _deal(excess, floors - 1)
+    ceilings = _ceilings(floors, ratio, total)
+    for _ in range(3):
+        if int(ceilings.sum()) >= total:
+            break
+        floors[: total - int(floors.sum())] += 1
+        ceilings = _ceilings(floors, ratio, total)
+    else:
+        raise InvalidInput(
+            f"the rows are not private at epsilon = {epsilon}: no integer rows keep that ratio"
+        )
+    return np.stack([_fit(row, floors, ceilings, total) for row in target])
 
-    @property
-    def _n_decoded(self) -> int:
-        return 2
 
-    def atoms(self, t: ArrayLike) -> tuple[Floats, Floats]:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
+def _ceilings(floors: Integers, ratio: Fraction, total: int) -> Integers:
+    """⌊ratio·f⌋ in exact arithmetic, no more than a whole row."""
+    top, bottom = ratio.numerator, ratio.denominator
+    return np.array([min(total, int(f) * top // bottom) for f in floors.tolist()], dtype=np.int64)
 
-    def _moment(self, t: ArrayLike, of: Callable[[Floats, Floats], Floats]) -> Floats:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
 
-    def sample(self, t: ArrayLike, rng: np.random.Generator) -> Floats:
-        raise InvalidInput(f"table {self.name!r} is of kind 'category': its report has no value")
+def _fit(target: Floats, floors: Integers, ceilings: Integers, total: int) -> Integers:
+    """One row: the rounded target within its limits, the difference to `total` dealt out."""
+    row = np.clip(np.rint(target), floors, ceilings).astype(np.int64)
+    lack = total - int(row.sum())
+    return row + _deal(lack, ceilings - row) if lack >= 0 else row - _deal(-lack, row - floors)
+
+
+def _deal(units: int, room: Integers) -> Integers:
+    """`units` shared out in proportion to `room`, never more than it; needs units ≤ Σ room."""
+    if units == 0:
+        return np.zeros_like(room)
+    available = int(room.sum())
+    shares = np.array([units * r // available for r in room.tolist()], dtype=np.int64)
+    left = units - int(shares.sum())
+    # a share is short of units·room/available ≤ room by less than one, so there are at least as many open cells
+    open_cells = np.flatnonzero(shares < room)[:left]
+    shares[open_cells] += 1
+    return shares
+
+
+def unbiased_decode(
+    weights: Integers,
+    decode: Floats,
+    levels: Floats,
+    prior: Floats | None = None,
+    *,
+    rcond: float = 1e-14,
+) -> Floats:
+    """`decode` with the smallest change that makes every row's mean its level.
+
+    The norm of the change is the one of the average row (averaged with `prior` where it is given). With P the rows, D
+    the diagonal of their average and r = levels − P·decode, the change is D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by the
+    pseudo-inverse of P·D^(−1/2) and refined until the residual is at rounding level. From a `decode` of zeros
+    this gives the decoding of least mean square over the prior. Directions in which the rows differ by less than
+    `rcond` of the largest are left as they are.
+    """
+    rows = np.ldexp(weights.astype(np.float64), -BITS)
+    average = rows.mean(axis=0) if prior is None else prior @ rows
+    root = np.sqrt(np.maximum(average, 2.0**-BITS))
+    scaled = rows / root
+    decode = decode.astype(np.float64)
+    solve = np.linalg.pinv(scaled, rcond=rcond)
+    for _ in range(3):
+        decode = decode + (solve @ (levels - rows @ decode)) / root
+    return np.asarray(decode, dtype=np.float64)
+
+
+def unbiased_rows(
+    rows: Floats, epsilon: float, inputs: Floats, decoders: Floats, prior: Floats | None = None
+) -> tuple[Integers, Floats]:
+    """Integer rows near `rows`, and decoders near `decoders`, whose means are the inputs.
+
+    Rows that depend on each other linearly cannot all be met by decoders once they are rounded. Then the decoders meet
+    what is independent, and single units are moved between the cells of a row until its means are met too.
+    """
+    weights = round_rows(rows, epsilon)
+    for _ in range(3):
+        columns = [
+            unbiased_decode(weights, decoders[:, j], inputs[:, j], prior, rcond=_INDEPENDENT)
+            for j in range(inputs.shape[1])
+        ]
+        decoders = np.stack(columns, axis=1)
+        if np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - inputs).max() < _EXACT:
+            break
+        weights = _moved(weights, decoders, inputs, epsilon)
+    return weights, decoders
+
+
+def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) -> Integers:
+    """The rows with single units moved from cell to cell, each time the move that brings the means nearest.
+
+    Columns keep their smallest weight f and stay at or below ⌊r·f⌋, r ≤ e^ε rational: the privacy loss is kept.
+    """
+    floors = weights.min(axis=0)
+    ceilings = _ceilings(floors, exp_lower(epsilon), 1 << BITS)
+    some = np.unique(np.linspace(0, weights.shape[1] - 1, _CELLS).astype(np.int64))
+    step = np.ldexp(decoders[None, some, :] - decoders[some, None, :], -BITS)  # from a to b
+    moved = weights.copy()
+    for row, wanted in zip(moved, inputs, strict=True):
+        for _ in range(_MOVES):
+            miss = np.ldexp(row.astype(np.float64), -BITS) @ decoders - wanted
+            if np.abs(miss).max() < _EXACT:
+                break
+            after = np.abs(miss + step).max(axis=2)
+            after[(row <= floors)[some], :] = np.inf
+            after[:, (row >= ceilings)[some]] = np.inf
+            a, b = np.unravel_index(int(after.argmin()), after.shape)
+            if after[a, b] >= np.abs(miss).max():
+                break
+            row[some[a]] -= 1
+            row[some[b]] += 1
+    return moved
+
+
+# -- windows --------------------------------------------------------------------------------------------------
+
+
+def window(
+    epsilon: float, n_cells: int, width: int, total: int = 1 << BITS
+) -> tuple[Floats, Floats, Integers]:
+    """(levels, decode, weights) of the window of `width` heavy ones among `n_cells` cells, rows summing to `total`.
+
+    Light cells weigh B, heavy ones A, and the first ρ heavy ones A + 1, so that (N−W)·B + W·A + ρ = total with
+    0 ≤ ρ < W. B is the least integer with A + 1 ≤ r·B (A ≤ r·B when ρ = 0), r ≤ e^ε rational: the ratio is kept by
+    construction. The pattern moves rigidly, one cell a level, so with equally spaced decoding the mean moves
+    by the same amount every level: it is affine without any correction.
+
+    >>> levels, decode, weights = window(1.0, 4, 2, total=1000)
+    >>> weights.tolist()
+    [[365, 365, 135, 135], [135, 365, 365, 135], [135, 135, 365, 365]]
+    """
+    if not 1 <= width < n_cells:
+        raise InvalidInput(
+            f"width = {width} is not allowed: it must be at least 1 and below n_cells = {n_cells}"
+        )
+    ratio = exp_lower(epsilon)
+    top, bottom = ratio.numerator, ratio.denominator
+    light = -(-total * bottom // ((n_cells - width) * bottom + width * top))  # (N−W)·B + W·r·B ≥ total
+    while True:
+        heavy, rest = divmod(total - (n_cells - width) * light, width)
+        if (heavy + (rest > 0)) * bottom <= top * light:
+            break
+        light += 1
+    moved = (heavy - light) * width + rest
+    if heavy < light or moved <= 0:
+        raise InvalidInput(
+            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it with {n_cells} cells; use more than "
+            f"{2 * n_cells / total:.1e}"
+        )
+    n_levels = n_cells - width + 1
+    weights = np.full((n_levels, n_cells), light, dtype=np.int64)
+    for i in range(n_levels):
+        weights[i, i : i + width] = heavy
+        weights[i, i : i + rest] += 1
+    step = 2.0 / (n_levels - 1) * (total / moved)
+    # the mean of the first row's cell numbers, with integers until the last division
+    centre = sum(int(w) * y for y, w in enumerate(weights[0].tolist()))
+    decode = np.array([-1.0 + step * ((y * total - centre) / total) for y in range(n_cells)])
+    return np.linspace(-1.0, 1.0, n_levels), decode, weights
+
+
+def window_table(name: str, epsilon: float, n_cells: int, width: int) -> Table:
+    """The window as a table."""
+    levels, decode, weights = window(epsilon, n_cells, width)
+    return Table(name, epsilon, levels, decode, weights)
+
+
+def duchi_table(name: str, epsilon: float) -> Table:
+    """Duchi's mechanism: the window of one heavy cell among two."""
+    return window_table(name, epsilon, n_cells=2, width=1)
+
+
+def binary(epsilon: float, n_levels: int, total: int) -> tuple[Floats, Integers]:
+    """(decode, weights) of Duchi's two cells for many levels: equal integer steps from one end to the other."""
+    _, _, ends = window(epsilon, 2, 1, total)
+    low, high = int(ends[0, 1]), int(ends[0, 0])
+    step = (high - low) // (n_levels - 1)
+    if step < 1:
+        raise InvalidInput(
+            f"epsilon = {epsilon} is not allowed: {total} cannot be stepped over {n_levels} levels"
+        )
+    middle = (low + high - step * (n_levels - 1)) // 2
+    first = middle + step * np.arange(n_levels, dtype=np.int64)
+    weights = np.stack([total - first, first], axis=1)
+    bound = total / (step * (n_levels - 1))
+    shift = bound * (2 * middle + step * (n_levels - 1) - total) / total
+    return np.array([-bound - shift, bound - shift]), weights

@@ -1,10 +1,10 @@
 """The exact twin of every mechanism: the table of integers that is deployed in its place.
 
-* Duchi, Piecewise and Square wave are windows (`rounding.py`) with the continuous mechanism's share of heavy cells;
-  the decoding calibrates Square wave, whose twin is unbiased on [-1, 1].
+* Duchi, Piecewise and Square wave are windows with the continuous mechanism's share of heavy cells; the decoding
+  calibrates Square wave, whose twin is unbiased on [-1, 1].
 * Hybrid is Piecewise's window and Duchi's two cells side by side, each with its share of the row.
 * Laplace, SCDF and Staircase are binned and clamped: a bin's weight is the noise's mass in it, an end bin takes the
-  tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `rounding.py`.
+  tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `table.py`.
 * Any other law is binned by `exact`: a report that falls into a bin is sent as the bin's number, and the cells are
   decoded so that the mean is the value, whatever the law's own bias. A law that does not keep its ε is refused.
 
@@ -25,10 +25,11 @@ from hdr4me.channels.proof import BITS, check_epsilon
 from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.duchi import Duchi
-from hdr4me.mechanisms.hybrid import Hybrid
 from hdr4me.mechanisms.law import AdditiveNoise, Floats, Mechanism
-from hdr4me.mechanisms.piecewise import Piecewise
-from hdr4me.mechanisms.rounding import (
+from hdr4me.mechanisms.piecewise import Hybrid, Piecewise
+from hdr4me.mechanisms.square_wave import SquareWave
+from hdr4me.mechanisms.table import (
+    Table,
     binary,
     duchi_table,
     round_rows,
@@ -37,11 +38,8 @@ from hdr4me.mechanisms.rounding import (
     window,
     window_table,
 )
-from hdr4me.mechanisms.square_wave import SquareWave
-from hdr4me.mechanisms.table import Table
 
-SMALLEST_EPSILON = 1e-9
-"""Below it, two weights of 2^31 that differ by one unit already differ by too much."""
+SMALLEST_EPSILON = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
 
 _TOTAL = 1 << BITS
 _COARSE, _FINE, _FINE_FROM = (65, 17, 5, 3, 2), (129, 33, 9, 3, 2), 6.0
@@ -51,13 +49,7 @@ _UNITS = 64  # the least difference of heavy and light weights that more than tw
 
 
 def exact_twin(mechanism: Mechanism) -> Table:
-    """The table that deploys `mechanism`.
-
-    >>> exact_twin(Duchi(1.0)).weights.tolist()
-    [[3139872686, 1155094610], [1155094610, 3139872686]]
-    """
-    if isinstance(mechanism, Table):
-        return mechanism
+    """The table that deploys `mechanism`."""
     epsilon = mechanism.epsilon
     if epsilon < SMALLEST_EPSILON:
         raise InvalidInput.of(
@@ -66,7 +58,7 @@ def exact_twin(mechanism: Mechanism) -> Table:
     if isinstance(mechanism, Duchi):
         return duchi_table("duchi", epsilon)
     if isinstance(mechanism, Piecewise):
-        return window_table("piecewise", epsilon, *_shape(epsilon, _piecewise_share(mechanism)))
+        return window_table("piecewise", epsilon, *_shape(epsilon, mechanism.half_width / mechanism.bound))
     if isinstance(mechanism, SquareWave):
         b = mechanism.half_width
         return window_table("square_wave", epsilon, *_shape(epsilon, 2 * b / (1 + 2 * b)))
@@ -74,19 +66,12 @@ def exact_twin(mechanism: Mechanism) -> Table:
         return _side_by_side(mechanism)
     if isinstance(mechanism, AdditiveNoise):
         return _binned(mechanism)
-    from hdr4me.mechanisms.twins import exact
-
     return exact(mechanism)
 
 
 def _most_cells(epsilon: float) -> int:
     """How many cells 32 bits can tell apart under ε."""
     return max(2, min(MAX_CELLS, int(min(epsilon, 1.0) * _TOTAL / _UNITS)))
-
-
-def _piecewise_share(mechanism: Piecewise) -> float:
-    """The band's share of the support, (Q−1)/2Q."""
-    return mechanism.half_width / mechanism.bound
 
 
 def _shape(epsilon: float, share: float, most: int = MAX_CELLS) -> tuple[int, int]:
@@ -106,20 +91,15 @@ def _side_by_side(mechanism: Hybrid) -> Table:
     if mechanism.piecewise_share == 0:
         return duchi_table("hybrid", duchi.epsilon)
     epsilon = mechanism.epsilon
-    n_cells, width = _shape(epsilon, _piecewise_share(piecewise), MAX_CELLS - 2)
+    n_cells, width = _shape(epsilon, piecewise.half_width / piecewise.bound, MAX_CELLS - 2)
     rest = round(piecewise.background * _TOTAL)
     if rest < _UNITS * (n_cells - width):
         # Duchi's share is then below 2^-18: too small for 32 bits to step through the levels
         return window_table("hybrid", epsilon, n_cells, width)
     levels, decode, weights = window(epsilon, n_cells, width, _TOTAL - rest)
     ends, end_weights = binary(epsilon, levels.size, rest)
-    return Table(
-        "hybrid",
-        epsilon,
-        levels,
-        np.concatenate([decode, ends]),
-        np.concatenate([weights, end_weights], axis=1),
-    )
+    both, rows = np.concatenate([decode, ends]), np.concatenate([weights, end_weights], axis=1)
+    return Table("hybrid", epsilon, levels, both, rows)
 
 
 def _binned(mechanism: AdditiveNoise) -> Table:
@@ -151,13 +131,8 @@ def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
     gaps = min(math.ceil(2 / (bins_apart * width)), (most - 1) // bins_apart)
     width = 2 / (gaps * bins_apart)
     # centres at whole or half multiples of the width, so that ±1 are among them
-    even = (gaps * bins_apart) % 2
-    return _parity(most, even), gaps + 1, width
-
-
-def _parity(most: int, even: int) -> int:
-    """The largest odd (or even) number up to `most`."""
-    return most - (most % 2 if even else 1 - most % 2)
+    n_cells = most - (most % 2 if (gaps * bins_apart) % 2 else 1 - most % 2)
+    return n_cells, gaps + 1, width
 
 
 def _noise_quantile(mechanism: AdditiveNoise, tail: float) -> float:
@@ -217,8 +192,6 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     cells
         How many bins, at most 256. Left out: 256. Bins that no value reaches are left out.
 
-    Examples
-    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> table = exact(mechanism("three_outputs", epsilon=2.0))
     >>> table.n_levels, table.n_cells

@@ -27,7 +27,7 @@ from scipy.interpolate import PchipInterpolator
 
 from hdr4me.channels.codebook.design import codebook_channel
 from hdr4me.channels.oracles import oracle
-from hdr4me.channels.privset.design import selection_channel
+from hdr4me.channels.privset.channel import selection_channel
 from hdr4me.channels.response import Coordinate, Marginal, Moments, Response, probabilities
 from hdr4me.framework.laws import calibrate, largest_variance, mean_variance
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits

@@ -197,7 +197,7 @@ def _channel(
 
             return codebook_channel(epsilon, length)
         case ("selection", v, most):
-            from hdr4me.channels.privset.design import selection_channel
+            from hdr4me.channels.privset.channel import selection_channel
 
             return selection_channel(epsilon, v, most)
         case (name, v):

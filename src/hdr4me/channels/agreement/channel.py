@@ -6,23 +6,18 @@ how many places they differ in, so that the heavy ones are the first k numbers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from math import comb
-from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
 
-FIELD_BITS = 64
-"""Signs in one field."""
-MAX_SIZE = 1024
-"""Numbers in one block."""
+FIELD_BITS = 64  # signs in one field
+MAX_SIZE = 1024  # numbers in one block
 
 
 @dataclass(frozen=True)
@@ -31,10 +26,6 @@ class Agreement(Family):
 
     A block is a number whose bits are the signs (1 for +1), the first dimension's the most significant. It is sent in
     fields of 64 signs, the first dimensions' first. Each dimension has two counters, for −1 and for +1.
-
-    >>> family = Agreement(size=4, agreeing=3)
-    >>> family.n_outputs, family.n_heavy, family.is_heavy(0b1010, (0b1000,))
-    (16, 5, True)
     """
 
     name = "agreement"
@@ -44,11 +35,8 @@ class Agreement(Family):
     agreeing: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or not 2 <= self.size <= MAX_SIZE:
-            raise InvalidInput.of("size", self.size, f"a whole number from 2 to {MAX_SIZE}")
-        least = self.size // 2 + 1
-        if type(self.agreeing) is not int or not least <= self.agreeing <= self.size:
-            raise InvalidInput.of("agreeing", self.agreeing, f"a whole number from {least} to {self.size}")
+        self.check_integer("size", 2, MAX_SIZE)
+        self.check_integer("agreeing", self.size // 2 + 1, self.size)
 
     @cached_property
     def takes(self) -> tuple[Take, ...]:
@@ -120,7 +108,6 @@ class Agreement(Family):
         return found
 
     def draw(self, x: int, heavy: bool, draws: Draws) -> tuple[int, ...]:
-        """Two numbers are drawn, below k and below N − k, and one of them is used."""
         inside, outside = draws.below(self.n_heavy), draws.below(self.n_outputs - self.n_heavy)
         return self.split(x ^ self.differing(inside if heavy else self.n_heavy + outside))
 
@@ -129,7 +116,6 @@ class Agreement(Family):
         return (2 * j + (block >> (self.size - 1 - j) & 1) for j in range(self.size))
 
     def are_counts(self, counts: Sequence[int], n: int) -> bool:
-        """Every report has one sign for each dimension."""
         return all(counts[2 * j] + counts[2 * j + 1] == n for j in range(self.size))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
@@ -142,26 +128,8 @@ class Agreement(Family):
         agree = p * Fraction(sum(ways[:heavy]), k) + (1 - p) * Fraction(sum(ways[heavy:]), self.n_outputs - k)
         return agree, 1 - agree
 
-    def contrast(self, p: Fraction) -> Fraction:
-        """c, the mean of (places that agree − places that differ)/b: a reported sign has mean c times the user's."""
-        agree, differ = self.shares(p)
-        return agree - differ
-
     def worst_pair(self) -> tuple[int, int]:
-        """Opposite blocks."""
         return 0, self.n_outputs - 1
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every block."""
-        block = 0
-        while block < self.n_outputs:
-            yield self.split(block)
-            block += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "agreeing": self.agreeing}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Agreement:
-        check_fields("agreement family", document, {"size", "agreeing"})
-        return cls(whole("size", document["size"]), whole("agreeing", document["agreeing"]))
+        return map(self.split, range(self.n_outputs))

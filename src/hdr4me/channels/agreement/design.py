@@ -9,7 +9,6 @@ from scipy import stats
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.agreement.channel import MAX_SIZE, Agreement
-from hdr4me.channels.agreement.response import AgreementResponse
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
@@ -17,12 +16,7 @@ from hdr4me.errors import InvalidInput
 
 @lru_cache(maxsize=4096)
 def agreement_channel(epsilon: float, size: int) -> HeavySet:
-    """The block of `size` signs whose number of agreeing places gives the largest contrast c.
-
-    >>> channel = agreement_channel(8.0, 100)
-    >>> channel.family.agreeing, round(contrast(channel), 9)
-    (64, 0.273179039)
-    """
+    """The block of `size` signs whose number of agreeing places gives the largest contrast c."""
     check_epsilon(epsilon)
     if type(size) is not int or not 2 <= size <= MAX_SIZE:
         raise InvalidInput.of("size", size, f"an integer from 2 to {MAX_SIZE}")
@@ -47,32 +41,15 @@ def _best(epsilon: float, size: int) -> tuple[float, int]:
 
 
 def quick_second_moment(epsilon: float, size: int) -> float:
-    """`second_moment` in floats: to about nine digits, without making the channel."""
+    """1/c², the mean square of a decoded sign, to about nine digits and without making the channel.
+
+    With d numbers in blocks of b, each user answering one block, n·MSE = (d/b)/c² − E t².
+    """
     return _best(float(epsilon), size)[0] ** -2
 
 
-def contrast(channel: HeavySet) -> float:
-    """c of a block's channel: a reported sign has mean c times the number."""
-    return AgreementResponse(channel).contrast_c
-
-
-def second_moment(epsilon: float, size: int) -> float:
-    """1/c²: the mean square of a decoded sign, whatever the number is.
-
-    With d numbers in blocks of b, each user answering one block, n·MSE = (d/b)/c² − E t².
-
-    >>> round(25 * second_moment(4.0, 4) - 1, 1), round(second_moment(8.0, 100) - 1, 1)
-    (41.2, 12.4)
-    """
-    return contrast(agreement_channel(float(epsilon), size)) ** -2
-
-
 def block_sizes(n_dims: int, size: int) -> list[int]:
-    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`.
-
-    >>> block_sizes(100, 8), block_sizes(9, 4)
-    ([8, 8, 8, 8, 8, 8, 8, 8, 8, 7, 7, 7, 7], [3, 3, 3])
-    """
+    """The sizes of the blocks that `n_dims` numbers fall into, as equal as possible and at most `size`."""
     n_blocks = -(-n_dims // size)
     least, more = divmod(n_dims, n_blocks)
     return [least + 1] * more + [least] * (n_blocks - more)

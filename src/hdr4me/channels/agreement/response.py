@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-_CHUNK = 1 << 12
-"""Users whose random halves are made together: they fit into the second-level cache."""
+_CHUNK = 1 << 12  # users whose random halves are made together: they fit into the second-level cache
 
 
 class AgreementResponse(HeavyResponse):
@@ -65,7 +64,6 @@ class AgreementResponse(HeavyResponse):
         return np.array(self.channel.family.split(x), np.uint64).view(np.int64)
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `Agreement.draw`."""
         from hdr4me.kernels.exact.agreement import MOST, differ
 
         family = self.channel.family
@@ -139,13 +137,11 @@ class AgreementResponse(HeavyResponse):
         places = rng.random(values.shape).argsort(axis=1).argsort(axis=1)
         return np.asarray(np.where(places < t[:, None], -signs, signs) / self.contrast_c)
 
-    def n_coordinates(self, place: int = 0) -> int:
-        return 1
-
     @cached_property
     def contrast_c(self) -> float:
         """c: a reported sign has mean c times the number."""
-        return float(self.channel.family.contrast(Fraction(self.channel.weight, ONE)))
+        agree, differ = self.channel.family.shares(Fraction(self.channel.weight, ONE))
+        return float(agree - differ)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._sign

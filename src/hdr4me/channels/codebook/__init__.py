@@ -2,28 +2,6 @@
 
 from __future__ import annotations
 
-from hdr4me.channels.codebook.channel import (
-    MAX_CODEWORDS,
-    MAX_LENGTH,
-    N_LEVELS,
-    PRECISION,
-    Codebook,
-    lifted,
-    mix,
-    thresholds,
-    values,
-    word_levels,
-)
+from hdr4me.channels.codebook.channel import MAX_LENGTH, PRECISION, Codebook
 
-__all__ = [
-    "MAX_CODEWORDS",
-    "MAX_LENGTH",
-    "N_LEVELS",
-    "PRECISION",
-    "Codebook",
-    "lifted",
-    "mix",
-    "thresholds",
-    "values",
-    "word_levels",
-]
+__all__ = ["MAX_LENGTH", "PRECISION", "Codebook"]

@@ -9,38 +9,29 @@ heavy sets.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
 from operator import mul
 from statistics import NormalDist
-from typing import Any
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
 
 N_LEVELS = 256
 """A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
 MAX_LENGTH = 4096
 MAX_CODEWORDS = 65536
-PRECISION = 21
-"""Bits of a coordinate of an input."""
+PRECISION = 21  # bits of a coordinate of an input
 
-_WIDTH = 1 / 28
-"""Of a level, in standard deviations."""
+_WIDTH = 1 / 28  # of a level, in standard deviations
 _64 = (1 << 64) - 1
 
 
 def mix(counter: int) -> int:
-    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence.
-
-    >>> mix(1) == 0xE220A8397B1DCDAF, mix(0)
-    (True, 0)
-    """
+    """64 bits from a counter: the output of the generator SplitMix64 at this position of its sequence."""
     z = counter * 0x9E3779B97F4A7C15 & _64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _64
@@ -96,25 +87,6 @@ class Codebook(Family):
     is lifted to the sphere in one dimension more, so that the mean of an output is linear in the vector, not only in
     its direction. Number i of codeword c under seed s is the level of half word i mod 4 of
     mix(2^32·s + 2^16·c + ⌊i/4⌋). Each coordinate has a counter for each level.
-
-    Parameters
-    ----------
-    length
-        d, how many coordinates a vector has.
-    codewords
-        K, how many codewords a seed has.
-    heavy
-        k, how many of them are heavy, at most half.
-    seed_bits
-        Bits of a seed.
-    precision
-        Bits of a coordinate of the input.
-
-    Examples
-    --------
-    >>> family = Codebook(length=3, codewords=16, heavy=2)
-    >>> family.n_outputs >> 32, [field.bound for field in family.fields], family.n_counters
-    (16, [4294967296, 16], 768)
     """
 
     name = "codebook"
@@ -127,17 +99,11 @@ class Codebook(Family):
     precision: int = PRECISION
 
     def __post_init__(self) -> None:
-        for field, least, most in (
-            ("length", 1, MAX_LENGTH),
-            ("codewords", 2, MAX_CODEWORDS),
-            ("seed_bits", 1, 32),
-            ("precision", 2, PRECISION),
-        ):
-            value = getattr(self, field)
-            if type(value) is not int or not least <= value <= most:
-                raise InvalidInput.of(field, value, f"a whole number from {least} to {most}")
-        if type(self.heavy) is not int or not 1 <= self.heavy <= self.codewords // 2:
-            raise InvalidInput.of("heavy", self.heavy, f"a whole number from 1 to {self.codewords // 2}")
+        self.check_integer("length", 1, MAX_LENGTH)
+        self.check_integer("codewords", 2, MAX_CODEWORDS)
+        self.check_integer("heavy", 1, self.codewords // 2)
+        self.check_integer("seed_bits", 1, 32)
+        self.check_integer("precision", 2, PRECISION)
 
     @cached_property
     def takes(self) -> tuple[Take, ...]:
@@ -214,7 +180,6 @@ class Codebook(Family):
         return (N_LEVELS * j + levels[word] for j, word in enumerate(words))
 
     def are_counts(self, counts: Sequence[int], n: int) -> bool:
-        """Every report has one level for each coordinate."""
         return all(sum(counts[N_LEVELS * j : N_LEVELS * (j + 1)]) == n for j in range(self.length))
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
@@ -227,23 +192,5 @@ class Codebook(Family):
         return self.number([1.0, *rest]), self.number([-1.0, *rest])
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every seed with every codeword."""
-        seed = 0
-        while seed < 1 << self.seed_bits:
-            yield from ((seed, index) for index in range(self.codewords))
-            seed += 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "length": self.length,
-            "codewords": self.codewords,
-            "heavy": self.heavy,
-            "seed_bits": self.seed_bits,
-            "precision": self.precision,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Codebook:
-        fields = ("length", "codewords", "heavy", "seed_bits", "precision")
-        check_fields("codebook family", document, set(fields))
-        return cls(*(whole(name, document[name]) for name in fields))
+        seeds = range(1 << self.seed_bits)
+        return ((seed, index) for seed in seeds for index in range(self.codewords))

@@ -9,39 +9,16 @@ from functools import lru_cache
 
 from hdr4me.channels import HeavySet
 from hdr4me.channels.codebook.channel import Codebook
-from hdr4me.channels.codebook.response import CodebookResponse, Scores
+from hdr4me.channels.codebook.response import CodebookResponse
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import check_epsilon
 
 _MOST_CODEWORDS = 4096
-_ENOUGH = 1.005
-"""The error may be this many times that of the largest codebook."""
-
-
-def scores_of(channel: HeavySet) -> Scores:
-    """The moments of a codebook's scores."""
-    return CodebookResponse(channel).scores
-
-
-def least_noise(channel: HeavySet) -> float:
-    """The least variance of a decoded report along a direction of length 1, whatever the vector is.
-
-    A report u/c about a vector x of the sphere has the covariance (I + (E[z²] − 1 − E[z]²)·x·xᵀ)/E[z]².
-
-    >>> least_noise(codebook_channel(4.0, 100)) < total_error(codebook_channel(4.0, 100)) / 100
-    True
-    """
-    first, second = scores_of(channel)
-    return min(1.0, second - first**2) / first**2
+_ENOUGH = 1.005  # the error may be this many times that of the largest codebook
 
 
 def total_error(channel: HeavySet, norm: float = 1.0) -> float:
-    """n·E|error|² for vectors of this norm in the ball of norm 1.
-
-    >>> channel = codebook_channel(4.0, 100)
-    >>> round(total_error(channel) / 100, 2) <= 0.44
-    True
-    """
+    """n·E|error|² for vectors of this norm in the ball of norm 1."""
     response = CodebookResponse(channel)
     length = response.n_coordinates()
     return float(length * response.scores.square(norm**2 / length) - norm**2)
@@ -49,13 +26,7 @@ def total_error(channel: HeavySet, norm: float = 1.0) -> float:
 
 @lru_cache(maxsize=256)
 def codebook_channel(epsilon: float, length: int, codewords: int | None = None) -> HeavySet:
-    """The codebook for vectors of `length` coordinates; the smallest one whose error is nearly that of 4,096 codewords.
-
-    Examples
-    --------
-    >>> codebook_channel(8.0, 100, 4096).family.heavy
-    13
-    """
+    """The smallest codebook for vectors of `length` coordinates whose error is nearly that of 4,096 codewords."""
     check_epsilon(epsilon)
     if codewords is not None:
         return _made(float(epsilon), length, codewords)

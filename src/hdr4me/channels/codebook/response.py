@@ -37,11 +37,7 @@ class Scores(NamedTuple):
         return float(np.sqrt(value_variance()) * self.first)
 
     def square(self, x: ArrayLike) -> Any:
-        """The mean square of a decoded coordinate whose own mean square over users is `x`.
-
-        >>> Scores(0.5, 1.25).square([0.0, 1.0]).tolist()
-        [4.0, 5.0]
-        """
+        """The mean square of a decoded coordinate whose own mean square over users is `x`."""
         return (1.0 + (self.second - 1.0) * np.asarray(x)) / self.first**2
 
 
@@ -101,7 +97,6 @@ class CodebookMarginal(Marginal):
         return Moments(y[:, None], square[:, None, None])
 
     def optional_moments(self, values: ArrayLike) -> Moments:
-        """Of (value, present) of an optional vector's coordinate; NaN is "no vector"."""
         x = np.asarray(values, np.float64)
         absent = np.isnan(x)
         y, s = np.nan_to_num(x), np.where(absent, -1.0, 0.0)
@@ -142,20 +137,17 @@ class CodebookResponse(HeavyResponse):
 
     @property
     def cost(self) -> int:
-        """Products of a draw: every codeword is compared with the lifted vector."""
         return int(self.channel.family.codewords * (self.channel.family.length + 1))
 
     def encode(
         self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
     ) -> Floats:
-        """The vectors [users, length] of the ball of norm 1."""
         return records.vectors[dimensions[0]][users]
 
     def inputs_of(self, x: int, n: int) -> Floats:
         return np.tile(np.array(self.channel.family.vector(x)), (n, 1))
 
     def sample(self, inputs: Floats, draws: SecureDraws) -> Numbers:
-        """As `Codebook.draw`."""
         from hdr4me.kernels.exact.codebook import choose
 
         n, d = inputs.shape

@@ -6,38 +6,29 @@ w items. It is heavy for an input that it shares an item with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import accumulate, combinations, pairwise
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from math import comb
-from typing import Any
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.reading import check_fields, whole
+from hdr4me.channels.channel import Draws, Take
+from hdr4me.channels.heavy_set import HeavySet, SetFamily, heaviest
+from hdr4me.channels.proof import ONE, check_epsilon
 from hdr4me.errors import InvalidInput
 
-MAX_INPUTS = 1 << 47
-"""How many different sets an input may be: its number must fit into a place of 63 bits with 16 behind the point."""
+MAX_INPUTS = 1 << 47  # sets: the number of one must fit into 63 bits with 16 behind the point
+_MOST_CHOSEN = 256
 
 
 def rank(members: Sequence[int]) -> int:
-    """The number of a set in the combinatorial number system: Σ C(cᵢ, i) over its members in increasing order.
-
-    >>> [rank(members) for members in ((0, 1), (0, 2), (1, 2), (0, 3))]
-    [0, 1, 2, 3]
-    """
+    """The number of a set in the combinatorial number system: Σ C(cᵢ, i) over its members in increasing order."""
     return sum(comb(member, i) for i, member in enumerate(sorted(members), start=1))
 
 
 def unrank(number: int, size: int, n_items: int) -> tuple[int, ...]:
-    """The set of `size` items below `n_items` with this number; as many steps for every number.
-
-    >>> unrank(3, 2, 4)
-    (0, 3)
-    """
+    """The set of `size` items below `n_items` with this number; as many steps for every number."""
     found: list[int] = []
     for i in range(size, 0, -1):
         low, step = 0, 1 << (n_items.bit_length() - 1)
@@ -51,24 +42,8 @@ def unrank(number: int, size: int, n_items: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class PrivSet(Family):
-    """Sets of `chosen` items as answers to sets of up to `most` out of `size` categories.
-
-    Parameters
-    ----------
-    size
-        v, how many categories there are.
-    most
-        s, how many of them a user may have.
-    chosen
-        w, how many items an output has.
-
-    Examples
-    --------
-    >>> family = PrivSet(size=4, most=2, chosen=2)
-    >>> family.n_outputs, family.n_heavy, family.is_heavy(rank((1, 4)), (1, 2))
-    (15, 9, True)
-    """
+class PrivSet(SetFamily):
+    """Sets of w = `chosen` items as answers to sets of up to s = `most` out of v = `size` categories."""
 
     name = "privset"
     response_class = "hdr4me.channels.privset.response:PrivSetResponse"
@@ -78,16 +53,13 @@ class PrivSet(Family):
     chosen: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or not 2 <= self.size <= 65536:
-            raise InvalidInput.of("size", self.size, "a whole number from 2 to 65536")
-        if type(self.most) is not int or not 1 <= self.most <= self.size:
-            raise InvalidInput.of("most", self.most, f"a whole number from 1 to {self.size}")
+        self.check_integer("size", 2, 65536)
+        self.check_integer("most", 1, self.size)
+        self.check_integer("chosen", 1, self.size)
         if comb(self.size + self.most, self.most) > MAX_INPUTS:
             raise InvalidInput.of(
                 "most", self.most, f"at most 2**47 different sets of {self.size} categories"
             )
-        if type(self.chosen) is not int or not 1 <= self.chosen <= self.size:
-            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size}")
 
     @property
     def n_items(self) -> int:
@@ -99,24 +71,8 @@ class PrivSet(Family):
         return (Take("selection", comb(self.n_items, self.most)),)
 
     @cached_property
-    def n_outputs(self) -> int:
-        return comb(self.n_items, self.chosen)
-
-    @cached_property
     def n_heavy(self) -> int:
         return self.n_outputs - comb(self.size, self.chosen)
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field(self.n_items),) * self.chosen
-
-    @property
-    def n_counters(self) -> int:
-        return self.n_items
-
-    @property
-    def per_report(self) -> int:
-        return self.chosen
 
     def members(self, x: int) -> tuple[int, ...]:
         """The items of input x."""
@@ -125,9 +81,6 @@ class PrivSet(Family):
     def worst_pair(self) -> tuple[int, int]:
         """The first s categories, and no category at all: they share no item."""
         return rank(range(self.most)), rank(range(self.size, self.n_items))
-
-    def is_output(self, output: Sequence[int]) -> bool:
-        return all(a < b for a, b in pairwise(output))
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
         return not set(self.members(x)).isdisjoint(output)
@@ -153,9 +106,6 @@ class PrivSet(Family):
         taken = shared if heavy else 0
         return tuple(sorted([*mine[:taken], *rest[: self.chosen - taken]]))
 
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
-
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         every, none = comb(self.n_items - 1, self.chosen - 1), comb(self.size - 1, self.chosen - 1)
         return self._with(p, every, 0), self._with(p, every - none, none)
@@ -172,18 +122,6 @@ class PrivSet(Family):
         k, n = self.n_heavy, self.n_outputs
         return p * Fraction(n_heavy, k) + (1 - p) * Fraction(n_light, n - k)
 
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every set."""
-        return combinations(range(self.n_items), self.chosen)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "most": self.most, "chosen": self.chosen}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PrivSet:
-        check_fields("privset family", document, {"size", "most", "chosen"})
-        return cls(*(whole(name, document[name]) for name in ("size", "most", "chosen")))
-
 
 def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
     """n of the items in uniform order, by n draws."""
@@ -192,3 +130,23 @@ def _shuffled(items: Sequence[int], n: int, draws: Draws) -> list[int]:
         j = i + draws.below(len(left) - i)
         left[i], left[j] = left[j], left[i]
     return left[:n]
+
+
+def total_error(epsilon: float, family: PrivSet) -> float:
+    """n·Σ Var over all items, dummies too: (s·p(1 − p) + (V − s)·q(1 − q))/(p − q)²."""
+    p, q = family.shares(Fraction(heaviest(epsilon, family), ONE))
+    return float((family.most * p * (1 - p) + family.size * q * (1 - q)) / (p - q) ** 2)
+
+
+@lru_cache(maxsize=64)
+def selection_channel(epsilon: float, n_categories: int, at_most: int) -> HeavySet:
+    """PrivSet with outputs of the size of least error."""
+    check_epsilon(epsilon)
+    best, error = PrivSet(n_categories, at_most, 1), float("inf")
+    for chosen in range(1, min(n_categories, _MOST_CHOSEN) + 1):
+        family = PrivSet(n_categories, at_most, chosen)
+        found = total_error(epsilon, family)
+        if found >= error:
+            break
+        best, error = family, found
+    return HeavySet("privset", float(epsilon), best, heaviest(epsilon, best))

@@ -7,49 +7,32 @@ Any two hyperplanes share the same number λ of points, so every category is tol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
-from hdr4me.channels.projective.field import MAX_POWER, dot, inverse, is_order, minus, modulus, times
-from hdr4me.channels.reading import check_fields, whole
+from hdr4me.channels.projective.field import MAX_POWER, MODULI, dot, inverse, is_order, minus, times
 from hdr4me.errors import FormatError, InvalidInput
 
-MAX_POINTS = 1 << 24
-"""A tally keeps one counter for each point."""
+MAX_POINTS = 1 << 24  # A tally keeps one counter for each point
 
 
 def n_points(order: int, length: int) -> int:
-    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1).
-
-    >>> [n_points(3, t) for t in range(4)]
-    [0, 1, 4, 13]
-    """
+    """How many points vectors of `length` numbers of a field of `order` have: (q^t − 1)/(q − 1)."""
     return int(order**length - 1) // (order - 1)
 
 
 @dataclass(frozen=True)
 class Projective(Family):
-    """`size` categories as the first points of PG(length − 1, order).
+    """`size` categories as the first points of PG(length − 1, order), the order a prime or a power of one up to 256.
 
     A point is a vector whose first number other than 0 is 1. Points with f numbers after that 1 have the indices from
     (q^f − 1)/(q − 1) on, in the order of those numbers read as digits.
 
-    Parameters
-    ----------
-    size
-        How many categories there are.
-    order
-        q, the size of the field: a prime, or a power of a prime up to 256.
-    length
-        t, how many numbers a vector has.
-
-    Examples
-    --------
     >>> family = Projective(size=10, order=3, length=3)
     >>> family.n_outputs, family.n_heavy, family.vector(5), family.is_heavy(0, (1,))
     (13, 4, (1, 0, 1), True)
@@ -71,10 +54,7 @@ class Projective(Family):
             raise InvalidInput.of(
                 "length", self.length, f"a whole number from 2 on that makes at most {MAX_POINTS} points"
             )
-        if type(self.size) is not int or not 2 <= self.size <= self.n_outputs:
-            raise InvalidInput.of(
-                "size", self.size, f"a whole number from 2 to the number of points, {self.n_outputs}"
-            )
+        self.check_integer("size", 2, self.n_outputs)
 
     @property
     def takes(self) -> tuple[Take, ...]:
@@ -140,9 +120,6 @@ class Projective(Family):
         scale = inverse(next(filter(None, found)), q)
         return (self.index([times(scale, number, q) for number in found]),)
 
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
-
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         """Two hyperplanes share λ = (q^(t−2) − 1)/(q − 1) points: p, and pλ/k + (1 − p)(k − λ)/(N − k)."""
         n, k, shared = self.n_outputs, self.n_heavy, n_points(self.order, self.length - 2)
@@ -153,28 +130,18 @@ class Projective(Family):
 
         Documents leave out the polynomial of the field of 4, as they always did: only one polynomial makes it.
         """
-        made: dict[str, Any] = {"size": self.size, "order": self.order, "length": self.length}
-        return made | ({"modulus": list(modulus(self.order))} if _says_modulus(self.order) else {})
+        own = {} if self.order == 4 or self.order not in MODULI else {"modulus": list(MODULI[self.order])}
+        return super().to_dict() | own
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Projective:
-        order = document.get("order")
-        own = type(order) is int and 2 <= order < MAX_POINTS and is_order(order) and _says_modulus(order)
-        check_fields(
-            "projective family", document, {"size", "order", "length"} | ({"modulus"} if own else set())
-        )
-        made = cls(*(whole(name, document[name]) for name in ("size", "order", "length")))
-        if own and document["modulus"] != list(modulus(made.order)):
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        made = super().from_dict({key: value for key, value in document.items() if key != "modulus"})
+        wanted = made.to_dict().get("modulus", "no modulus")
+        if document.get("modulus", "no modulus") != wanted:
             raise FormatError(
-                f"modulus = {document['modulus']!r} is not allowed: a field of {made.order} numbers is made by "
-                f"{list(modulus(made.order))}"
+                f"modulus = {document.get('modulus')!r} is not allowed: a field of {made.order} numbers has {wanted}"
             )
         return made
-
-
-def _says_modulus(order: int) -> bool:
-    """Whether a document carries the field's polynomial: it does for powers of primes above 4."""
-    return order > 4 and bool(modulus(order))
 
 
 def _digits(number: int, q: int, length: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels.heavy_response import NamingResponse
 from hdr4me.channels.projective.channel import n_points
-from hdr4me.channels.projective.field import prime_power, tables
+from hdr4me.channels.projective.field import MODULI, characteristic, tables
 from hdr4me.channels.proof import ONE
 from hdr4me.channels.response import Floats, Mask, Numbers
 
@@ -42,13 +42,8 @@ class FieldArrays(NamedTuple):
 
 @lru_cache(maxsize=16)
 def field_arrays(order: int) -> FieldArrays:
-    """The tables of a field of `order` numbers: of a large prime there are none.
-
-    >>> field_arrays(8).products.size, field_arrays(7).products.size, field_arrays(7).inverses.tolist()
-    (64, 0, [0, 1, 4, 5, 2, 3, 6])
-    """
-    found = prime_power(order)
-    if found is None or found[1] == 1:
+    """The tables of a field of `order` numbers: of a large prime there are none."""
+    if order not in MODULI:
         nothing = np.empty(0, np.uint8)
         few = range(1, order) if order <= _INVERSES_UP_TO else ()
         inverses = [0, *(pow(a, -1, order) for a in few)] if few else []
@@ -67,7 +62,6 @@ class ProjectiveResponse(NamingResponse):
     in_order = False
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """As `Projective.draw`, by a compiled loop."""
         from hdr4me.kernels.exact.projective import points
 
         family = self.channel.family
@@ -108,11 +102,7 @@ class ProjectiveResponse(NamingResponse):
 
 
 def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
-    """The sum of counts over the hyperplane of each point of PG(length − 1, order).
-
-    >>> hyperplane_sums(np.arange(7), 2, 3).tolist()
-    [9, 7, 11, 3, 11, 11, 11]
-    """
+    """The sum of counts over the hyperplane of each point of PG(length − 1, order)."""
     q, sums = order, np.zeros(1, np.int64)  # the only point of the space of one number is on no hyperplane
     for t in range(2, length + 1):
         n_less = n_points(q, t - 1)
@@ -147,9 +137,9 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
 
     In a field of p^k numbers χ(a) = e^(2πi·c/p) with c the first digit of a: adding is digit by digit modulo p.
     """
-    p, k = prime_power(q) or (q, 1)
-    if k == 1 and q >= 16:
+    if q not in MODULI and q >= 16:
         return None
+    p = characteristic(q)
     numbers = np.arange(q)
     digit = _times(numbers[:, None], numbers, q) % p
     return 1.0 - 2.0 * digit if p == 2 else np.exp(-2j * np.pi * digit / p)

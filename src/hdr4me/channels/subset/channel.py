@@ -5,71 +5,45 @@ The heavy outputs of category x are the sets that contain x (Ye and Barg 2018; W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise
 from math import comb
-from typing import Any
 
-from hdr4me.channels.channel import Draws, Field, Take
-from hdr4me.channels.heavy_set import Family
+from hdr4me.channels.channel import Draws, Take
+from hdr4me.channels.heavy_set import SetFamily
 from hdr4me.channels.proof import ONE
-from hdr4me.channels.reading import check_fields, whole
-from hdr4me.errors import InvalidInput
 
 MAX_SIZE = 1 << 20
 _MAX_ROWS = 256
 
 
 @dataclass(frozen=True)
-class Subset(Family):
-    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter.
-
-    >>> family = Subset(size=4, chosen=2)
-    >>> family.n_outputs, family.n_heavy, family.is_heavy(1, (0, 1))
-    (6, 3, True)
-    """
+class Subset(SetFamily):
+    """Sets of `chosen` out of `size` categories, sent in increasing order; every member adds to its counter."""
 
     name = "subset"
-    response_class = "hdr4me.channels.subset.response:SubsetResponse"
+    response_class = "hdr4me.channels.heavy_response:SubsetResponse"
 
     size: int
     chosen: int
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or not 2 <= self.size <= MAX_SIZE:
-            raise InvalidInput.of("size", self.size, f"a whole number from 2 to {MAX_SIZE}")
-        if type(self.chosen) is not int or not 1 <= self.chosen < self.size:
-            raise InvalidInput.of("chosen", self.chosen, f"a whole number from 1 to {self.size - 1}")
+        self.check_integer("size", 2, MAX_SIZE)
+        self.check_integer("chosen", 1, self.size - 1)
 
     @property
     def takes(self) -> tuple[Take, ...]:
         return (Take("category", self.size),)
 
-    @cached_property
-    def n_outputs(self) -> int:
-        return comb(self.size, self.chosen)
+    @property
+    def n_items(self) -> int:
+        return self.size
 
     @cached_property
     def n_heavy(self) -> int:
         return comb(self.size - 1, self.chosen - 1)
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field(self.size),) * self.chosen
-
-    @property
-    def n_counters(self) -> int:
-        return self.size
-
-    @property
-    def per_report(self) -> int:
-        return self.chosen
-
-    def is_output(self, output: Sequence[int]) -> bool:
-        return all(a < b for a, b in pairwise(output))
 
     def is_heavy(self, x: int, output: Sequence[int]) -> bool:
         return x in output
@@ -80,9 +54,6 @@ class Subset(Family):
         place = draws.below(self.chosen)
         full = [k + (k >= x) for k in others]
         return tuple(sorted([x if heavy and i == place else k for i, k in enumerate(full)]))
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
 
     def shares(self, p: Fraction) -> tuple[Fraction, Fraction]:
         w, v = self.chosen, self.size
@@ -95,18 +66,6 @@ class Subset(Family):
             return None
         other = (ONE - weight) // (v - 1)
         return tuple(tuple(weight if y == x else other for y in range(v)) for x in range(v))
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every set."""
-        return combinations(range(self.size), self.chosen)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"size": self.size, "chosen": self.chosen}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Subset:
-        check_fields("subset", document, {"size", "chosen"})
-        return cls(whole("size", document["size"]), whole("chosen", document["chosen"]))
 
 
 def _subset(n: int, size: int, draws: Draws) -> set[int]:

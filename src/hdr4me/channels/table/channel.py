@@ -3,29 +3,159 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take, pick
-from hdr4me.channels.proof import BITS, ONE, column_loss
-from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.table.stages import Stages
+from hdr4me.channels.channel import (
+    Channel,
+    Draws,
+    Field,
+    Take,
+    check_fields,
+    integer_rows,
+    is_number,
+    named_epsilon,
+    numbers,
+    pick,
+    whole,
+)
+from hdr4me.channels.proof import BITS, ONE, check_loss, column_loss
 from hdr4me.errors import FormatError, InvalidInput
 
-MAX_CELLS = 256
-"""A cell is one byte on the wire."""
+MAX_CELLS = 256  # A cell is one byte on the wire
 MAX_INPUTS = 65536
 UNBIASED = 1e-7
 """How far a decoder's mean may be from its target, relative to the size of the decoded values that occur. A wrong
 decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
 
 
+Rows = tuple[tuple[int, ...], ...]
+Loss = Callable[[Sequence[Sequence[int]]], Fraction]
+
+STAGE_BITS = 16
+STAGE_ONE = 1 << STAGE_BITS
+"""A row of either stage sums to 2^16, so a row of their product sums to 2^32, as every table's does."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """How an answer comes about in two steps: a permanent table, and a fresh one with a row for each of its cells.
+
+    Any number of reports of an unchanged value loses at most `epsilon`.
+    """
+
+    epsilon: float
+    first: Rows
+    second: Rows
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The product: what one report does."""
+        return product_rows(self.first, self.second)
+
+    def check(self, name: str, weights: Sequence[Sequence[int]], loss: Loss = column_loss) -> None:
+        """Both stages multiply to `weights`, and the first one's loss is at most e^`epsilon`; or InvalidInput."""
+        for stage, table in (("first", self.first), ("second", self.second)):
+            widths = {len(row) for row in table}
+            if len(widths) != 1 or any(min(row) < 0 or sum(row) != STAGE_ONE for row in table):
+                raise InvalidInput(
+                    f"{name}: every row of its {stage} stage must have weights that sum to {STAGE_ONE}"
+                )
+        if len(self.first[0]) != len(self.second):
+            raise InvalidInput(f"{name}: its second stage must have a row for each cell of the first")
+        if self.rows != tuple(map(tuple, weights)):
+            raise InvalidInput(f"{name}: its stages do not multiply to its weights")
+        check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
+
+    def sample(self, row: int, lasting: Draws, fresh: Draws) -> int:
+        """The cell that is reported: 16 lasting bits pick the permanent cell, 16 fresh ones what is said of it."""
+        kept = pick(self._bounds[0][row], lasting.bits(STAGE_BITS))
+        return pick(self._bounds[1][kept], fresh.bits(STAGE_BITS))
+
+    @cached_property
+    def _bounds(self) -> tuple[Rows, Rows]:
+        first, second = (
+            tuple(tuple(accumulate(row))[:-1] for row in table) for table in (self.first, self.second)
+        )
+        return first, second
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stages as a channel's document has them."""
+        return {
+            "epsilon": self.epsilon,
+            "first": [list(row) for row in self.first],
+            "second": [list(row) for row in self.second],
+        }
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Stages | None:
+        """Read what `to_dict` wrote; None where a channel has no stages."""
+        if document is None:
+            return None
+        if not isinstance(document, Mapping):
+            raise FormatError("a channel's stages are an object")
+        check_fields("pair of stages", document, {"epsilon", "first", "second"})
+        if not is_number(document["epsilon"]):
+            raise FormatError("the epsilon of a channel's stages is a number")
+        first, second = (integer_rows(f"the {stage} stage", document[stage]) for stage in ("first", "second"))
+        if not (first and second and all(first) and all(second)):
+            raise FormatError("a channel's stages have at least one row and one cell")
+        return cls(float(document["epsilon"]), first, second)
+
+
+def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Rows:
+    """The product of two integer tables."""
+    columns = range(len(second[0]))
+    return tuple(
+        tuple(sum(w * second[kept][y] for kept, w in enumerate(row)) for y in columns) for row in first
+    )
+
+
+class IntegerTable(Channel):
+    """Rows of integers that sum to 2^32, by which every field of an answer is drawn."""
+
+    weights: Rows
+    stages: Stages | None
+    loss_of: ClassVar[Loss]
+
+    def prove(self, name: str, most: int) -> None:
+        """The rows are rows, their loss is at most e^ε, and so is that of the stages, where there are some."""
+        check_rows(name, self.weights, most)
+        try:
+            object.__setattr__(self, "loss", type(self).loss_of(self.weights))
+        except InvalidInput as error:
+            raise InvalidInput(f"{name}: {error}") from error
+        self.check()
+        if self.stages is not None:
+            self.stages.check(name, self.weights, type(self).loss_of)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells a field can fall into."""
+        return len(self.weights[0])
+
+    @property
+    def rows(self) -> Rows:
+        return self.weights
+
+    @cached_property
+    def cumulative(self) -> Rows:
+        """The running sums of each row, the last one (2^32) left out."""
+        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+
+    def document(self, **own: Any) -> dict[str, Any]:
+        """The channel as a survey document has it, with what is its own in the middle."""
+        made = {"kind": self.kind, "mechanism": self.mechanism, "epsilon": self.epsilon} | own
+        stages = {} if self.stages is None else {"stages": self.stages.to_dict()}
+        return made | {"weights": [list(row) for row in self.weights]} | stages
+
+
 @dataclass(frozen=True, repr=False)
-class Table(Channel):
+class Table(IntegerTable):
     """Input x is reported as cell y with probability weights[x][y] / 2^32.
 
     A dimension's part of the input is one of equally spaced levels on [−1, 1], or, if the number is optional, one of
@@ -51,8 +181,6 @@ class Table(Channel):
     stages
         The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
-    Examples
-    --------
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
@@ -65,6 +193,7 @@ class Table(Channel):
     """
 
     kind = "table"
+    loss_of = column_loss
     response_class = "hdr4me.channels.table.response:TableResponse"
 
     mechanism: str
@@ -82,14 +211,7 @@ class Table(Channel):
             put(self, "parts", (Take("number", len(self.weights)),))
         name = f"channel {self.mechanism!r}"
         self._check_inputs(name)
-        check_rows(name, self.weights, MAX_INPUTS)
-        try:
-            put(self, "loss", column_loss(self.weights))
-        except InvalidInput as error:
-            raise InvalidInput(f"{name}: {error}") from error
-        self.check()
-        if self.stages is not None:
-            self.stages.check(name, self.weights)
+        self.prove(name, MAX_INPUTS)
         targets = self.targets
         if set(self.decoders) != set(targets):
             raise InvalidInput(
@@ -108,8 +230,6 @@ class Table(Channel):
         if self.n_inputs != len(self.weights):
             raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
 
-    # -- what a channel offers -----------------------------------------------------------------------------------
-
     @property
     def takes(self) -> tuple[Take, ...]:
         return self.parts
@@ -126,10 +246,6 @@ class Table(Channel):
     @property
     def per_report(self) -> int:
         return 1
-
-    @property
-    def rows(self) -> tuple[tuple[int, ...], ...]:
-        return self.weights
 
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
         return (pick(self.cumulative[x], draws.bits(BITS)),)
@@ -148,18 +264,6 @@ class Table(Channel):
         worst = max(columns, key=lambda column: Fraction(max(column), min(column)))
         return worst.index(max(worst)), worst.index(min(worst))
 
-    # -- its own -------------------------------------------------------------------------------------------------
-
-    @property
-    def n_cells(self) -> int:
-        """How many cells an output can fall into."""
-        return len(self.weights[0])
-
-    @cached_property
-    def cumulative(self) -> tuple[tuple[int, ...], ...]:
-        """The running sums of each row, the last one (2^32) left out."""
-        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
-
     @cached_property
     def targets(self) -> dict[str, tuple[float, ...]]:
         """What each decoder must average to, given the input."""
@@ -177,14 +281,8 @@ class Table(Channel):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "takes": [{"reads": part.reads, "size": part.size} for part in self.parts],
-            "decoders": {name: list(values) for name, values in self.decoders.items()},
-            "weights": [list(row) for row in self.weights],
-        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
+        takes = [{"reads": part.reads, "size": part.size} for part in self.parts]
+        return self.document(takes=takes, decoders={name: list(x) for name, x in self.decoders.items()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:

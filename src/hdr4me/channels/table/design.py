@@ -11,20 +11,13 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.table.channel import Table
-from hdr4me.channels.table.stages import STAGE_ONE, Rows, Stages, product_rows
+from hdr4me.channels.table.channel import STAGE_ONE, Rows, Stages, Table, product_rows
 from hdr4me.channels.unary.channel import Entries
 from hdr4me.errors import InvalidInput
 
 
 def staged_number(epsilon: float, lasting: float) -> Table:
-    """A number's level −1 or 1, kept or turned for good, then kept or turned in each report.
-
-    >>> import math
-    >>> channel = staged_number(1.0, 3.0)
-    >>> round(channel.decoders["value"][1], 2), round((math.e + 1) / (math.e - 1), 2)
-    (2.16, 2.16)
-    """
+    """A number's level −1 or 1, kept or turned for good, then kept or turned in each report."""
     first = _flip(_least(_flip, column_loss, lasting))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), column_loss, epsilon))
     rows = product_rows(first, second)
@@ -39,10 +32,6 @@ def staged_category(epsilon: float, lasting: float, size: int) -> Entries:
 
     That is the first stage. In each report every entry is then turned with one probability, so that one report has
     the law of optimised unary encoding under ε (the scheme that Arcolezi et al. call L-OSUE).
-
-    >>> channel = staged_category(1.0, 3.0, 4)
-    >>> [round(w / 2**32, 3) for w in channel.weights[1]], round(channel.weights[0][1] / 2**32, 3)
-    ([0.5, 0.5], 0.269)
     """
     first = _half(_least(_half, entries_loss, lasting))
     second = _flip(_least(lambda turned: product_rows(first, _flip(turned)), entries_loss, epsilon))

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Response, probabilities
@@ -20,15 +21,18 @@ class Cells:
     The running sums of the rows stand end to end, row i raised by i·2^32, so that one search finds the cell of any row.
     """
 
-    def __init__(self, rows: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, rows: ArrayLike) -> None:
         weights = np.array(rows, np.int64)
         self._n_cells = weights.shape[1]
-        raised = np.cumsum(weights, axis=1) + (np.arange(len(rows))[:, None] << BITS)
+        raised = np.cumsum(weights, axis=1) + (np.arange(len(weights))[:, None] << BITS)
         self._sums = np.asarray(raised.ravel())
 
     def sample(self, rows: Numbers, draws: SecureDraws) -> Numbers:
         """A cell for each row number."""
-        words = draws.words(rows.size).astype(np.int64).reshape(rows.shape)
+        return self.pick(rows, draws.words(rows.size).astype(np.int64).reshape(rows.shape))
+
+    def pick(self, rows: Numbers, words: Numbers) -> Numbers:
+        """The cell that each word of 32 bits picks in each row."""
         found = np.searchsorted(self._sums, words + (rows << BITS), side="right")
         return np.asarray(found - rows * self._n_cells)
 
@@ -55,9 +59,6 @@ class TableResponse(Response):
     def bounds(self) -> tuple[Floats, Floats]:
         law = probabilities(self.channel.weights)
         return law.min(axis=0), law.max(axis=0)
-
-    def n_coordinates(self, place: int = 0) -> int:
-        return 1
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._marginals[place]

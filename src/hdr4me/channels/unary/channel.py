@@ -6,19 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
-from hdr4me.channels.channel import MAX_FIELDS, Channel, Draws, Field, Take, pick
+from hdr4me.channels.channel import (
+    MAX_FIELDS,
+    Draws,
+    Field,
+    Take,
+    check_fields,
+    integer_rows,
+    named_epsilon,
+    numbers,
+    pick,
+    whole,
+)
 from hdr4me.channels.proof import BITS, ONE, entries_loss
-from hdr4me.channels.reading import check_fields, integer_rows, named_epsilon, numbers, whole
-from hdr4me.channels.table.channel import check_rows, check_unbiased
-from hdr4me.channels.table.stages import Stages
+from hdr4me.channels.table.channel import IntegerTable, Stages, check_unbiased
 from hdr4me.errors import InvalidInput
 
 
 @dataclass(frozen=True, repr=False)
-class Entries(Channel):
+class Entries(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
     Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
@@ -39,8 +47,6 @@ class Entries(Channel):
     stages
         The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
-    Examples
-    --------
     >>> half = 1 << 31
     >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
     >>> bits.loss, bits.n_counters, bits.per_report
@@ -48,6 +54,7 @@ class Entries(Channel):
     """
 
     kind = "entries"
+    loss_of = entries_loss
     response_class = "hdr4me.channels.unary.response:UnaryResponse"
 
     mechanism: str
@@ -63,14 +70,7 @@ class Entries(Channel):
         object.__setattr__(self, "decode", tuple(self.decode))
         if type(self.size) is not int or not 2 <= self.size <= MAX_FIELDS:
             raise InvalidInput(f"{name}: size = {self.size!r} must be 2 to {MAX_FIELDS} categories")
-        check_rows(name, self.weights, 2)
-        try:
-            object.__setattr__(self, "loss", entries_loss(self.weights))
-        except InvalidInput as error:
-            raise InvalidInput(f"{name}: {error}") from error
-        self.check()
-        if self.stages is not None:
-            self.stages.check(name, self.weights, entries_loss)
+        self.prove(name, 2)
         check_unbiased(f"{name}: decode", self.weights, self.decode, (0.0, 1.0))
 
     @property
@@ -83,11 +83,6 @@ class Entries(Channel):
         return (Field(self.n_cells),) * self.size
 
     @property
-    def n_cells(self) -> int:
-        """How many cells an entry's output can fall into."""
-        return len(self.weights[0])
-
-    @property
     def n_counters(self) -> int:
         return self.size * self.n_cells
 
@@ -95,16 +90,8 @@ class Entries(Channel):
     def per_report(self) -> int:
         return self.size
 
-    @property
-    def rows(self) -> tuple[tuple[int, ...], ...]:
-        return self.weights
-
-    @cached_property
-    def _cumulative(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
-
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        return tuple(pick(self._cumulative[k == x], draws.bits(BITS)) for k in range(self.size))
+        return tuple(pick(self.cumulative[k == x], draws.bits(BITS)) for k in range(self.size))
 
     def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
         if self.stages is None:
@@ -127,23 +114,8 @@ class Entries(Channel):
     def worst_pair(self) -> tuple[int, int]:
         return 0, 1
 
-    @property
-    def indicator_variances(self) -> tuple[float, float]:
-        """Variance of a category's decoded report, for a user who has another category and for one who has it."""
-        found = []
-        for row, mean in zip(self.weights, (0.0, 1.0), strict=True):
-            found.append(sum(w * (y - mean) ** 2 for w, y in zip(row, self.decode, strict=True)) / ONE)
-        return found[0], found[1]
-
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "size": self.size,
-            "decode": list(self.decode),
-            "weights": [list(row) for row in self.weights],
-        } | ({} if self.stages is None else {"stages": self.stages.to_dict()})
+        return self.document(size=self.size, decode=list(self.decode))
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Entries:
