@@ -25,7 +25,7 @@ from hdr4me.client.ledger_file import beside
 from hdr4me.client.permanent import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
-from hdr4me.survey.selection import Selection
+from hdr4me.survey.categorical import Selection
 
 Table = list[list[int]]
 Law = dict[tuple[Any, ...], Fraction]

@@ -209,7 +209,7 @@ def test_declarations_of_optional_vectors() -> None:
         with pytest.raises(InvalidInput, match=r"'g': optional = .* must be true or false"):
             hd.Vector("g", 2, optional=wrong)
     assert hd.Vector("g", 4095, optional=True).n_asked == 4096
-    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one coordinate more"):
+    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one more coordinate"):
         hd.Vector("g", 4096, optional=True)
 
 

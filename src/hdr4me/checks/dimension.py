@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hdr4me.channels import Take
-from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension, dimension_from_dict
 
 _STRANGE: tuple[Any, ...] = (
     None,

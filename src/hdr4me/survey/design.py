@@ -9,10 +9,10 @@ from typing import Any
 from hdr4me.channels import Channel
 from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
+from hdr4me.survey.categorical import Selection
 from hdr4me.survey.dimension import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
-from hdr4me.survey.selection import Selection
 from hdr4me.survey.vector import Vector
 
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}

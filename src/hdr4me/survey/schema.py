@@ -11,8 +11,7 @@ from typing import Any
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
-from hdr4me.survey.dimension import Dimension
-from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.dimension import Dimension, dimension_from_dict
 from hdr4me.survey.values import first_twice
 
 MAX_DIMENSIONS = 65536

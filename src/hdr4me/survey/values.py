@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import InvalidInput
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
@@ -30,9 +30,8 @@ def label(value: Any) -> str | None:
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
-        return str(int(value))
-    if isinstance(value, Integral):
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+    if whole or isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, float) and not value.is_integer():
         digits = repr(float(value))
@@ -69,9 +68,7 @@ def as_number(value: Any) -> float:
     [31.0, 31.0, 1.0, nan, nan, -inf]
     """
     try:
-        if (
-            type(value).__name__ == "MaskedConstant"
-        ):  # NumPy's missing value, which warns when it becomes a number
+        if type(value).__name__ == "MaskedConstant":  # NumPy's missing value: float() would warn
             return math.nan
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
             return float(value.strip().lower() == "true")
@@ -101,14 +98,6 @@ def is_missing_number(value: Any) -> bool:
     [True, True, True, True, False, True]
     """
     return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
-
-
-def check_fields(fields: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
-    if not needed <= set(fields) <= needed | optional:
-        raise FormatError(
-            f"dimension {fields.get('name')!r} has fields {sorted(fields)}, "
-            f"expected {sorted(needed)} and perhaps {', '.join(sorted(optional))}"
-        )
 
 
 def check_name(name: Any) -> None:

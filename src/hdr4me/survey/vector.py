@@ -20,14 +20,12 @@ from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
-from hdr4me.survey.values import as_number, check_fields, check_name, finite
+from hdr4me.survey.values import as_number, check_name, finite
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-
-SEPARATOR = "|"
-"""Between the coordinates of a text, as CSV files have them."""
+SEPARATOR = "|"  # between the coordinates of a text, as CSV files have them
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,7 @@ class Vector(Dimension):
         if type(self.length) is not int or not 1 <= self.length <= most:
             raise InvalidInput(
                 f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {most}"
-                + (
-                    " (one coordinate more tells whether an optional vector is there)"
-                    if self.optional
-                    else ""
-                )
+                + " (one more coordinate says whether an optional vector is there)" * self.optional
             )
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
@@ -179,15 +173,6 @@ class Vector(Dimension):
         from hdr4me.survey.columns import VectorColumn
 
         return VectorColumn(self, columns[0])
-
-    def to_dict(self) -> dict[str, Any]:
-        made = {"name": self.name, "type": self.kind, "length": self.length, "norm": self.norm}
-        return made | ({"optional": True} if self.optional else {})
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Vector:
-        check_fields(fields, {"name", "length"}, {"norm", "optional"})
-        return cls(**fields)
 
 
 def _some(numbers: list[float] | None) -> bool:
