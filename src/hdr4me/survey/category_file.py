@@ -12,20 +12,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError, InvalidInput
 
-LONG = 4096
-"""Up to this many categories of a file are written out in the document."""
-VARIABLE = "HDR4ME_CATEGORIES"
-"""Folders with lists of categories, separated as in `PATH`."""
-
-_REMEMBERED = 4_000_000
-"""Categories, of all lists together, that a process keeps; the last list is always kept."""
+LONG = 4096  # up to this many categories of a file are written out in the document
+VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
+_REMEMBERED = 4_000_000  # categories, of all lists together, that a process keeps beside the last list
 _known: dict[str, tuple[str, ...]] = {}
 _given: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("given", default=None)
 _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
@@ -57,7 +53,7 @@ class CategoryFile:
 
     def to_dict(self) -> dict[str, Any]:
         """As a document has it."""
-        return {"name": self.name, "count": self.count, "sha256": self.sha256}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, dimension: str, document: Any) -> CategoryFile:
@@ -74,10 +70,7 @@ class CategoryFile:
 
 def digest(labels: Iterable[str]) -> str:
     """SHA-256 of the categories, each with a line feed after it."""
-    found = hashlib.sha256()
-    for label in labels:
-        found.update(label.encode("utf-8") + b"\n")
-    return found.hexdigest()
+    return hashlib.sha256("".join(f"{label}\n" for label in labels).encode("utf-8")).hexdigest()
 
 
 def remember(labels: Iterable[str]) -> str:

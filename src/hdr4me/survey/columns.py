@@ -364,11 +364,7 @@ def is_text(kind: Any) -> bool:
 
 
 def as_text(column: Any) -> Any:
-    """The column as strings; bytes that are not UTF-8 become a mark that names no category and no number.
-
-    >>> as_text(pa.array([b"red", b"\\xff", None])).to_pylist()
-    ['red', '\ufffd', None]
-    """
+    """The column as strings; bytes that are not UTF-8 become a mark that names no category and no number."""
     try:
         text = column.cast(pa.string())
         text.validate(full=True)

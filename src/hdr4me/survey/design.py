@@ -15,8 +15,8 @@ from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.vector import Vector
 
+# The mechanism for numbers, by the purpose of the survey.
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
-"""The mechanism for numbers, by the purpose of the survey."""
 CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
@@ -127,17 +127,14 @@ def _together(
         if used & set(own):
             raise InvalidInput.of(option, names, "dimensions that are in no other pair or block")
         dimensions = [schema.dimensions[j] for j in own]
-        for other in dimensions:
-            if other.reads not in ("number", "optional"):
-                raise InvalidInput.of(
-                    option, names, f"numbers only; {other.name!r} is a {other.reads}, leave it out"
+        odd = next((dimension for dimension in dimensions if not dimension.is_number), None)
+        if odd is not None:
+            allowed = f"numbers only; {odd.name!r} is a {odd.reads}, leave it out"
+            if odd.reads == "optional":
+                allowed = (
+                    "numbers that are not optional: leave an optional one out, or give it a default instead"
                 )
-        if any(dimension.reads == "optional" for dimension in dimensions):
-            raise InvalidInput.of(
-                option,
-                names,
-                "numbers that are not optional: leave an optional one out, or take away optional and give a default",
-            )
+            raise InvalidInput.of(option, names, allowed)
         used |= set(own)
         found[own[0]] = what, own
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -52,13 +53,8 @@ def meaning(text: str) -> str:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that was there before, if any."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    """The first name that is there more than once, if any."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def as_number(value: Any) -> float:
@@ -81,22 +77,14 @@ def as_number(value: Any) -> float:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether there is no value: None, NaN or a blank text.
-
-    >>> [is_blank(x) for x in (None, float("nan"), " ", 0, "NA")]
-    [True, True, True, False, False]
-    """
+    """Whether there is no value: None, NaN or a blank text."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and value != value)
 
 
 def is_missing_number(value: Any) -> bool:
-    """Whether there is no number, rather than something that is not a number.
-
-    >>> [is_missing_number(x) for x in ("", " ", "NA", "null", "12 min", None)]
-    [True, True, True, True, False, True]
-    """
+    """Whether there is no number, as in "" and "NA", rather than something that is not a number."""
     return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
@@ -118,12 +106,8 @@ def plain(value: Any) -> Any:
 
 def finite(name: str, field: str, value: Any) -> float:
     given = plain(value)
-    number = math.nan
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        try:
-            number = float(given)
-        except OverflowError:
-            number = math.inf
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    number = as_number(given) if is_number else math.nan
     if not math.isfinite(number):
         raise InvalidInput(f"dimension {name!r}: {field} = {value!r} must be a finite number")
     return number

@@ -121,22 +121,13 @@ class Vector(Dimension):
         return self._inside(self.numbers(value))
 
     def point(self, value: Any) -> list[float]:
-        """What a channel is asked for: a vector of the ball of norm 1.
-
-        An optional vector has one coordinate more, 0 where there is a vector and −1 where there is none. A vector
-        without a single finite number is none.
-        """
+        """What a channel is asked for: a vector of the ball of norm 1, with one coordinate more if it is optional."""
         numbers = self.numbers(value)
         inside = [x / self.norm for x in self._inside(numbers)]
         return [*inside, float(_some(numbers)) - 1.0] if self.optional else inside
 
     def has(self, value: Any) -> bool:
-        """Whether a value is a vector: of the right length, with at least one finite number.
-
-        >>> move = Vector("move", 2)
-        >>> move.has([1, None]), move.has([1]), move.has("|"), move.has(None)
-        (True, False, False, False)
-        """
+        """Whether a value is a vector: of the right length, with at least one finite number."""
         return _some(self.numbers(value))
 
     def _inside(self, numbers: list[float] | None) -> tuple[float, ...]:
@@ -159,12 +150,11 @@ class Vector(Dimension):
 
     def faults(self) -> dict[str, Fault]:
         wrong = "no vector" if self.optional else "0"
+        effect = f"and count as {wrong} if the length is wrong; otherwise each"
         return {
             "missing": Fault("missing", "" if self.optional else "and count as 0", self.optional),
             "unknown": Fault(
-                f"not {self.length} numbers",
-                f"and count as {wrong} if the length is wrong; otherwise each coordinate that is not a number counts "
-                "as 0",
+                f"not {self.length} numbers", f"{effect} coordinate that is not a number counts as 0"
             ),
             "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
         }
