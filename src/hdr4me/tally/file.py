@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import canonical, parse
-from hdr4me.survey.category_file import looking_in
 from hdr4me.tally.tally import Tally
 
 FORMAT, VERSION = "hdr4me-tally", 1
@@ -95,24 +91,9 @@ def _check_counts(tally: Tally) -> None:
         raise FormatError("the tally's counts do not add up to its number of reports")
 
 
-def save(tally: Tally, path: str | os.PathLike[str]) -> None:
-    write_bytes(path, dumps(tally))
-
-
-def load(path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-    try:
-        with looking_in(Path(path).parent):
-            return loads(Path(path).read_bytes(), survey)
-    except FingerprintMismatch as error:
-        raise FingerprintMismatch(str(path), error.expected, error.found) from error
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
-
-
 def _checksum(header: dict[str, Any], data: bytes) -> str:
-    body = {key: value for key, value in header.items() if key != "checksum"}
     try:
-        text = canonical(body)
+        text = canonical({key: value for key, value in header.items() if key != "checksum"})
         return hashlib.sha256(text.encode() + b"\n" + data).hexdigest()
     except (ValueError, RecursionError) as error:
         raise FormatError("not a tally: its header has no canonical form") from error

@@ -18,12 +18,11 @@ from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
 from hdr4me.survey.category_file import looking_in
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import count_any
+from hdr4me.tally.tally import check_block, count_any
 
 Numbers = NDArray[np.int64]
 FORMAT, VERSION = "hdr4me-pairs", 1
-MAX_COUNTERS = 1 << 24
-"""The most counters of one pair."""
+MAX_COUNTERS = 1 << 24  # of one pair
 
 
 class PairCounts:
@@ -55,7 +54,12 @@ class PairCounts:
         for pair in pairs:
             if isinstance(pair, str) or len(pair) != 2:
                 raise InvalidInput.of("pairs", pair, "pairs of names of dimensions")
-            self.counts[self._questions(*pair)] = np.zeros(self._shape(self._questions(*pair)), np.int64)
+            key = self._questions(*pair)
+            sizes = [survey.questions[q].channel.n_counters + 1 for q in key]
+            if sizes[0] * sizes[1] > MAX_COUNTERS:
+                counters = f"{sizes[0]} × {sizes[1]} counters"
+                raise InvalidInput(f"a pair with {counters}: at most {MAX_COUNTERS} are allowed")
+            self.counts[key] = np.zeros(sizes, np.int64)
 
     def _questions(self, first: str, second: str) -> tuple[int, int]:
         """The two questions in the order of the survey."""
@@ -71,23 +75,12 @@ class PairCounts:
             )
         return a, b
 
-    def _shape(self, key: tuple[int, int]) -> tuple[int, int]:
-        sizes = [self.survey.questions[q].channel.n_counters + 1 for q in key]
-        if sizes[0] * sizes[1] > MAX_COUNTERS:
-            raise InvalidInput(
-                f"a pair with {sizes[0]} × {sizes[1]} counters: at most {MAX_COUNTERS} are allowed"
-            )
-        return sizes[0], sizes[1]
-
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
         """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
         survey = self.survey
-        if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
-            raise InvalidInput(
-                f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
-            )
+        check_block(reports, survey)
         layout = Layout.of(survey)
         status = count_any(reports, survey, layout, np.zeros(layout.size, np.int64))
         slots = reports[status == 0].reshape(-1, survey.n_sampled, survey.slot_size)
@@ -175,9 +168,7 @@ class PairCounts:
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
             raise FormatError(f"not a file of pair counts of version {VERSION}")
         if header.get("checksum") != hashlib.sha256(data).hexdigest():
-            raise FormatError(
-                "the checksum of the pair counts does not match: the file was cut short or changed"
-            )
+            raise FormatError("the pair counts' checksum does not match: the file was cut short or changed")
         survey = Survey.from_json(str(header.get("document")))
         try:
             firsts = [[survey.questions[q].dimensions[0] for q in key] for key in header["pairs"]]
