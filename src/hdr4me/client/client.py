@@ -18,9 +18,7 @@ from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
 Answers = tuple[tuple[int, ...], ...]
-Fraction = Callable[
-    [int, Take], int
-]  # sixteen bits for a dimension, by its number and what the channel takes
+Fraction = Callable[[int, Take], int]  # sixteen bits for a dimension, given its number
 MOST_ROWS = 65536  # a memoized response computes a mark for every row at each report
 _ODD = "\0"  # a value that no dimension can use
 

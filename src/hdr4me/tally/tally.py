@@ -58,8 +58,7 @@ class Tally:
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
         """Count reports, one by one; returns the tally itself."""
         if not isinstance(reports, Iterable):
-            kind = type(reports).__name__
-            raise InvalidInput(f"reports of type {kind}: expected many, such as a list of one")
+            raise InvalidInput(f"reports of type {type(reports).__name__}: expected many, such as a list")
         rows: list[bytes] = []
         for number, report in enumerate(reports, start=1):
             if not isinstance(report, Report):
