@@ -27,8 +27,30 @@ MISSING = "missing"  # the category of a missing value where a dimension is opti
 SEPARATOR = "|"  # between the choices of a text, as CSV files have them
 
 
+class _Listed(Dimension):
+    """A dimension with a list of categories, perhaps from a file."""
+
+    labels: tuple[str, ...]
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return self.labels
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        if "categories_file" in fields and "categories" not in fields:
+            name, rest = str(fields.get("name")), dict(fields)
+            wanted = CategoryFile.from_dict(name, rest.pop("categories_file"))
+            fields = {**rest, "categories": find(name, wanted), "file": wanted.name}
+        return super().from_dict(fields)
+
+
 @dataclass(frozen=True, init=False)
-class Categorical(Dimension):
+class Categorical(_Listed):
     """One of `categories`.
 
     Parameters
@@ -58,6 +80,7 @@ class Categorical(Dimension):
     """
 
     kind = "categorical"
+    reads = "category"
 
     name: str
     labels: tuple[str, ...]
@@ -91,7 +114,7 @@ class Categorical(Dimension):
             raise InvalidInput(f"dimension {name!r}: category {twice!r} appears twice")
         chosen = labels[0] if default is None else self._checked(name, default)
         kept = CategoryFile.of(name, file, listed) if file is not None and len(listed) > LONG else None
-        _set(self, name=name, labels=labels, default=chosen, file=kept)
+        self._set(name=name, labels=labels, default=chosen, file=kept)
         if chosen not in self.index:
             raise InvalidInput(f"dimension {name!r}: default = {default!r} is not one of its categories")
 
@@ -101,14 +124,6 @@ class Categorical(Dimension):
         if text is None or not is_unicode(text):
             raise InvalidInput(f"dimension {name!r}: category {category!r} must be a string")
         return text
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        return self.labels
-
-    @property
-    def reads(self) -> str:
-        return "category"
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -174,13 +189,9 @@ class Categorical(Dimension):
             {"optional": True} if self.file.count < len(self.labels) else {"default": self.default}
         )
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        return super().from_dict(_listed(fields))
-
 
 @dataclass(frozen=True, init=False)
-class Selection(Dimension):
+class Selection(_Listed):
     """Any of `categories`, at most `at_most` of them.
 
     A value is a list of categories, or a text with `|` between them. Choices that are no category are passed over. Of
@@ -211,6 +222,7 @@ class Selection(Dimension):
     """
 
     kind = "selection"
+    reads = "selection"
 
     name: str
     labels: tuple[str, ...]
@@ -243,19 +255,11 @@ class Selection(Dimension):
             raise InvalidInput(
                 f"dimension {name!r}: {at_most} of {len(labels)} categories make too many sets: lower at_most"
             )
-        _set(self, name=name, labels=labels, at_most=at_most, file=known.file, optional=optional)
+        self._set(name=name, labels=labels, at_most=at_most, file=known.file, optional=optional)
 
     @cached_property
     def _known(self) -> Categorical:
         return Categorical(self.name, self.labels)
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        return self.labels
-
-    @property
-    def reads(self) -> str:
-        return "selection"
 
     def choices(self, value: Any) -> tuple[set[int], int]:
         """The numbers of the categories that a value names, and how many choices name none."""
@@ -323,23 +327,3 @@ class Selection(Dimension):
             categories = {"categories_file": self.file.to_dict()}
         made = {"name": self.name, "type": self.kind, **categories, "at_most": self.at_most}
         return made | ({"optional": True} if self.optional else {})
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        return super().from_dict(_listed(fields))
-
-
-def _set(dimension: Dimension, **fields: Any) -> None:
-    """Set the fields of a frozen dataclass."""
-    for name, value in fields.items():
-        object.__setattr__(dimension, name, value)
-
-
-def _listed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A dimension's fields with the categories that its `categories_file` names by their hash."""
-    if "categories_file" not in fields or "categories" in fields:
-        return fields
-    name = str(fields.get("name"))
-    wanted = CategoryFile.from_dict(name, fields["categories_file"])
-    rest = {key: value for key, value in fields.items() if key != "categories_file"}
-    return {**rest, "categories": find(name, wanted), "file": wanted.name}

@@ -1,8 +1,7 @@
 """Long lists of categories in files of their own; standard library only.
 
 If a survey takes more than `LONG` categories from a file, its document has the file's name, the number of categories
-and the SHA-256 of the list: each category in UTF-8 followed by a line feed. To read the document the file is needed. It
-is looked for in the document's folder and in the folders that `HDR4ME_CATEGORIES` names.
+and the SHA-256 of the list. The file is looked for in the document's folder and in those of `HDR4ME_CATEGORIES`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -90,24 +89,23 @@ def read_list(path: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-@contextmanager
-def looking_in(folder: Path) -> Iterator[None]:
+def looking_in(folder: Path) -> AbstractContextManager[None]:
     """Look for lists in this folder first."""
-    token = _folders.set((folder, *_folders.get()))
-    try:
-        yield
-    finally:
-        _folders.reset(token)
+    return _setting(_folders, (folder, *_folders.get()))
+
+
+def looking_among(lists: Iterable[Iterable[str]]) -> AbstractContextManager[None]:
+    """Look for lists among these first, however many they are."""
+    return _setting(_given, {digest(labels): labels for labels in map(tuple, lists)})
 
 
 @contextmanager
-def looking_among(lists: Iterable[Iterable[str]]) -> Iterator[None]:
-    """Look for lists among these first, however many they are."""
-    token = _given.set({digest(labels): labels for labels in map(tuple, lists)})
+def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _given.reset(token)
+        variable.reset(token)
 
 
 def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
@@ -120,10 +118,7 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
         return labels
     listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     folders = [*_folders.get(), *(Path(folder) for folder in listed if folder)]
-    for folder in folders:
-        path = folder / wanted.name
-        if not path.is_file():
-            continue
+    for path in (folder / wanted.name for folder in folders if (folder / wanted.name).is_file()):
         try:
             labels = read_list(path)
         except (OSError, ValueError) as error:

@@ -110,31 +110,24 @@ def _numbers(column: Any, name: str) -> tuple[Any, int]:
         return _numbers(_plain_dictionary(column).dictionary_decode(), name)
     if is_text(kind):
         return texts_as_numbers(column)
-    if types.is_float16(kind):
-        return column.cast(pa.float32()), 0
-    if types.is_integer(kind) or types.is_floating(kind):
+    if types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
         return column, 0
-    if types.is_boolean(kind):
-        return column.cast(pa.uint8()), 0
-    if types.is_decimal(kind):
+    if types.is_float16(kind) or types.is_decimal(kind):
         return column.cast(pa.float64()), 0
-    if types.is_null(kind):
-        return pa.nulls(len(column), pa.uint8()), 0
+    if types.is_boolean(kind) or types.is_null(kind):
+        return column.cast(pa.uint8()), 0
     raise InvalidInput(f"column {name!r} is of type {kind}: numbers are expected")
 
 
 class ProductColumn(Column):
-    """Products on [−1, 1] of two columns of numbers, each cleaned by its own dimension."""
+    """Products on [−1, 1] of two columns of numbers; what is wrong with a factor is counted in its own column."""
 
     def __init__(self, dimension: Product, columns: Sequence[Any]) -> None:
-        first, second = (
-            as_floats(_numbers(column, factor.name)[0])
-            for column, factor in zip(columns, dimension.both, strict=True)
-        )
+        pairs = zip(columns, dimension.both, strict=True)
+        first, second = (as_floats(_numbers(column, factor.name)[0]) for column, factor in pairs)
         self.array = pa.array(product_of(first, second, dimension))
 
     def counts(self) -> Counts:
-        """None: what is wrong with a factor is counted in its own column."""
         return 0, 0, 0, 0
 
     def values(self) -> Any:
@@ -143,14 +136,11 @@ class ProductColumn(Column):
 
 def product_of(first: NDArray[Any], second: NDArray[Any], dimension: Product) -> Floats:
     """The products on [−1, 1] of two arrays of numbers in the product's order; NaN counts as the number's default."""
-    a, b = dimension.both
-    return _scaled(first, a) * _scaled(second, b)
-
-
-def _scaled(values: NDArray[Any], factor: Numeric) -> Floats:
-    found = values.astype(np.float64)
-    found = np.clip(np.where(np.isnan(found), factor.default, found), factor.low, factor.high)
-    return np.asarray(2.0 * ((found - factor.low) / (factor.high - factor.low)) - 1.0)
+    found = np.ones(len(first))
+    for values, factor in zip((first, second), dimension.both, strict=True):
+        clean = np.clip(np.where(np.isnan(values), factor.default, values), factor.low, factor.high)
+        found *= 2.0 * ((clean - factor.low) / (factor.high - factor.low)) - 1.0
+    return found
 
 
 # -- values by their distinct ones -------------------------------------------------------------------------------
@@ -197,10 +187,7 @@ class DistinctColumn(Column):
 
 
 def _encoded(columns: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The distinct values of a column, and the index of each row's value, null where the row is null.
-
-    Rows of several columns, and lists, are taken one by one.
-    """
+    """The distinct values of a column, or all rows of several ones, and each row's index, null where the row is."""
     column = columns[0]
     if len(columns) > 1:
         rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -303,12 +290,8 @@ class VectorColumn(Column):
         norm = largest * np.sqrt(np.square(found / largest[:, None]).sum(axis=1))
         found /= np.maximum(norm, dimension.norm)[:, None]
         found = np.round(found * _ONE) / _ONE
-        self._counts = (
-            int((~there).sum()),
-            int((there & ~whole.all(axis=1)).sum()),
-            0,
-            int((norm > dimension.norm * (1 + 1e-12)).sum()),
-        )
+        unknown, high = there & ~whole.all(axis=1), norm > dimension.norm * (1 + 1e-12)
+        self._counts = int((~there).sum()), int(unknown.sum()), 0, int(high.sum())
         self.points = np.column_stack([found, some - 1.0]) if dimension.optional else found
         self.array = pa.array(np.zeros(len(column)))
 
@@ -375,13 +358,9 @@ def as_text(column: Any) -> Any:
 
 
 def texts_as_numbers(column: Any) -> tuple[Any, int]:
-    """The numbers in a column of texts, and how many texts are not numbers; those and blank texts are NaN or null.
+    """The numbers in a column of texts, NaN or null where there is none, and how many texts are not numbers.
 
     Arrow parses what is plainly a number. Each other distinct text is given once to `as_number`, as on a device.
-
-    >>> numbers, n_unknown = texts_as_numbers(pa.array(["12", " 7 ", "", "1_000", "true", "12 min", None]))
-    >>> numbers.to_pylist(), n_unknown
-    ([12.0, 7.0, nan, 1000.0, 1.0, nan, nan], 1)
     """
     text = as_text(column)
     text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)

@@ -150,6 +150,7 @@ class Product(Dimension):
     """
 
     kind = "product"
+    reads = "number"
 
     name: str
     product: Sequence[str]
@@ -198,10 +199,6 @@ class Product(Dimension):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.product)
-
-    @property
-    def reads(self) -> str:
-        return "number"
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -58,6 +58,7 @@ class Vector(Dimension):
     """
 
     kind = "vector"
+    reads = "vector"
 
     name: str
     length: int
@@ -86,10 +87,6 @@ class Vector(Dimension):
     @property
     def rows(self) -> tuple[str | None, ...]:
         return tuple(map(str, range(self.length)))
-
-    @property
-    def reads(self) -> str:
-        return "vector"
 
     @property
     def has_gaps(self) -> bool:
