@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hdr4me.channels import Draws, SystemDraws, Take
+from hdr4me.channels import Draws, SystemDraws
 from hdr4me.client.ledger import Ledger
 from hdr4me.client.prf import Stream, Use
 from hdr4me.errors import InvalidInput
@@ -18,7 +18,6 @@ from hdr4me.survey import Dimension, Question, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
 
 Answers = tuple[tuple[int, ...], ...]
-Fraction = Callable[[int, Take], int]  # sixteen bits for a dimension, given its number
 MOST_ROWS = 65536  # a memoized response computes a mark for every row at each report
 _ODD = "\0"  # a value that no dimension can use
 
@@ -46,7 +45,7 @@ class Client:
         odd = dict.fromkeys((column for dimension in survey.schema for column in dimension.columns), _ODD)
         for question in survey.questions:
             # What a dimension looks up for its first odd value is made now: a report takes as long for every value.
-            input_of(survey, question, odd, lambda j, take: 0)
+            input_of(survey, question, odd, lambda j: 0)
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The randomised answers to this record; keys that the survey does not ask for are ignored.
@@ -150,36 +149,32 @@ def draw_questions(survey: Survey, draws: Draws) -> list[int]:
 def answer(survey: Survey, q: int, record: Mapping[str, Any], draws: Draws) -> tuple[int, ...]:
     """The fields of a randomised answer to question q: sixteen bits round each number, then the channel draws."""
     question = survey.questions[q]
-
-    def fraction(j: int, take: Take) -> int:
-        return draws.bits(FRACTION_BITS) if take.rounds else 0
-
-    return question.channel.sample(input_of(survey, question, record, fraction), draws)
+    x = input_of(survey, question, record, lambda j: draws.bits(FRACTION_BITS))
+    return question.channel.sample(x, draws)
 
 
-def input_of(survey: Survey, question: Question, record: Mapping[str, Any], fraction: Fraction) -> int:
-    """The input of a question's channel; a number between two levels is rounded by `fraction(dimension, take)`."""
+def input_of(
+    survey: Survey, question: Question, record: Mapping[str, Any], bits: Callable[[int], int]
+) -> int:
+    """The input of a question's channel; a number between two levels is rounded by the 16 bits of its dimension."""
     x = 0
     for j, take in zip(question.dimensions, question.channel.takes, strict=True):
         dimension = survey.schema.dimensions[j]
         place = dimension.place(value_of(record, dimension), take.size)
-        level = (place >> FRACTION_BITS) + (fraction(j, take) < place & ((1 << FRACTION_BITS) - 1))
-        x = x * take.size + level
+        fraction = bits(j) if take.rounds else 0
+        x = x * take.size + (place >> FRACTION_BITS) + (fraction < place & ((1 << FRACTION_BITS) - 1))
     return x
 
 
 def value_of(record: Mapping[str, Any], dimension: Dimension) -> Any:
     """What the record holds for a dimension: the value of its column, or those of the columns it is computed from."""
-    values = tuple(_value(record, name) for name in dimension.columns)
-    return values[0] if dimension.columns == (dimension.name,) else values
-
-
-def _value(record: Mapping[str, Any], name: str) -> Any:
-    """What the record holds under the name; a record that fails to tell holds nothing."""
-    try:
-        return record.get(name)
-    except Exception:  # a mapping may be an object that raises anything at all
-        return None
+    values: list[Any] = []
+    for name in dimension.columns:
+        try:
+            values.append(record.get(name))
+        except Exception:  # a mapping may be an object that raises anything at all
+            values.append(None)
+    return values[0] if dimension.columns == (dimension.name,) else tuple(values)
 
 
 def decide(
@@ -198,7 +193,7 @@ def decide(
     """
     fresh, series = fresh or SystemDraws(), survey.series
 
-    def fraction(j: int, take: Take) -> int:
+    def fraction(j: int) -> int:
         return Stream(secret, series, Use.FRACTION, j).bits(FRACTION_BITS)
 
     answers: list[tuple[int, ...]] = []

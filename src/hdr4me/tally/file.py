@@ -59,36 +59,24 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
         survey = Survey.from_json(header["document"])
     if header["survey"] != survey.fingerprint:
         raise FingerprintMismatch("the tally", survey.fingerprint, str(header["survey"]))
-    return _build(header, data, survey)
-
-
-def _build(header: dict[str, Any], data: bytes, survey: Survey) -> Tally:
     tally = Tally(survey)
-    n_reports, rejected = header["n_reports"], header["rejected"]
-    if len(data) != 8 * tally.layout.size or header["n_counts"] != tally.layout.size:
-        raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * tally.layout.size}")
+    layout, n_reports, rejected = tally.layout, header["n_reports"], header["rejected"]
+    if len(data) != 8 * layout.size or header["n_counts"] != layout.size:
+        raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * layout.size}")
     if type(n_reports) is not int or not 0 <= n_reports <= 2**53 or not isinstance(rejected, dict):
         raise FormatError("not a tally: n_reports is a whole number, rejected an object")
     known = {reason.text for reason in Reason}
     if not all(key in known and type(value) is int and value > 0 for key, value in rejected.items()):
         raise FormatError("not a tally: rejected holds known reasons and positive whole numbers")
     tally.counts[:] = np.frombuffer(data, "<i8")
-    tally.n_reports = n_reports
-    tally._rejected = Counter(rejected)
-    _check_counts(tally)
-    return tally
-
-
-def _check_counts(tally: Tally) -> None:
-    """Every question's counters come from a number of reports, together m for each report."""
-    counts, layout, m = tally.counts, tally.layout, tally.survey.n_sampled
-    answers = [
-        question.channel.n_answers(layout.of_question(counts, q).tolist())
-        for q, question in enumerate(tally.survey.questions)
-    ]
-    known = [n for n in answers if n is not None and n <= tally.n_reports]
-    if len(known) < len(answers) or sum(known) != tally.n_reports * m:
+    tally.n_reports, tally._rejected = n_reports, Counter(rejected)
+    # Each question's counters come from a number of reports, together m for each report.
+    pairs = enumerate(survey.questions)
+    answers = [x.channel.n_answers(layout.of_question(tally.counts, q).tolist()) for q, x in pairs]
+    valid = [n for n in answers if n is not None and n <= n_reports]
+    if len(valid) < len(answers) or sum(valid) != n_reports * survey.n_sampled:
         raise FormatError("the tally's counts do not add up to its number of reports")
+    return tally
 
 
 def _checksum(header: dict[str, Any], data: bytes) -> str:

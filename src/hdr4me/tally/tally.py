@@ -70,14 +70,12 @@ class Tally:
             else:
                 self.reject(Rejected(reason, f"report {number}", str(report)), on_rejected)
             if len(rows) == 4096:
-                self._add_rows(rows)
+                self.add_block(self._block(rows))
                 rows = []
-        self._add_rows(rows)
-        return self
+        return self.add_block(self._block(rows))
 
-    def _add_rows(self, rows: list[bytes]) -> None:
-        flat = np.frombuffer(b"".join(rows), np.uint8)
-        self.add_block(flat.reshape(len(rows), self.survey.report_size))
+    def _block(self, rows: list[bytes]) -> NDArray[np.uint8]:
+        return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), self.survey.report_size)
 
     def add_block(
         self,
@@ -125,9 +123,8 @@ class Tally:
         else:
             for row in bad.tolist():
                 place = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
-                self.reject(
-                    Rejected(Reason(int(status[row])), place, reports[row].tobytes().hex()), on_rejected
-                )
+                content = reports[row].tobytes().hex()
+                self.reject(Rejected(Reason(int(status[row])), place, content), on_rejected)
         return self
 
     def add_file(
@@ -184,7 +181,7 @@ class Tally:
             raise FingerprintMismatch("the other tally", self.survey.fingerprint, other.survey.fingerprint)
         self._check_room(other.n_reports)
         total = Tally(self.survey)
-        np.add(self.counts, other.counts, out=total.counts)
+        total.counts += self.counts + other.counts
         total.n_reports = self.n_reports + other.n_reports
         both = self._rejected + other._rejected
         # Unlike reports, rejected ones have no upper limit: anybody can send them. At the largest number that a file
@@ -262,16 +259,9 @@ class Tally:
         statistic
             Its name, such as "quantile".
         dimensions
-            A name, several names, or None for every dimension that the statistic serves.
+            A name, several names, or None for every dimension that the statistic supports.
         options
-            What the statistic itself takes, such as `p` for quantiles.
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric, Schema
-        >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-        >>> Tally(survey).ask("mean", "age").status
-        ('no reports',)
+            What the statistic itself accepts, such as `p` for quantiles.
         """
         from hdr4me.statistics import ask
 
