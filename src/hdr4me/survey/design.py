@@ -53,14 +53,12 @@ def design(
         what, dimensions = together.get(j, ("", (j,)))
         key = (what, len(dimensions)) if what else _key(dimension, epsilon, categorical)
         prior = own_tables.get(dimension.name) if key == ("number",) else None
-        if prior is not None and not prior.uniform:
+        if prior is not None:
             key = ("number", prior.key)
-        if key not in made:
-            made[key] = (
-                _channel(key, epsilon, mechanism, prior, pair_laws)
-                if lasting is None
-                else _staged(key, epsilon, lasting)
-            )
+        if key not in made and lasting is not None:
+            made[key] = _staged(key, epsilon, lasting)
+        elif key not in made:
+            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -164,7 +162,8 @@ def _designed_for(
 
     own = {}
     if isinstance(mechanism, str) and mechanism == "optimal_mean":
-        own = dict(zip(priors, table_priors(list(priors.values())), strict=True))
+        designed = zip(priors, table_priors(list(priors.values())), strict=True)
+        own = {name: prior for name, prior in designed if not prior.uniform}
     if not pairs:
         return own, {}
     first, second = (mean_law([priors[pair[place]] for pair in pairs]) for place in (0, 1))
@@ -206,7 +205,7 @@ def _channel(
 
 
 def _number(epsilon: float, mechanism: Any, prior: Any) -> Channel:
-    if prior is not None and not prior.uniform:
+    if prior is not None:
         from hdr4me.mechanisms.joint import optimal_mean
 
         mechanism = optimal_mean(epsilon, prior)
