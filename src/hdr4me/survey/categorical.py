@@ -17,7 +17,7 @@ from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.category_file import LONG, CategoryFile, find
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
-from hdr4me.survey.values import check_name, first_twice, is_blank, is_unicode, label, meaning
+from hdr4me.survey.values import check_name, first_twice, is_blank, is_unicode, label, meaning, refused
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
@@ -98,31 +98,29 @@ class Categorical(_Listed):
     ) -> None:
         check_name(name)
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
-            raise InvalidInput(f"dimension {name!r}: categories = {categories!r} must be a list")
+            raise refused(name, f"categories = {categories!r} must be a list")
         labels = tuple(self._checked(name, category) for category in categories)
         if not isinstance(optional, bool) or (optional and default is not None):
-            raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+            raise refused(name, "optional is true or false, and goes without a default")
         listed = labels
         if optional:
             labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
-            raise InvalidInput(
-                f"dimension {name!r} has {len(labels)} categor{'y' if len(labels) == 1 else 'ies'}: "
-                f"2 to {MAX_CATEGORIES} are allowed"
-            )
-        if twice := first_twice(labels):
-            raise InvalidInput(f"dimension {name!r}: category {twice!r} appears twice")
+            n = f"{len(labels)} categor{'y' if len(labels) == 1 else 'ies'}"
+            raise InvalidInput(f"dimension {name!r} has {n}: 2 to {MAX_CATEGORIES} are allowed")
+        if (twice := first_twice(labels)) is not None:
+            raise refused(name, f"category {twice!r} appears twice")
         chosen = labels[0] if default is None else self._checked(name, default)
         kept = CategoryFile.of(name, file, listed) if file is not None and len(listed) > LONG else None
         self._set(name=name, labels=labels, default=chosen, file=kept)
         if chosen not in self.index:
-            raise InvalidInput(f"dimension {name!r}: default = {default!r} is not one of its categories")
+            raise refused(name, f"default = {default!r} is not one of its categories")
 
     @staticmethod
     def _checked(name: str, category: Any) -> str:
         text = label(category)
         if text is None or not is_unicode(text):
-            raise InvalidInput(f"dimension {name!r}: category {category!r} must be a string")
+            raise refused(name, f"category {category!r} must be a string")
         return text
 
     @cached_property
@@ -185,9 +183,8 @@ class Categorical(_Listed):
         if self.file is None:
             return made | {"categories": list(self.labels), "default": self.default}
         made["categories_file"] = self.file.to_dict()
-        return made | (
-            {"optional": True} if self.file.count < len(self.labels) else {"default": self.default}
-        )
+        added = self.file.count < len(self.labels)
+        return made | ({"optional": True} if added else {"default": self.default})
 
 
 @dataclass(frozen=True, init=False)
@@ -240,21 +237,14 @@ class Selection(_Listed):
         file: str | None = None,
     ) -> None:
         known = Categorical(name, categories, optional=optional, file=file)
-        labels = known.labels
-        n_own = len(labels) - optional
+        labels, n_own = known.labels, len(known.labels) - optional
         for category in labels:
             if SEPARATOR in category or not category.strip():
-                raise InvalidInput(
-                    f"dimension {name!r}: category {category!r} must not be blank or have {SEPARATOR!r} in it"
-                )
+                raise refused(name, f"category {category!r} must not be blank or have {SEPARATOR!r} in it")
         if type(at_most) is not int or not 1 <= at_most <= n_own:
-            raise InvalidInput(
-                f"dimension {name!r}: at_most = {at_most!r} must be a whole number from 1 to {n_own}"
-            )
+            raise refused(name, f"at_most = {at_most!r} must be a whole number from 1 to {n_own}")
         if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
-            raise InvalidInput(
-                f"dimension {name!r}: {at_most} of {len(labels)} categories make too many sets: lower at_most"
-            )
+            raise refused(name, f"{at_most} of {len(labels)} categories make too many sets: lower at_most")
         self._set(name=name, labels=labels, at_most=at_most, file=known.file, optional=optional)
 
     @cached_property
@@ -291,8 +281,7 @@ class Selection(_Listed):
 
     def place(self, value: Any, size: int) -> int:
         """The number of the set of choices, filled up with dummies to `at_most` items."""
-        chosen = self.clean(value)
-        v = len(self.labels)
+        chosen, v = self.clean(value), len(self.labels)
         dummies = range(v, v + self.at_most - len(chosen))
         return rank((*chosen, *dummies)) << FRACTION_BITS
 
@@ -304,13 +293,11 @@ class Selection(_Listed):
         return {
             "missing": Fault("missing", "", True),
             "unknown": Fault(
-                "none of the categories", f"and count as {nothing} (in text, {SEPARATOR!r} separates choices)"
+                "none of the categories", f"and count as {nothing} ({SEPARATOR!r} separates choices)"
             ),
             "low": Fault("partly unknown", "and only the known categories count", True),
             "high": Fault(
-                f"more than {self.at_most} choices",
-                "of which the first ones in the schema's order count",
-                True,
+                f"more than {self.at_most} choices", "of which the first in the schema's order count", True
             ),
         }
 
@@ -320,10 +307,9 @@ class Selection(_Listed):
         return SelectionColumn(self, columns, size)
 
     def to_dict(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"name": self.name, "type": self.kind}
         if self.file is None:
-            own = self.labels[: len(self.labels) - self.optional]
-            categories: dict[str, Any] = {"categories": list(own)}
+            made["categories"] = list(self.labels[: len(self.labels) - self.optional])
         else:
-            categories = {"categories_file": self.file.to_dict()}
-        made = {"name": self.name, "type": self.kind, **categories, "at_most": self.at_most}
-        return made | ({"optional": True} if self.optional else {})
+            made["categories_file"] = self.file.to_dict()
+        return made | {"at_most": self.at_most} | ({"optional": True} if self.optional else {})

@@ -17,6 +17,7 @@ from typing import Any
 
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.survey.values import refused
 
 LONG = 4096  # up to this many categories of a file are written out in the document
 VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
@@ -44,9 +45,10 @@ class CategoryFile:
         _check_name(dimension, name)
         for label in labels:
             if label != label.strip() or label.splitlines() != [label]:
-                raise InvalidInput(
-                    f"dimension {dimension!r}: category {label!r} cannot stand in a file: a category is one line "
-                    "that is not blank, without blanks at its ends"
+                raise refused(
+                    dimension,
+                    f"category {label!r} cannot stand in a file: a category is one line "
+                    "that is not blank, without blanks at its ends",
                 )
         return cls(name, len(labels), remember(labels))
 
@@ -156,4 +158,4 @@ def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterabl
 
 def _check_name(dimension: str, name: Any) -> None:
     if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0"):
-        raise InvalidInput(f"dimension {dimension!r}: categories_file = {name!r} must be a file's name")
+        raise refused(dimension, f"categories_file = {name!r} must be a file's name")

@@ -12,9 +12,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.values import as_number, check_name, finite, is_unicode
+from hdr4me.survey.values import as_number, check_name, finite, is_unicode, refused
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
@@ -68,24 +67,20 @@ class Numeric(Dimension):
         check_name(self.name)
         for label, value in (("curve", self.curve), ("group", self.group), ("unit", self.unit)):
             if value is not None and (not isinstance(value, str) or not value or not is_unicode(value)):
-                raise InvalidInput(f"dimension {self.name!r}: {label} = {value!r} must be a name")
+                raise refused(self.name, f"{label} = {value!r} must be a name")
         if self.unit is not None and self.unit != " ".join(self.unit.split()):
-            raise InvalidInput(
-                f"dimension {self.name!r}: unit = {self.unit!r} has spaces at its ends or in a row"
-            )
+            raise refused(self.name, f"unit = {self.unit!r} has spaces at its ends or in a row")
         low, high = finite(self.name, "low", self.low), finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
-            raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
+            raise refused(self.name, f"low = {low} must be below high = {high}")
         if high - low < NARROWEST:
-            raise InvalidInput(
-                f"dimension {self.name!r}: high - low = {high - low} must be at least {NARROWEST}"
-            )
+            raise refused(self.name, f"high - low = {high - low} must be at least {NARROWEST}")
         middle = low + (high - low) / 2
         default = middle if self.default is None else finite(self.name, "default", self.default)
         if not low <= default <= high:
-            raise InvalidInput(f"dimension {self.name!r}: default = {default} is outside [{low}, {high}]")
+            raise refused(self.name, f"default = {default} is outside [{low}, {high}]")
         if not isinstance(self.optional, bool):
-            raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
+            raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         for end, number in (("low", low), ("high", high), ("default", default)):
             object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 have one spelling
 
@@ -160,15 +155,11 @@ class Product(Dimension):
         check_name(self.name)
         names = self.product
         if isinstance(names, str) or not isinstance(names, list | tuple) or len(names) != 2:
-            raise InvalidInput(
-                f"dimension {self.name!r}: product = {names!r} must be two names of numeric dimensions"
-            )
+            raise refused(self.name, f"product = {names!r} must be two names of numeric dimensions")
         for name in names:
             check_name(name)
         if names[0] == names[1] or self.name in names:
-            raise InvalidInput(
-                f"dimension {self.name!r}: product = {list(names)!r} must name two other, different dimensions"
-            )
+            raise refused(self.name, f"product = {list(names)!r} must name two other, different dimensions")
         object.__setattr__(self, "product", (str(names[0]), str(names[1])))
 
     def within(self, others: Mapping[str, Dimension]) -> Product:
@@ -179,9 +170,7 @@ class Product(Dimension):
             if not isinstance(factor, Numeric) or factor.optional:
                 missing = "no dimension has that name"
                 reason = missing if factor is None else "it must be a number that is not optional"
-                raise InvalidInput(
-                    f"dimension {self.name!r}: the product of {name!r} is not possible: {reason}"
-                )
+                raise refused(self.name, f"the product of {name!r} is not possible: {reason}")
             found.append(factor)
         product = copy(self)
         object.__setattr__(product, "factors", (found[0], found[1]))
@@ -191,9 +180,7 @@ class Product(Dimension):
     def both(self) -> tuple[Numeric, Numeric]:
         """The two numbers."""
         if self.factors is None:
-            raise InvalidInput(
-                f"dimension {self.name!r}: a product belongs into a schema with both its numbers"
-            )
+            raise refused(self.name, "a product belongs into a schema with both its numbers")
         return self.factors
 
     @property

@@ -88,6 +88,11 @@ def is_missing_number(value: Any) -> bool:
     return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
+def refused(name: Any, why: str) -> InvalidInput:
+    """The error for a dimension that cannot be declared so."""
+    return InvalidInput(f"dimension {name!r}: {why}")
+
+
 def check_name(name: Any) -> None:
     if not isinstance(name, str) or not name or not is_unicode(name):
         raise InvalidInput(
@@ -109,5 +114,5 @@ def finite(name: str, field: str, value: Any) -> float:
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     number = as_number(given) if is_number else math.nan
     if not math.isfinite(number):
-        raise InvalidInput(f"dimension {name!r}: {field} = {value!r} must be a finite number")
+        raise refused(name, f"{field} = {value!r} must be a finite number")
     return number

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
-from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
-from hdr4me.survey.values import as_number, check_name, finite
+from hdr4me.survey.values import as_number, check_name, finite, refused
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
@@ -68,16 +67,17 @@ class Vector(Dimension):
     def __post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.optional, bool):
-            raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
+            raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         most = MAX_LENGTH - self.optional
         if type(self.length) is not int or not 1 <= self.length <= most:
-            raise InvalidInput(
-                f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {most}"
-                + " (one more coordinate says whether an optional vector is there)" * self.optional
+            raise refused(
+                self.name,
+                f"length = {self.length!r} must be a whole number from 1 to {most}"
+                + " (one more coordinate says whether an optional vector is there)" * self.optional,
             )
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
-            raise InvalidInput(f"dimension {self.name!r}: norm = {norm} must be a positive number")
+            raise refused(self.name, f"norm = {norm} must be a positive number")
         object.__setattr__(self, "norm", norm)
 
     @property
