@@ -22,7 +22,9 @@ from hdr4me.survey import Survey
 
 DEFAULT_LIMIT = 16.0  # the sum of ε over all series that a ledger allows unless another limit is given
 _DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
-
+_PERIODS = (
+    "a number of days from 1 to 36500, or a text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
+)
 T = TypeVar("T")
 Choose = Callable[[bytes, Sequence[str], int], tuple[T, Sequence[str]]]
 
@@ -180,13 +182,11 @@ class Ledger:
             secret = secrets.token_bytes(SECRET_BYTES)
             write_bytes(path, secret, mode=0o600)
         if secret is None:
-            raise FormatError(
-                f"{path} is gone, so nothing is sent: new answers would cost a new budget; put it back"
-            )
+            why = "gone, so nothing is sent: new answers would cost a new budget; put it back"
+            raise FormatError(f"{path} is {why}")
         if len(secret) != SECRET_BYTES or (book.secret and secret_mark(secret) != book.secret):
-            raise FormatError(
-                f"{path} is not the secret that {self.path.name} knows, so nothing is sent: put it back"
-            )
+            why = f"not the secret that {self.path.name} knows, so nothing is sent: put it back"
+            raise FormatError(f"{path} is {why}")
         return secret
 
     @contextmanager
@@ -213,11 +213,7 @@ def _is_number(value: Any) -> bool:
 
 
 def days(length: Any, parameter: str = "every") -> int:
-    """The days in a length of time: a whole number, "week", "30d", "2 weeks"; a month has 30, a year 365.
-
-    >>> [days(x) for x in (7, "week", "30d", "2 weeks", "1y")]
-    [7, 7, 30, 14, 365]
-    """
+    """The days in a length of time: a whole number, "week", "30d", "2 weeks"; a month has 30, a year 365."""
     found = 0
     if type(length) is int:
         found = length
@@ -226,17 +222,10 @@ def days(length: Any, parameter: str = "every") -> int:
         if match and match[2] in _DAYS:
             found = int(match[1] or 1) * _DAYS[match[2]]
     if not 1 <= found <= 36_500:
-        texts = "day, week, month, quarter, year, 30d, 2w, 6m, 1y"
-        raise InvalidInput.of(
-            parameter, length, f"a number of days from 1 to 36500, or a text such as {texts}"
-        )
+        raise InvalidInput.of(parameter, length, _PERIODS)
     return found
 
 
 def rounds(every: Any, during: Any) -> int:
-    """How many collections there are when one is made `every` so often `during` a time, the first on day one.
-
-    >>> rounds("week", "1y"), rounds("day", "30d")
-    (53, 30)
-    """
+    """How many collections there are when one is made `every` so often `during` a time, the first on day one."""
     return -(-days(during, "during") // days(every))

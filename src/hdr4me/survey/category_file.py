@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hdr4me.atomic import write_text
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.survey.values import refused
 
+T = TypeVar("T")
 LONG = 4096  # up to this many categories of a file are written out in the document
 VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
 _REMEMBERED = 4_000_000  # categories, of all lists together, that a process keeps beside the last list
@@ -99,6 +100,17 @@ def looking_in(folder: Path) -> AbstractContextManager[None]:
 def looking_among(lists: Iterable[Iterable[str]]) -> AbstractContextManager[None]:
     """Look for lists among these first, however many they are."""
     return _setting(_given, {digest(labels): labels for labels in map(tuple, lists)})
+
+
+def loaded(path: str | os.PathLike[str], parse: Callable[[bytes], T]) -> T:
+    """What `parse` makes of a file's bytes; lists are looked for in the file's folder, and errors name the file."""
+    try:
+        with looking_in(Path(path).parent):
+            return parse(Path(path).read_bytes())
+    except FingerprintMismatch as error:
+        raise FingerprintMismatch(str(path), error.expected, error.found) from error
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 @contextmanager

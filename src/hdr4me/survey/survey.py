@@ -17,7 +17,7 @@ from hdr4me.channels import Channel, channel_from_dict
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
 from hdr4me.survey.canonical import identities, parse
-from hdr4me.survey.category_file import looking_among, looking_in, write_beside
+from hdr4me.survey.category_file import loaded, looking_among, write_beside
 from hdr4me.survey.question import Question, check_budget, check_channels, check_questions, split_budget
 from hdr4me.survey.schema import Schema
 from hdr4me.survey.values import is_unicode
@@ -329,13 +329,7 @@ class Survey:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
         """Read a survey's file, and the lists of categories beside it of which it has only the hash."""
-        try:
-            with looking_in(Path(path).parent):
-                return cls.from_json(Path(path).read_bytes())
-        except FingerprintMismatch:
-            raise
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        return loaded(path, cls.from_json)
 
 
 def questions_html(

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
-from hdr4me.survey.category_file import looking_in
+from hdr4me.survey.category_file import loaded
 from hdr4me.survey.layout import Layout
 from hdr4me.tally.tally import check_block, count_any
 
@@ -66,7 +65,7 @@ class PairCounts:
         a, b = sorted(self.survey.question_of(name) for name in (first, second))
         if a == b:
             raise InvalidInput(
-                f"{first!r} and {second!r} are asked in one question: ask the tally itself, without pairs"
+                f"{first!r} and {second!r} are asked in one question: ask the tally, without pairs"
             )
         if self.survey.n_sampled < 2:
             raise InvalidInput(
@@ -110,10 +109,9 @@ class PairCounts:
     def of(self, first: str, second: str) -> Numbers:
         """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
-        if not self.holds(first, second):
-            raise InvalidInput(
-                f"{first!r} and {second!r} were not counted together: name them when counting pairs"
-            )
+        if key not in self.counts:
+            both = f"{first!r} and {second!r}"
+            raise InvalidInput(f"{both} were not counted together: name them when counting pairs")
         counts = self.counts[key]
         return counts if self.survey.question_of(first) == key[0] else counts.T
 
@@ -193,8 +191,4 @@ class PairCounts:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PairCounts:
         """Read a file of pair counts."""
-        try:
-            with looking_in(Path(path).parent):
-                return cls.from_bytes(Path(path).read_bytes())
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        return loaded(path, cls.from_bytes)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.atomic import write_bytes
-from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, InvalidInput
 from hdr4me.io.blocks import Block
 from hdr4me.io.files import read_blocks
 from hdr4me.io.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.kernels.exact.count import OK, count_reports
 from hdr4me.survey import Survey
-from hdr4me.survey.category_file import looking_in
+from hdr4me.survey.category_file import loaded
 from hdr4me.survey.layout import Layout
 from hdr4me.survey.survey import questions_html
 
@@ -237,13 +236,7 @@ class Tally:
         """Read a tally; with `survey`, one of another survey is an error that names both."""
         from hdr4me.tally.file import loads
 
-        try:
-            with looking_in(Path(path).parent):
-                return loads(Path(path).read_bytes(), survey)
-        except FingerprintMismatch as error:
-            raise FingerprintMismatch(str(path), error.expected, error.found) from error
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        return loaded(path, lambda content: loads(content, survey))
 
     def estimate(self) -> Answer:
         """Means, shares and frequencies with their standard errors."""
