@@ -6,11 +6,11 @@ A value that is missing or names no category becomes the default. Nothing here r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.privset import MAX_INPUTS, rank
@@ -18,9 +18,6 @@ from hdr4me.errors import InvalidInput
 from hdr4me.survey.category_file import LONG, CategoryFile, find
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.values import check_name, first_twice, is_blank, is_unicode, label, meaning, refused
-
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
 
 MAX_CATEGORIES = 1_000_000
 MISSING = "missing"  # the category of a missing value where a dimension is optional
@@ -80,6 +77,7 @@ class Categorical(_Listed):
     """
 
     kind = "categorical"
+    _column = "CategoryColumn"
     reads = "category"
 
     name: str
@@ -172,12 +170,6 @@ class Categorical(_Listed):
             return "usable"
         return "missing" if is_blank(value) else "unknown"
 
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import check_category
-
-        check_category(columns[0], self)
-        return super().clean_column(columns, size)
-
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = {"name": self.name, "type": self.kind}
         if self.file is None:
@@ -219,6 +211,7 @@ class Selection(_Listed):
     """
 
     kind = "selection"
+    _column = "SelectionColumn"
     reads = "selection"
 
     name: str
@@ -300,11 +293,6 @@ class Selection(_Listed):
                 f"more than {self.at_most} choices", "of which the first in the schema's order count", True
             ),
         }
-
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import SelectionColumn
-
-        return SelectionColumn(self, columns, size)
 
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = {"name": self.name, "type": self.kind}

@@ -64,9 +64,9 @@ class Column:
 class NumberColumn(Column):
     """Numbers between two bounds; text is read as a number if it is one."""
 
-    def __init__(self, dimension: Numeric, column: Any) -> None:
+    def __init__(self, dimension: Numeric, columns: Sequence[Any], size: int) -> None:
         self._dimension = dimension
-        self.array, self._n_unknown = _numbers(column, dimension.name)
+        self.array, self._n_unknown = _numbers(columns[0], dimension.name)
 
     def counts(self) -> Counts:
         low, high = self._dimension.bounds
@@ -122,7 +122,7 @@ def _numbers(column: Any, name: str) -> tuple[Any, int]:
 class ProductColumn(Column):
     """Products on [−1, 1] of two columns of numbers; what is wrong with a factor is counted in its own column."""
 
-    def __init__(self, dimension: Product, columns: Sequence[Any]) -> None:
+    def __init__(self, dimension: Product, columns: Sequence[Any], size: int) -> None:
         pairs = zip(columns, dimension.both, strict=True)
         first, second = (as_floats(_numbers(column, factor.name)[0]) for column, factor in pairs)
         self.array = pa.array(product_of(first, second, dimension))
@@ -216,16 +216,19 @@ def _plain_dictionary(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, as_text(column.dictionary))
 
 
-def check_category(column: Any, dimension: Categorical) -> None:
-    """Refuse a type that cannot hold categories, and Booleans where no category is true or false."""
-    types = pa.types
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    if types.is_boolean(kind) and dimension.find(True) is None and dimension.find(False) is None:
-        raise InvalidInput(
-            f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
-        )
-    if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
-        raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+class CategoryColumn(DistinctColumn):
+    """One of some categories, of a type that can hold them."""
+
+    def __init__(self, dimension: Categorical, columns: Sequence[Any], size: int) -> None:
+        types, kind = pa.types, columns[0].type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if types.is_boolean(kind) and dimension.find(True) is None and dimension.find(False) is None:
+            raise InvalidInput(
+                f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
+            )
+        if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
+            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+        super().__init__(dimension, columns, size)
 
 
 class SelectionColumn(DistinctColumn):
@@ -277,8 +280,8 @@ def _may_choose(kind: Any, dimension: Selection) -> bool:
 class VectorColumn(Column):
     """Vectors in the ball of norm 1, row by row what `Vector.point` gives."""
 
-    def __init__(self, dimension: Vector, column: Any) -> None:
-        self._dimension = dimension
+    def __init__(self, dimension: Vector, columns: Sequence[Any], size: int) -> None:
+        self._dimension, column = dimension, columns[0]
         found = np.full((len(column), dimension.length), np.nan)
         there, right = _fill(column, dimension, found)
         whole = np.isfinite(found)

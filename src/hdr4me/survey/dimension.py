@@ -66,6 +66,9 @@ class Dimension(ABC):
     """
 
     kind: ClassVar[str]
+    _column: ClassVar[str] = (
+        "DistinctColumn"  # the class in `hdr4me.survey.columns` that cleans whole columns
+    )
     name: str
 
     @property
@@ -166,9 +169,10 @@ class Dimension(ABC):
 
     def clean_column(self, columns: Sequence[Any], size: int) -> Column:
         """The Arrow arrays of `columns` as channels with `size` inputs take them, with counts of faulty values."""
-        from hdr4me.survey.columns import DistinctColumn
+        from hdr4me.survey import columns as module
 
-        return DistinctColumn(self, columns, size)
+        made: Column = getattr(module, self._column)(self, columns, size)
+        return made
 
     @property
     def has_gaps(self) -> bool:

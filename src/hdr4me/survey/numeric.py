@@ -10,13 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
 from hdr4me.survey.values import as_number, check_name, finite, is_unicode, refused
-
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
 
 NARROWEST = 1e-290  # below this width the number of levels per unit is no longer a float
 
@@ -53,6 +50,7 @@ class Numeric(Dimension):
     """
 
     kind = "numeric"
+    _column = "NumberColumn"
 
     name: str
     low: float
@@ -107,11 +105,6 @@ class Numeric(Dimension):
         place = round(u * ((n_levels - 1) << FRACTION_BITS))
         return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
 
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import NumberColumn
-
-        return NumberColumn(self, columns[0])
-
 
 @dataclass(frozen=True)
 class Product(Dimension):
@@ -145,6 +138,7 @@ class Product(Dimension):
     """
 
     kind = "product"
+    _column = "ProductColumn"
     reads = "number"
 
     name: str
@@ -202,11 +196,6 @@ class Product(Dimension):
 
     def place(self, value: Any, size: int) -> int:
         return round((self.clean(value) + 1.0) / 2.0 * ((size - 1) << FRACTION_BITS))
-
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import ProductColumn
-
-        return ProductColumn(self, columns)
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "type": self.kind, "product": list(self.product)}

@@ -11,18 +11,15 @@ there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
 from hdr4me.survey.values import as_number, check_name, finite, refused
-
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
 
 SEPARATOR = "|"  # between the coordinates of a text, as CSV files have them
 
@@ -57,6 +54,7 @@ class Vector(Dimension):
     """
 
     kind = "vector"
+    _column = "VectorColumn"
     reads = "vector"
 
     name: str
@@ -155,11 +153,6 @@ class Vector(Dimension):
             ),
             "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
         }
-
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import VectorColumn
-
-        return VectorColumn(self, columns[0])
 
 
 def _some(numbers: list[float] | None) -> bool:
