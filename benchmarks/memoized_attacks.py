@@ -20,7 +20,7 @@ from pathlib import Path
 
 from scipy.stats import binomtest
 
-from hdr4me.client.permanent import decide
+from hdr4me.client.client import decide
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 EPSILON = 1.0
@@ -72,9 +72,9 @@ def answers(survey: Survey, secret: bytes, values: Sequence[Value], budget: int,
     found = []
     for value in values:
         if rule == "nearest" and len(known) == budget:
-            told, new = decide(survey, survey.series, secret, {name: nearest(value, paid)}, known, 1)
+            told, new = decide(survey, secret, {name: nearest(value, paid)}, known, 1)
         else:
-            told, new = decide(survey, survey.series, secret, {name: value}, known, budget - len(known))
+            told, new = decide(survey, secret, {name: value}, known, budget - len(known))
         if new:
             known += new
             paid.append(value)

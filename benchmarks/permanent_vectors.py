@@ -17,8 +17,7 @@ from typing import Any
 
 from hdr4me.channels import Entries, HeavySet, Table
 from hdr4me.channels.subset import Subset
-from hdr4me.client.client import draw_questions
-from hdr4me.client.permanent import decide
+from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.prf import Stream, Use, secret_mark
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 
@@ -86,7 +85,7 @@ def two_stages(index: int) -> list[dict[str, Any]]:
     rng, survey, found = random.Random(20260102), staged(), []
     for _ in range(300):
         secret, told, fresh = rng.randbytes(32), record(rng), Words(rng)
-        answers, new = decide(survey, survey.series, secret, told, (), survey.n_sampled, fresh)
+        answers, new = decide(survey, secret, told, (), survey.n_sampled, fresh)
         found.append(
             {
                 "survey": index,
@@ -124,9 +123,7 @@ def histories() -> list[dict[str, Any]]:
         names = [dimension.name for dimension in survey.schema]
         while True:
             secret = rng.randbytes(32)
-            shown = [
-                decide(survey, survey.series, secret, dict.fromkeys(names, row), (), m)[0] for row in "012"
-            ]
+            shown = [decide(survey, secret, dict.fromkeys(names, row), (), m)[0] for row in "012"]
             if all(len({answers[q] for answers in shown}) == 3 for q in range(m)):
                 break
         for budget in range(m, m + 3):
@@ -136,7 +133,7 @@ def histories() -> list[dict[str, Any]]:
                 told, paid = "", ""
                 for t in range(3):
                     value = dict(zip(names, values[t * m : t * m + m], strict=True))
-                    answers, new = decide(survey, survey.series, secret, value, known, budget - len(known))
+                    answers, new = decide(survey, secret, value, known, budget - len(known))
                     known += new
                     told += "".join(str(code) for _, code in answers)
                     paid += str(len(new))
@@ -180,7 +177,7 @@ def main(path: Path) -> None:
         for step in range(6):  # a history: the first rounds are paid for, the last ones are not
             affordable = survey.n_sampled if step == 0 else rng.choice([0, 0, 1, survey.n_sampled])
             told = record(rng)
-            answers, new = decide(survey, survey.series, secret, told, known, affordable)
+            answers, new = decide(survey, secret, told, known, affordable)
             reports.append(
                 {
                     "survey": index,

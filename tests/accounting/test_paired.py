@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hdr4me.accounting.paired import paired_rounds
-from hdr4me.client.permanent import decide
+from hdr4me.client.client import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Report
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -22,7 +22,7 @@ AFTER = {"age": 90, "debt": -500, "colour": "blue", "pet": "cat"}
 
 def answers(survey: Survey, record: dict[str, Any], device: int) -> tuple[tuple[int, ...], ...]:
     secret = hashlib.sha256(b"device %d" % device).digest()  # fixed: nothing here depends on luck
-    return decide(survey, survey.series, secret, record, (), survey.n_sampled)[0]
+    return decide(survey, secret, record, (), survey.n_sampled)[0]
 
 
 def test_the_difference_of_the_tallies_with_the_error_of_what_changed(all_sent: Survey) -> None:

@@ -21,11 +21,11 @@ from hdr4me.channels import Channel, Entries
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss
 from hdr4me.client import Ledger, PermanentClient
+from hdr4me.client.client import decide
 from hdr4me.client.ledger_file import beside
-from hdr4me.client.permanent import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
-from hdr4me.survey.selection import Selection
+from hdr4me.survey.categorical import Selection
 
 Table = list[list[int]]
 Law = dict[tuple[Any, ...], Fraction]
@@ -220,7 +220,7 @@ def every_history(
         left = left if t % period else budget
         for values in product(range(3), repeat=m):
             record = {k: v for own, x in zip(records, values, strict=True) for k, v in own[x].items()}
-            answers, new = decide(survey, survey.series, secret, record, known, left)
+            answers, new = decide(survey, secret, record, known, left)
             go(
                 tuple((*h, x) for h, x in zip(history, values, strict=True)),
                 tuple((*s, row) for s, (_, row) in zip(shown, answers, strict=True)),

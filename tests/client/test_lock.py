@@ -96,16 +96,20 @@ def test_anothers_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_lock_file_deleted_meanwhile_excludes_nobody_so_it_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, answers = tmp_path / "a.lock", iter([False, True])
-    monkeypatch.setattr(module, "_same_file", lambda *_: next(answers))
+    path, lock = tmp_path / "a.lock", module._lock
+    deleted: list[int] = []
+
+    def deletes_once(descriptor: int, *, held: bool) -> None:
+        lock(descriptor, held=held)
+        if not deleted:
+            deleted.append(descriptor)
+            path.unlink()
+
+    monkeypatch.setattr(module, "_lock", deletes_once)
     with locked(path, 300.0):
-        pass
-    assert next(answers, None) is None
-    monkeypatch.undo()
-    descriptor = os.open(path, os.O_RDONLY)
-    path.unlink()
-    assert not module._same_file(descriptor, path)
-    os.close(descriptor)
+        assert deleted
+        with pytest.raises(LedgerBusy), locked(path, 0.0):
+            pass
 
 
 def test_an_error_that_is_no_waiting_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,8 @@ from scipy.stats import chi2
 
 from hdr4me.channels import Entries
 from hdr4me.client import Client, Ledger, PermanentClient
-from hdr4me.client.client import draw_questions
+from hdr4me.client.client import decide, draw_questions
 from hdr4me.client.ledger_file import beside
-from hdr4me.client.permanent import decide
 from hdr4me.client.prf import Stream, Use, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.io.report import fault
@@ -93,9 +92,9 @@ def test_reports() -> None:
     asked = [Survey.from_json(json.dumps(document)) for document in VECTORS["surveys"]]
     for vector in VECTORS["reports"]:
         survey, series = asked[vector["survey"]], VECTORS["series"][vector["survey"]]
+        assert survey.series == series
         answers, new = decide(
             survey,
-            series,
             bytes.fromhex(vector["secret"]),
             vector["record"],
             vector["known"],
@@ -121,14 +120,14 @@ def test_every_history_of_the_vectors() -> None:
         names, budget = vector["names"], vector["budget"]
         m = len(names)
         assert len(vector["cases"]) == 27**m
-        all_alike = [decide(survey, survey.series, secret, dict.fromkeys(names, x), (), m)[0] for x in "012"]
+        all_alike = [decide(survey, secret, dict.fromkeys(names, x), (), m)[0] for x in "012"]
         for values, told, paid in vector["cases"]:
             known: list[str] = []
             rows: list[list[int]] = [[] for _ in names]
             for t in range(3):
                 asked = values[t * m : t * m + m]
                 record = dict(zip(names, asked, strict=True))
-                answers, new = decide(survey, survey.series, secret, record, known, budget - len(known))
+                answers, new = decide(survey, secret, record, known, budget - len(known))
                 known += new
                 assert "".join(str(code) for _, code in answers) == told[t * m : t * m + m]
                 assert len(new) == int(paid[t])
@@ -210,7 +209,7 @@ def test_a_renewed_budget_answers_by_value_again(path: Path, monkeypatch: pytest
     survey = Survey(Schema([Categorical("x", ["a", "b", "c"])]), epsilon=9.0, categorical="grr")
     secret = bytes(32)
     beside(path, "secret").write_bytes(secret)
-    own = {x: decide(survey, survey.series, secret, {"x": x}, (), 1)[0] for x in "abc"}
+    own = {x: decide(survey, secret, {"x": x}, (), 1)[0] for x in "abc"}
     assert len(set(own.values())) == 3
     client = PermanentClient(survey, Ledger(path, every="week", limit=None))
     for week, (values, shown) in enumerate(
@@ -300,7 +299,7 @@ def test_over_secrets_the_answers_have_the_surveys_law(all_sent: Survey) -> None
     n = 4_000
     for i in range(n):
         secret = hashlib.sha256(b"device %d" % i).digest()
-        answers, new = decide(all_sent, all_sent.series, secret, record, (), 4)
+        answers, new = decide(all_sent, secret, record, (), 4)
         assert len(new) == 4
         for j, *codes in answers:
             counts[j][tuple(codes)] += 1
@@ -343,9 +342,7 @@ def test_a_change_of_category_moves_every_entry(all_sent: Survey) -> None:
     changed = 0
     for i in range(2_000):
         secret = hashlib.sha256(b"%d" % i).digest()
-        first, second = (
-            decide(all_sent, all_sent.series, secret, {"pet": pet}, (), 4)[0][3] for pet in ("none", "cat")
-        )
+        first, second = (decide(all_sent, secret, {"pet": pet}, (), 4)[0][3] for pet in ("none", "cat"))
         changed += first[3] != second[3]
     assert abs(changed / 2_000 - 0.375) < 6 * (0.375 * 0.625 / 2_000) ** 0.5
 
@@ -368,7 +365,7 @@ def test_numbers_between_levels_keep_their_side(path: Path) -> None:
     levels = survey.questions[0].channel.n_inputs
     known: list[str] = []
     for step in range(1_001):
-        _, new = decide(survey, survey.series, bytes(32), {"x": step / 1_000}, known, 1)
+        _, new = decide(survey, bytes(32), {"x": step / 1_000}, known, 1)
         known += new
     assert len(known) <= levels
     assert len(set(known)) == len(known)
@@ -404,7 +401,7 @@ def test_the_first_stage_is_remembered() -> None:
     stages = channel.stages
     assert stages is not None
     secret = bytes(range(32))
-    told = {decide(survey, survey.series, secret, {"city": "b"}, (), 1, Keep())[0] for _ in range(5)}
+    told = {decide(survey, secret, {"city": "b"}, (), 1, Keep())[0] for _ in range(5)}
     assert len(told) == 1
     stream = Stream(secret, survey.series, Use.ANSWER, 0, 1)
     kept = [stages.sample(int(k == 1), stream, Keep()) for k in range(3)]
@@ -429,7 +426,6 @@ def test_vectors_of_two_stages() -> None:
         fresh = Given(vector["fresh"])
         answers, new = decide(
             survey,
-            survey.series,
             bytes.fromhex(vector["secret"]),
             vector["record"],
             (),

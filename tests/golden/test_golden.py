@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hdr4me.client import Ledger, PermanentClient
-from hdr4me.client.permanent import decide
+from hdr4me.client.client import decide
 from hdr4me.client.prf import Stream, Use
 from hdr4me.engines import Local
 from hdr4me.survey import Categorical, Schema, Survey
@@ -75,5 +75,5 @@ def test_a_ledger_keeps_its_bytes_and_its_order_of_payment(tmp_path: Path) -> No
     marks = [Stream(secret, survey.series, Use.MARK, 0, row).take(16).hex() for row in (3, 0, 2)]
     assert list(ledger.book().rows[survey.series]) == marks
     told = {PermanentClient(survey, ledger).report({"mood": mood}).answers for mood in "abcd"}
-    assert told == {decide(survey, survey.series, secret, {"mood": "c"}, (), 1)[0]}
+    assert told == {decide(survey, secret, {"mood": "c"}, (), 1)[0]}
     assert ledger.path.read_bytes() == before

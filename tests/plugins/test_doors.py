@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from somebody.channel import Ladder
-from somebody.count import Count
-from somebody.dimension import Agreement
+from somebody.dimension import Agreement, Count
 from somebody.mechanism import Shy
 
 import hdr4me as hd

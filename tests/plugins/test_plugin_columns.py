@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from somebody.dimension import Agreement, BoundedCount
+from somebody.dimension import Agreement, Count
 
 import hdr4me as hd
 from hdr4me import checks
@@ -20,7 +20,7 @@ from hdr4me.io.columns import from_batch, from_matrix
 from hdr4me.survey import Dimension
 from hdr4me.survey.dimension import FAULTS
 
-VISITS = BoundedCount("v", 20)
+VISITS = Count("v", 20)
 LIKES = Agreement("v")
 COLUMNS: dict[str, tuple[Dimension, Any]] = {
     "integers": (VISITS, pa.array([3, 25, -1, None, 20, 3, 0], pa.int64())),
@@ -121,7 +121,7 @@ def test_their_kinds_are_compared() -> None:
 def test_each_distinct_value_is_cleaned_once() -> None:
     seen: list[Any] = []
 
-    class Slow(BoundedCount):
+    class Slow(Count):
         def place(self, value: Any, size: int) -> int:
             seen.append(value)
             return super().place(value, size)
@@ -133,4 +133,4 @@ def test_each_distinct_value_is_cleaned_once() -> None:
 
 
 def test_the_contract_holds() -> None:
-    checks.check_dimension(BoundedCount("v", 20), [3, "4", 99, -1])
+    checks.check_dimension(Count("v", 20), [3, "4", 99, -1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hdr4me.channels import Table
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Numeric, Question, Schema, Survey
-from hdr4me.survey.budget import split_budget
+from hdr4me.survey.question import split_budget
 
 
 @given(st.floats(1e-9, 5000.0), st.integers(1, 65536))

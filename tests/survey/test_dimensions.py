@@ -17,7 +17,7 @@ from hdr4me.channels import Take
 from hdr4me.client import Client
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import DIMENSIONS, Categorical, Dimension, Numeric, Schema, Survey
-from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.dimension import dimension_from_dict
 from hdr4me.survey.numeric import NARROWEST
 from hdr4me.tally import Tally
 

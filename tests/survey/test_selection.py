@@ -17,7 +17,7 @@ from hdr4me.client import Client
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey import Categorical, Numeric, Schema, Selection, Survey
-from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.dimension import dimension_from_dict
 from hdr4me.tally import Tally
 
 SPOKEN = Selection("spoken", ["de", "en", "fr", "it", "nl", "pl"], at_most=2)

@@ -15,7 +15,6 @@ from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.io.account import RecordsWarning
 from hdr4me.simulation.collection import simulate_tally
-from hdr4me.survey.columns import VectorColumn
 
 NAN, INF = math.nan, math.inf
 
@@ -131,7 +130,7 @@ def test_batches_are_cleaned_as_devices_do(kind: str, optional: bool) -> None:
         rows = column.to_pylist()
     for start, n in ((0, len(rows)), (2, 7)):
         part, own = column.slice(start, n), rows[start : start + n]
-        found = VectorColumn(v, part)
+        found = v.clean_column([part], 0)
         assert found.points == pytest.approx(np.array([v.point(row) for row in own]), abs=2**-20)
         assert found.counts() == counted_one_by_one(v, own)
 
@@ -209,7 +208,7 @@ def test_declarations_of_optional_vectors() -> None:
         with pytest.raises(InvalidInput, match=r"'g': optional = .* must be true or false"):
             hd.Vector("g", 2, optional=wrong)
     assert hd.Vector("g", 4095, optional=True).n_asked == 4096
-    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one coordinate more"):
+    with pytest.raises(InvalidInput, match=r"from 1 to 4095 \(one more coordinate"):
         hd.Vector("g", 4096, optional=True)
 
 

@@ -18,7 +18,7 @@ from hdr4me.kernels.exact.count import count_reports
 from hdr4me.survey import Categorical, Numeric, Question, Schema, Survey
 from hdr4me.survey.layout import Layout
 from hdr4me.tally import Tally
-from hdr4me.tally.counting import count_any
+from hdr4me.tally.tally import count_any
 
 ONE = 1 << 32
 

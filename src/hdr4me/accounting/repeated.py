@@ -10,7 +10,7 @@ from typing import Any
 from hdr4me.errors import InvalidInput
 
 _COMMON = (
-    "Not hidden: that a value moved to another row, and when; and that a device takes part.",
+    "Not hidden: that a value moved to another row, and when, while budget is left; and that a device takes part.",
     "A device whose storage is deleted draws a new secret: its next answers cost ε again, and nobody counts that. "
     "A cloned device repeats the answers of its original, and each copy's ledger allows new rows of its own.",
 )

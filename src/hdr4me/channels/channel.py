@@ -95,6 +95,11 @@ class Take(NamedTuple):
         """How many inputs are values in order: all but "no value"; 0 for a vector."""
         return 0 if self.reads == "vector" else self.size - (self.reads == "optional")
 
+    @property
+    def rounds(self) -> bool:
+        """Whether a client draws sixteen bits to round a value between two inputs: for all but categories."""
+        return self.reads != "category"
+
 
 class Channel(ABC):
     """How one input becomes one output.

@@ -5,10 +5,7 @@ Each raises AssertionError with a sentence that says what does not hold.
 
 from __future__ import annotations
 
-from hdr4me.checks.channel import check_channel
-from hdr4me.checks.dimension import check_dimension
-from hdr4me.checks.engine import check_engine
 from hdr4me.checks.mechanism import check_mechanism
-from hdr4me.checks.statistic import check_statistic
+from hdr4me.checks.plugins import check_channel, check_dimension, check_engine, check_statistic
 
 __all__ = ["check_channel", "check_dimension", "check_engine", "check_mechanism", "check_statistic"]

@@ -12,15 +12,13 @@ from hdr4me.mechanisms.law import Mechanism, probe_points
 
 Floats = NDArray[np.float64]
 
-_CELLS = 1 << 16
-"""Cells of the midpoint rule. A jump of the density costs at most its height times the width of a cell."""
-_TOLERANCE = 1e-3
-"""Of probabilities, absolute, and of moments, relative: far above the error of the rule."""
-_PRIVACY = 1e-6
-"""Relative; and an absolute 1e-12 of probabilities, which are differences of a cdf."""
+_CELLS = (
+    1 << 16
+)  # of the midpoint rule; a jump of the density costs at most its height times the width of a cell
+_TOLERANCE = 1e-3  # of probabilities, absolute, and of moments, relative: far above the error of the rule
+_PRIVACY = 1e-6  # relative; and an absolute 1e-12 of probabilities, which are differences of a cdf
 _FALSE_ALARM = 1e-9
-_EDGE = 1e-9
-"""Reports may lie so far beside an atom or an end of the support, as a share of the width: rounding errors."""
+_EDGE = 1e-9  # rounding errors of a report beside an atom or an end of the support, as a share of the width
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 1, n_draws: int = 100_000) -> None:

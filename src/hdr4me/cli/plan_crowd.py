@@ -25,7 +25,7 @@ def check_crowd(shuffled: bool, delta: float | None, every: str | None, during: 
     if (every is None) != (during is None):
         raise InvalidInput("--every and --for go together: give both, such as --every week --for 1y")
     if every is not None:
-        from hdr4me.client.periods import rounds
+        from hdr4me.client.ledger import rounds
 
         with named_options({"every": "--every", "during": "--for"}):
             rounds(every, during)
@@ -52,7 +52,7 @@ def crowd_and_time(
         document["shuffled"] = {**found.to_dict(), "local_epsilon_for_this_central_epsilon": turned}
     if every is not None:
         from hdr4me.accounting.repeated import repeated
-        from hdr4me.client.periods import rounds
+        from hdr4me.client.ledger import rounds
 
         told_rounds = repeated(option.epsilon, option.n_sampled, rounds(every, during))
         lines += told_rounds.lines()

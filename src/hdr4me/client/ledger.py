@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +16,15 @@ from typing import Any, TypeVar
 from hdr4me.atomic import write_bytes
 from hdr4me.client.ledger_file import Book, beside, bounded, read, write
 from hdr4me.client.lock import locked
-from hdr4me.client.periods import days
 from hdr4me.client.prf import SECRET_BYTES, secret_mark
 from hdr4me.errors import BudgetExceeded, FormatError, InvalidInput
 from hdr4me.survey import Survey
 
-DEFAULT_LIMIT = 16.0
-"""The sum of ε over all series that a ledger allows unless another limit is given."""
-
+DEFAULT_LIMIT = 16.0  # the sum of ε over all series that a ledger allows unless another limit is given
+_DAYS = {"day": 1, "week": 7, "month": 30, "quarter": 91, "year": 365, "d": 1, "w": 7, "m": 30, "y": 365}
+_PERIODS = (
+    "a number of days from 1 to 36500, or a text such as day, week, month, quarter, year, 30d, 2w, 6m, 1y"
+)
 T = TypeVar("T")
 Choose = Callable[[bytes, Sequence[str], int], tuple[T, Sequence[str]]]
 
@@ -121,11 +123,10 @@ class Ledger:
 
     def spend(self, survey: Survey) -> None:
         """Record one report's ε as spent, or raise BudgetExceeded and write nothing."""
-        cost = Fraction(survey.epsilon)
         with self._locked():
             book = self.book()
             self._check(book, survey, survey.epsilon)
-            self._write(_charged(book, survey, cost))
+            self._write(_charged(book, survey, Fraction(survey.epsilon)))
 
     def claim(self, survey: Survey, choose: Choose[T]) -> T:
         """Pay ε/m, of the lasting ε, for each row of a permanent answer that was not paid for before.
@@ -181,13 +182,11 @@ class Ledger:
             secret = secrets.token_bytes(SECRET_BYTES)
             write_bytes(path, secret, mode=0o600)
         if secret is None:
-            raise FormatError(
-                f"{path} is gone, so nothing is sent: new answers would cost a new budget; put it back"
-            )
+            why = "gone, so nothing is sent: new answers would cost a new budget; put it back"
+            raise FormatError(f"{path} is {why}")
         if len(secret) != SECRET_BYTES or (book.secret and secret_mark(secret) != book.secret):
-            raise FormatError(
-                f"{path} is not the secret that {self.path.name} knows, so nothing is sent: put it back"
-            )
+            why = f"not the secret that {self.path.name} knows, so nothing is sent: put it back"
+            raise FormatError(f"{path} is {why}")
         return secret
 
     @contextmanager
@@ -211,3 +210,22 @@ def _today() -> int:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+
+
+def days(length: Any, parameter: str = "every") -> int:
+    """The days in a length of time: a whole number, "week", "30d", "2 weeks"; a month has 30, a year 365."""
+    found = 0
+    if type(length) is int:
+        found = length
+    elif isinstance(length, str):
+        match = re.fullmatch(r"(\d{1,5})?\s*([a-z]+?)s?", length.strip().lower(), re.ASCII)
+        if match and match[2] in _DAYS:
+            found = int(match[1] or 1) * _DAYS[match[2]]
+    if not 1 <= found <= 36_500:
+        raise InvalidInput.of(parameter, length, _PERIODS)
+    return found
+
+
+def rounds(every: Any, during: Any) -> int:
+    """How many collections there are when one is made `every` so often `during` a time, the first on day one."""
+    return -(-days(during, "during") // days(every))

@@ -23,11 +23,8 @@ from hdr4me.atomic import write_text
 from hdr4me.errors import BudgetExceeded, FormatError
 
 FORMAT, VERSION = "hdr4me-ledger", 2
-MAX_BYTES = 4 << 20
-"""A larger file is not a ledger; one that would become larger accepts no more entries."""
-
+MAX_BYTES = 4 << 20  # a larger file is not a ledger; one that would become larger accepts no more entries
 _LOOKS = 3
-
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MARK = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _DAY = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
@@ -96,7 +93,7 @@ def read(path: Path) -> Book:
 
 def _read(path: Path) -> Book:
     # The counter first: it is written last, so a ledger read after it is never older, whoever writes meanwhile.
-    identity, counter = _read_counter(beside(path, "counter"), path)
+    identity, counter = _read_counter(path)
     data = bounded(path, MAX_BYTES)
     if data is None:
         if counter:
@@ -160,7 +157,8 @@ def _write_counter(path: Path, identity: str, counter: int) -> None:
     write_text(beside(path, "counter"), f"{FORMAT}-counter {identity} {counter}\n", mode=0o600)
 
 
-def _read_counter(path: Path, ledger: Path) -> tuple[str, int]:
+def _read_counter(ledger: Path) -> tuple[str, int]:
+    path = beside(ledger, "counter")
     data = bounded(path, 200)
     if data is None:
         return "", 0
@@ -189,7 +187,9 @@ def _parse(data: bytes) -> Book:
         identity=_matched(_MARK, document["identity"]),
         counter=document["counter"],
         spent={
-            _matched(_KEY, key): {int(_matched(_DAY, day)): _amount(amount) for day, amount in days.items()}
+            _matched(_KEY, key): {
+                int(_matched(_DAY, day)): Fraction(_matched(_AMOUNT, x)) for day, x in days.items()
+            }
             for key, days in document["spent"].items()
         },
         rows={
@@ -206,13 +206,7 @@ def _parse(data: bytes) -> Book:
 
 
 def _matched(pattern: re.Pattern[str], text: Any) -> str:
-    if not isinstance(text, str) or not pattern.fullmatch(text):
-        raise ValueError("a name, day or mark is not of its form")
-    return text
-
-
-def _amount(text: Any) -> Fraction:
     # The form is checked before any arithmetic: "1e30000000" would be a number of thirty million digits.
-    if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
-        raise ValueError("an amount is not a fraction of at most 400 digits")
-    return Fraction(text)
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise ValueError("a name, day, mark or amount (a fraction of at most 400 digits) is not of its form")
+    return text

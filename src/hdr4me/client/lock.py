@@ -15,9 +15,7 @@ from typing import Any
 
 from hdr4me.errors import InvalidInput, LedgerBusy
 
-_PAUSE = 0.01
-"""Seconds between two tries: neither `flock` nor `msvcrt` waits with a time-out of its own."""
-
+_PAUSE = 0.01  # seconds between two attempts: neither `flock` nor `msvcrt` has a time-out of its own
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 
 
@@ -45,15 +43,13 @@ def _acquired(path: Path, timeout: float) -> int:
         try:
             _lock(descriptor, held=True)
             # A lock on a file that was deleted meanwhile would exclude nobody.
-            if _same_file(descriptor, path):
-                return descriptor
-        except OSError as error:
-            if error.errno not in _BUSY:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException as error:
+            if not isinstance(error, OSError) or error.errno not in _BUSY:
                 os.close(descriptor)
                 raise
-        except BaseException:
-            os.close(descriptor)
-            raise
         os.close(descriptor)
         if time.monotonic() >= deadline:
             raise LedgerBusy(
@@ -66,34 +62,23 @@ def _acquired(path: Path, timeout: float) -> int:
 def _open(path: Path) -> int:
     # Not through a link, and not waiting for the other end of a pipe.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    odd = "it is not a regular file; remove it"
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
-            raise _unfit(path, "it is not a regular file; remove it") from None
+            raise InvalidInput(f"{path} cannot be a lock file: {odd}") from None
         raise
     state = os.fstat(descriptor)
-    if not stat.S_ISREG(state.st_mode):
+    regular = stat.S_ISREG(state.st_mode)
+    if not regular or (hasattr(os, "getuid") and os.getuid() not in (0, state.st_uid)):
         os.close(descriptor)
-        raise _unfit(path, "it is not a regular file; remove it")
-    if hasattr(os, "getuid") and state.st_uid != os.getuid() and os.getuid() != 0:
-        os.close(descriptor)
-        raise _unfit(path, "it belongs to another user, who could hold it")
+        why = "it belongs to another user, who could hold it" if regular else odd
+        raise InvalidInput(f"{path} cannot be a lock file: {why}")
     if state.st_mode & 0o077 and hasattr(os, "fchmod"):
         with suppress(OSError):  # a file system without permissions
             os.fchmod(descriptor, 0o600)
     return descriptor
-
-
-def _unfit(path: Path, why: str) -> InvalidInput:
-    return InvalidInput(f"{path} cannot be a lock file: {why}")
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _lock(descriptor: int, *, held: bool) -> None:

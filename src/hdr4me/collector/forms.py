@@ -28,7 +28,7 @@ from hdr4me.kernels.exact.ids import warm
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import no_twins
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import count_any
+from hdr4me.tally.tally import count_any
 
 BAD_ID = "not an id of 32 hexadecimal digits"
 _HEAD, _MIDDLE = b'{"id":"', b'","report":'

@@ -13,7 +13,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io import Account
 from hdr4me.io.reading import read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
-from hdr4me.survey.texts import is_text
+from hdr4me.survey.columns import is_text
 
 MOST_CATEGORIES = 1000
 """A column of texts with more different ones is left out: it is a name rather than a category."""

@@ -18,7 +18,7 @@ from hdr4me.io.arrow import BROKEN, binary_format, whole
 from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, open_text
 from hdr4me.io.text import is_lines, open_delimited, read_delimited, read_lines, read_objects, table_of
 from hdr4me.survey import Schema, Survey
-from hdr4me.survey.texts import is_text
+from hdr4me.survey.columns import is_text
 
 _BATCH_BYTES = _COLUMN_BYTES = 1 << 25
 _MOST_ROWS = 1 << 17

@@ -52,7 +52,7 @@ from hdr4me.planner.reports import (
     vector_report,
 )
 from hdr4me.planner.workload import Group, Workload
-from hdr4me.survey.budget import split_budget
+from hdr4me.survey.question import split_budget
 
 Floats = NDArray[np.float64]
 

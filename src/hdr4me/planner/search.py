@@ -28,7 +28,7 @@ from hdr4me.planner.candidates import (
 )
 from hdr4me.planner.reports import ALONE, Effort
 from hdr4me.planner.workload import Workload
-from hdr4me.survey.budget import split_budget
+from hdr4me.survey.question import split_budget
 
 MAX_USERS = 8_000_000_000
 """Nobody has more users than there are people."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from hdr4me.survey.categorical import Categorical
-from hdr4me.survey.dimension import Dimension
-from hdr4me.survey.dimensions import DIMENSIONS
-from hdr4me.survey.numeric import Numeric
-from hdr4me.survey.product import Product
+from hdr4me.survey.categorical import Categorical, Selection
+from hdr4me.survey.dimension import DIMENSIONS, Dimension
+from hdr4me.survey.numeric import Numeric, Product
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
-from hdr4me.survey.selection import Selection
 from hdr4me.survey.survey import Survey
 from hdr4me.survey.vector import Vector
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 from hdr4me.errors import InvalidInput
 
-MAX_DEPTH = 32
-"""No document of this program is nested deeper than 8."""
+MAX_DEPTH = 32  # no document of this program is nested deeper than 8
 
 
 def canonical(document: Any) -> str:
@@ -54,16 +54,12 @@ def number(x: int | float) -> str:
     if x == 0:
         return "0"
     # repr gives the same shortest digits as ECMAScript; only where the point and the exponent go differs.
-    mantissa, _, exponent = repr(abs(x)).partition("e")
-    whole, _, part = mantissa.partition(".")
-    digits = (whole + part).lstrip("0")
-    point = len(whole) + int(exponent or 0) - (len(whole + part) - len(digits))
-    digits = digits.rstrip("0")
-    sign = "-" if x < 0 else ""
+    negative, places, exponent = Decimal(repr(x)).normalize().as_tuple()
+    digits, sign = "".join(map(str, places)), "-" * negative
+    point = len(digits) + int(exponent)
     if 0 < point <= 21:
-        head = digits[:point].ljust(point, "0")
         tail = digits[point:]
-        return sign + head + (f".{tail}" if tail else "")
+        return sign + digits[:point].ljust(point, "0") + (f".{tail}" if tail else "")
     if -6 < point <= 0:
         return f"{sign}0.{'0' * -point}{digits}"
     tail = f".{digits[1:]}" if len(digits) > 1 else ""
@@ -71,11 +67,7 @@ def number(x: int | float) -> str:
 
 
 def fingerprint(document: dict[str, Any]) -> str:
-    """SHA-256, in hexadecimal, of the document's canonical text without its own `fingerprint` field.
-
-    >>> fingerprint({"a": 1, "fingerprint": "anything"}) == fingerprint({"a": 1.0})
-    True
-    """
+    """SHA-256, in hexadecimal, of the document's canonical text without its own `fingerprint` field."""
     return identities(document)[0]
 
 
@@ -99,13 +91,7 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(text: str | bytes) -> Any:
-    """The document in `text`, strictly: no field twice, nothing nested deeper than `MAX_DEPTH`; else ValueError.
-
-    What passes can be compared, shown and hashed without exhausting the stack.
-
-    >>> parse('{"a": [1, 2]}')
-    {'a': [1, 2]}
-    """
+    """The document in `text`: no field twice, nothing nested deeper than `MAX_DEPTH`; else ValueError."""
     try:
         document = json.loads(text, object_pairs_hook=no_twins)
     except RecursionError:

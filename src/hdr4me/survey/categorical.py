@@ -1,4 +1,4 @@
-"""One of some categories; standard library only.
+"""One of some categories, and several of them at once; standard library only.
 
 A value that is missing or names no category becomes the default. Nothing here raises because of a value.
 """
@@ -6,27 +6,48 @@ A value that is missing or names no category becomes the default. Nothing here r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from math import comb
+from typing import Any, Self
 
+from hdr4me.channels.channel import Take
+from hdr4me.channels.privset import MAX_INPUTS, rank
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.category_file import LONG, CategoryFile, find
-from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.values import check_fields, check_name, first_twice, is_blank, is_unicode, label, meaning
-
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
-
+from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
+from hdr4me.survey.values import check_name, first_twice, is_blank, is_unicode, label, meaning, refused
 
 MAX_CATEGORIES = 1_000_000
-MISSING = "missing"
-"""The category of a missing value where a dimension is optional."""
+MISSING = "missing"  # the category of a missing value where a dimension is optional
+SEPARATOR = "|"  # between the choices of a text, as CSV files have them
+
+
+class _Listed(Dimension):
+    """A dimension with a list of categories, perhaps from a file."""
+
+    labels: tuple[str, ...]
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return self.labels
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        if "categories_file" in fields and "categories" not in fields:
+            name, rest = str(fields.get("name")), dict(fields)
+            wanted = CategoryFile.from_dict(name, rest.pop("categories_file"))
+            fields = {**rest, "categories": find(name, wanted), "file": wanted.name}
+        return super().from_dict(fields)
 
 
 @dataclass(frozen=True, init=False)
-class Categorical(Dimension):
+class Categorical(_Listed):
     """One of `categories`.
 
     Parameters
@@ -56,6 +77,8 @@ class Categorical(Dimension):
     """
 
     kind = "categorical"
+    _column = "CategoryColumn"
+    reads = "category"
 
     name: str
     labels: tuple[str, ...]
@@ -73,43 +96,30 @@ class Categorical(Dimension):
     ) -> None:
         check_name(name)
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
-            raise InvalidInput(f"dimension {name!r}: categories = {categories!r} must be a list")
+            raise refused(name, f"categories = {categories!r} must be a list")
         labels = tuple(self._checked(name, category) for category in categories)
         if not isinstance(optional, bool) or (optional and default is not None):
-            raise InvalidInput(f"dimension {name!r}: optional is true or false, and goes without a default")
+            raise refused(name, "optional is true or false, and goes without a default")
         listed = labels
         if optional:
             labels, default = (*labels, MISSING), MISSING
         if not 2 <= len(labels) <= MAX_CATEGORIES:
-            raise InvalidInput(
-                f"dimension {name!r} has {len(labels)} categor{'y' if len(labels) == 1 else 'ies'}: "
-                f"2 to {MAX_CATEGORIES} are allowed"
-            )
-        if twice := first_twice(labels):
-            raise InvalidInput(f"dimension {name!r}: category {twice!r} appears twice")
+            n = f"{len(labels)} categor{'y' if len(labels) == 1 else 'ies'}"
+            raise InvalidInput(f"dimension {name!r} has {n}: 2 to {MAX_CATEGORIES} are allowed")
+        if (twice := first_twice(labels)) is not None:
+            raise refused(name, f"category {twice!r} appears twice")
         chosen = labels[0] if default is None else self._checked(name, default)
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "default", chosen)
         kept = CategoryFile.of(name, file, listed) if file is not None and len(listed) > LONG else None
-        object.__setattr__(self, "file", kept)
+        self._set(name=name, labels=labels, default=chosen, file=kept)
         if chosen not in self.index:
-            raise InvalidInput(f"dimension {name!r}: default = {default!r} is not one of its categories")
+            raise refused(name, f"default = {default!r} is not one of its categories")
 
     @staticmethod
     def _checked(name: str, category: Any) -> str:
         text = label(category)
         if text is None or not is_unicode(text):
-            raise InvalidInput(f"dimension {name!r}: category {category!r} must be a string")
+            raise refused(name, f"category {category!r} must be a string")
         return text
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        return self.labels
-
-    @property
-    def reads(self) -> str:
-        return "category"
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -160,33 +170,134 @@ class Categorical(Dimension):
             return "usable"
         return "missing" if is_blank(value) else "unknown"
 
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import CategoryColumn
-
-        return CategoryColumn(self, columns[0])
-
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = {"name": self.name, "type": self.kind}
         if self.file is None:
             return made | {"categories": list(self.labels), "default": self.default}
+        made["categories_file"] = self.file.to_dict()
         added = self.file.count < len(self.labels)
-        return (
-            made
-            | {"categories_file": self.file.to_dict()}
-            | ({"optional": True} if added else {"default": self.default})
-        )
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Categorical:
-        check_fields(listed(fields), {"name", "categories"}, {"default", "optional", "file"})
-        return cls(**listed(fields))
+        return made | ({"optional": True} if added else {"default": self.default})
 
 
-def listed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A dimension's fields with the categories that its `categories_file` names by their hash."""
-    if "categories_file" not in fields or "categories" in fields:
-        return fields
-    name = str(fields.get("name"))
-    wanted = CategoryFile.from_dict(name, fields["categories_file"])
-    rest = {key: value for key, value in fields.items() if key != "categories_file"}
-    return {**rest, "categories": find(name, wanted), "file": wanted.name}
+@dataclass(frozen=True, init=False)
+class Selection(_Listed):
+    """Any of `categories`, at most `at_most` of them.
+
+    A value is a list of categories, or a text with `|` between them. Choices that are no category are passed over. Of
+    too many choices the first ones in the schema's order count. No value means: nothing chosen, unless it is optional.
+
+    Parameters
+    ----------
+    name
+        The column that holds it.
+    categories
+        At least two different strings without `|`.
+    at_most
+        How many of them count.
+    optional
+        Whether there is one more category, "missing", for a value that is missing or names no category: how many have
+        no (known) value is then an answer. An empty list, or a text of bars alone, is nothing chosen.
+    file
+        The name of a file that holds the categories (see `Categorical`).
+
+    Examples
+    --------
+    >>> spoken = Selection("spoken", ["de", "en", "fr", "it"], at_most=2)
+    >>> spoken.clean(["fr", "de"]), spoken.clean("it|en|de"), spoken.clean(["nl"]), spoken.clean(None)
+    ((0, 2), (0, 1), (), ())
+    >>> asked = Selection("spoken", ["de", "en"], at_most=2, optional=True)
+    >>> asked.categories, asked.clean(None), asked.clean(["nl"]), asked.clean([])
+    (('de', 'en', 'missing'), (2,), (2,), ())
+    """
+
+    kind = "selection"
+    _column = "SelectionColumn"
+    reads = "selection"
+
+    name: str
+    labels: tuple[str, ...]
+    at_most: int
+    file: CategoryFile | None
+    optional: bool
+
+    def __init__(
+        self,
+        name: str,
+        categories: Iterable[Any],
+        at_most: int,
+        *,
+        optional: bool = False,
+        file: str | None = None,
+    ) -> None:
+        known = Categorical(name, categories, optional=optional, file=file)
+        labels, n_own = known.labels, len(known.labels) - optional
+        for category in labels:
+            if SEPARATOR in category or not category.strip():
+                raise refused(name, f"category {category!r} must not be blank or have {SEPARATOR!r} in it")
+        if type(at_most) is not int or not 1 <= at_most <= n_own:
+            raise refused(name, f"at_most = {at_most!r} must be a whole number from 1 to {n_own}")
+        if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
+            raise refused(name, f"{at_most} of {len(labels)} categories make too many sets: lower at_most")
+        self._set(name=name, labels=labels, at_most=at_most, file=known.file, optional=optional)
+
+    @cached_property
+    def _known(self) -> Categorical:
+        return Categorical(self.name, self.labels)
+
+    def choices(self, value: Any) -> tuple[set[int], int]:
+        """The numbers of the categories that a value names, and how many choices name none."""
+        try:
+            if isinstance(value, str):
+                parts: list[Any] = [part.strip() for part in value.split(SEPARATOR)]
+            elif isinstance(value, Mapping | bytes) or value is None:
+                parts = []
+            else:
+                parts = list(value) if isinstance(value, Iterable) else [value]
+            found = [self._known.find(part) for part in parts if part is not None and part != ""]
+        except Exception:  # a value may be an object that raises anything at all
+            return set(), 1
+        return {k for k in found if k is not None}, found.count(None)
+
+    def clean(self, value: Any) -> tuple[int, ...]:
+        """The numbers of the categories that count, in increasing order."""
+        found, wrong = self.choices(value)
+        if self.optional and not found and (wrong or not self._is_set(value)):
+            return (len(self.labels) - 1,)
+        return tuple(sorted(found)[: self.at_most])
+
+    @staticmethod
+    def _is_set(value: Any) -> bool:
+        """Whether a value that names nothing is a set all the same, rather than no value."""
+        if isinstance(value, str):
+            return SEPARATOR in value
+        return isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
+
+    def place(self, value: Any, size: int) -> int:
+        """The number of the set of choices, filled up with dummies to `at_most` items."""
+        chosen, v = self.clean(value), len(self.labels)
+        dummies = range(v, v + self.at_most - len(chosen))
+        return rank((*chosen, *dummies)) << FRACTION_BITS
+
+    def fits(self, take: Take) -> bool:
+        return take == Take("selection", comb(len(self.labels) + self.at_most, self.at_most))
+
+    def faults(self) -> dict[str, Fault]:
+        nothing = "missing" if self.optional else "nothing chosen"
+        return {
+            "missing": Fault("missing", "", True),
+            "unknown": Fault(
+                "none of the categories", f"and count as {nothing} ({SEPARATOR!r} separates choices)"
+            ),
+            "low": Fault("partly unknown", "and only the known categories count", True),
+            "high": Fault(
+                f"more than {self.at_most} choices", "of which the first in the schema's order count", True
+            ),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"name": self.name, "type": self.kind}
+        if self.file is None:
+            made["categories"] = list(self.labels[: len(self.labels) - self.optional])
+        else:
+            made["categories_file"] = self.file.to_dict()
+        return made | {"at_most": self.at_most} | ({"optional": True} if self.optional else {})

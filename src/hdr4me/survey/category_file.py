@@ -1,31 +1,28 @@
 """Long lists of categories in files of their own; standard library only.
 
 If a survey takes more than `LONG` categories from a file, its document has the file's name, the number of categories
-and the SHA-256 of the list: each category in UTF-8 followed by a line feed. To read the document the file is needed. It
-is looked for in the document's folder and in the folders that `HDR4ME_CATEGORIES` names.
+and the SHA-256 of the list. The file is looked for in the document's folder and in those of `HDR4ME_CATEGORIES`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hdr4me.atomic import write_text
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
+from hdr4me.survey.values import refused
 
-LONG = 4096
-"""Up to this many categories of a file are written out in the document."""
-VARIABLE = "HDR4ME_CATEGORIES"
-"""Folders with lists of categories, separated as in `PATH`."""
-
-_REMEMBERED = 4_000_000
-"""Categories, of all lists together, that a process keeps; the last list is always kept."""
+T = TypeVar("T")
+LONG = 4096  # up to this many categories of a file are written out in the document
+VARIABLE = "HDR4ME_CATEGORIES"  # folders with lists of categories, separated as in `PATH`
+_REMEMBERED = 4_000_000  # categories, of all lists together, that a process keeps beside the last list
 _known: dict[str, tuple[str, ...]] = {}
 _given: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("given", default=None)
 _folders: ContextVar[tuple[Path, ...]] = ContextVar("folders", default=())
@@ -49,15 +46,16 @@ class CategoryFile:
         _check_name(dimension, name)
         for label in labels:
             if label != label.strip() or label.splitlines() != [label]:
-                raise InvalidInput(
-                    f"dimension {dimension!r}: category {label!r} cannot stand in a file: a category is one line "
-                    "that is not blank, without blanks at its ends"
+                raise refused(
+                    dimension,
+                    f"category {label!r} cannot stand in a file: a category is one line "
+                    "that is not blank, without blanks at its ends",
                 )
         return cls(name, len(labels), remember(labels))
 
     def to_dict(self) -> dict[str, Any]:
         """As a document has it."""
-        return {"name": self.name, "count": self.count, "sha256": self.sha256}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, dimension: str, document: Any) -> CategoryFile:
@@ -74,10 +72,7 @@ class CategoryFile:
 
 def digest(labels: Iterable[str]) -> str:
     """SHA-256 of the categories, each with a line feed after it."""
-    found = hashlib.sha256()
-    for label in labels:
-        found.update(label.encode("utf-8") + b"\n")
-    return found.hexdigest()
+    return hashlib.sha256("".join(f"{label}\n" for label in labels).encode("utf-8")).hexdigest()
 
 
 def remember(labels: Iterable[str]) -> str:
@@ -97,24 +92,34 @@ def read_list(path: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-@contextmanager
-def looking_in(folder: Path) -> Iterator[None]:
+def looking_in(folder: Path) -> AbstractContextManager[None]:
     """Look for lists in this folder first."""
-    token = _folders.set((folder, *_folders.get()))
+    return _setting(_folders, (folder, *_folders.get()))
+
+
+def looking_among(lists: Iterable[Iterable[str]]) -> AbstractContextManager[None]:
+    """Look for lists among these first, however many they are."""
+    return _setting(_given, {digest(labels): labels for labels in map(tuple, lists)})
+
+
+def loaded(path: str | os.PathLike[str], parse: Callable[[bytes], T]) -> T:
+    """What `parse` makes of a file's bytes; lists are looked for in the file's folder, and errors name the file."""
     try:
-        yield
-    finally:
-        _folders.reset(token)
+        with looking_in(Path(path).parent):
+            return parse(Path(path).read_bytes())
+    except FingerprintMismatch as error:
+        raise FingerprintMismatch(str(path), error.expected, error.found) from error
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 @contextmanager
-def looking_among(lists: Iterable[Iterable[str]]) -> Iterator[None]:
-    """Look for lists among these first, however many they are."""
-    token = _given.set({digest(labels): labels for labels in map(tuple, lists)})
+def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _given.reset(token)
+        variable.reset(token)
 
 
 def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
@@ -127,10 +132,7 @@ def find(dimension: str, wanted: CategoryFile) -> tuple[str, ...]:
         return labels
     listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     folders = [*_folders.get(), *(Path(folder) for folder in listed if folder)]
-    for folder in folders:
-        path = folder / wanted.name
-        if not path.is_file():
-            continue
+    for path in (folder / wanted.name for folder in folders if (folder / wanted.name).is_file()):
         try:
             labels = read_list(path)
         except (OSError, ValueError) as error:
@@ -168,4 +170,4 @@ def write_beside(path: Path, dimension: str, file: CategoryFile, labels: Iterabl
 
 def _check_name(dimension: str, name: Any) -> None:
     if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0"):
-        raise InvalidInput(f"dimension {dimension!r}: categories_file = {name!r} must be a file's name")
+        raise refused(dimension, f"categories_file = {name!r} must be a file's name")

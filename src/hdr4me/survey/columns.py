@@ -1,14 +1,13 @@
 """Whole columns cleaned by the rule of their dimension, with data-quality counts; loaded with NumPy and Arrow only.
 
-A value means here what it means to the client. Nothing is copied that need not be: numbers stay in the memory of their
-Arrow array and the kernel clamps them.
+Numbers stay in the memory of their Arrow array, and the kernel clamps them.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,20 +18,23 @@ from numpy.typing import NDArray
 from hdr4me.channels.codebook import PRECISION
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FAULTS, FRACTION_BITS, Dimension
-from hdr4me.survey.texts import as_text, is_text, texts_as_numbers
-from hdr4me.survey.values import as_number, is_blank
+from hdr4me.survey.values import as_number, is_missing_number
 
 if TYPE_CHECKING:
-    from hdr4me.survey.categorical import Categorical
-    from hdr4me.survey.numeric import Numeric
-    from hdr4me.survey.product import Product
-    from hdr4me.survey.selection import Selection
+    from hdr4me.survey.categorical import Categorical, Selection
+    from hdr4me.survey.numeric import Numeric, Product
     from hdr4me.survey.vector import Vector
 
-
-Counts = tuple[int, int, int, int]
-"""How many values are missing, unknown, below and above the range, in the order of `FAULTS`."""
+Counts = tuple[int, int, int, int]  # missing, unknown, below and above the range, in the order of `FAULTS`
 Floats = NDArray[np.float64]
+
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+_PLAIN = (
+    r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"  # a number that Arrow and Python parse alike
+)
+_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # usual missing values, found without a loop
+_ONE = (1 << PRECISION - 1) - 1
 
 
 class Column:
@@ -62,9 +64,9 @@ class Column:
 class NumberColumn(Column):
     """Numbers between two bounds; text is read as a number if it is one."""
 
-    def __init__(self, dimension: Numeric, column: Any) -> None:
+    def __init__(self, dimension: Numeric, columns: Sequence[Any], size: int) -> None:
         self._dimension = dimension
-        self.array, self._n_unknown = _numbers(column, dimension.name)
+        self.array, self._n_unknown = _numbers(columns[0], dimension.name)
 
     def counts(self) -> Counts:
         low, high = self._dimension.bounds
@@ -98,10 +100,7 @@ def as_floats(array: Any) -> Floats:
 
 def _valid(array: Any) -> NDArray[Any]:
     """The values of an Arrow array that are not null."""
-    if array.null_count or not len(array):
-        return np.asarray(array.drop_null())
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+    return np.asarray(array.drop_null())
 
 
 def _numbers(column: Any, name: str) -> tuple[Any, int]:
@@ -111,31 +110,24 @@ def _numbers(column: Any, name: str) -> tuple[Any, int]:
         return _numbers(_plain_dictionary(column).dictionary_decode(), name)
     if is_text(kind):
         return texts_as_numbers(column)
-    if types.is_float16(kind):
-        return column.cast(pa.float32()), 0
-    if types.is_integer(kind) or types.is_floating(kind):
+    if types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
         return column, 0
-    if types.is_boolean(kind):
-        return column.cast(pa.uint8()), 0
-    if types.is_decimal(kind):
+    if types.is_float16(kind) or types.is_decimal(kind):
         return column.cast(pa.float64()), 0
-    if types.is_null(kind):
-        return pa.nulls(len(column), pa.uint8()), 0
+    if types.is_boolean(kind) or types.is_null(kind):
+        return column.cast(pa.uint8()), 0
     raise InvalidInput(f"column {name!r} is of type {kind}: numbers are expected")
 
 
 class ProductColumn(Column):
-    """Products on [−1, 1] of two columns of numbers, each cleaned by its own dimension."""
+    """Products on [−1, 1] of two columns of numbers; what is wrong with a factor is counted in its own column."""
 
-    def __init__(self, dimension: Product, columns: Sequence[Any]) -> None:
-        first, second = (
-            as_floats(_numbers(column, factor.name)[0])
-            for column, factor in zip(columns, dimension.both, strict=True)
-        )
+    def __init__(self, dimension: Product, columns: Sequence[Any], size: int) -> None:
+        pairs = zip(columns, dimension.both, strict=True)
+        first, second = (as_floats(_numbers(column, factor.name)[0]) for column, factor in pairs)
         self.array = pa.array(product_of(first, second, dimension))
 
     def counts(self) -> Counts:
-        """None: what is wrong with a factor is counted in its own column."""
         return 0, 0, 0, 0
 
     def values(self) -> Any:
@@ -144,14 +136,11 @@ class ProductColumn(Column):
 
 def product_of(first: NDArray[Any], second: NDArray[Any], dimension: Product) -> Floats:
     """The products on [−1, 1] of two arrays of numbers in the product's order; NaN counts as the number's default."""
-    a, b = dimension.both
-    return _scaled(first, a) * _scaled(second, b)
-
-
-def _scaled(values: NDArray[Any], factor: Numeric) -> Floats:
-    found = values.astype(np.float64)
-    found = np.clip(np.where(np.isnan(found), factor.default, found), factor.low, factor.high)
-    return np.asarray(2.0 * ((found - factor.low) / (factor.high - factor.low)) - 1.0)
+    found = np.ones(len(first))
+    for values, factor in zip((first, second), dimension.both, strict=True):
+        clean = np.clip(np.where(np.isnan(values), factor.default, values), factor.low, factor.high)
+        found *= 2.0 * ((clean - factor.low) / (factor.high - factor.low)) - 1.0
+    return found
 
 
 # -- values by their distinct ones -------------------------------------------------------------------------------
@@ -164,26 +153,31 @@ class DistinctColumn(Column):
         self._dimension, self._size = dimension, size
         self._distinct, self._indices = _encoded(columns)
         self._places = [dimension.place(value, size) for value in [*self._distinct, None]]
-        if dimension.reads == "category":
+        if dimension.is_category:
             self.array, self.lut = self._indices, [place >> FRACTION_BITS for place in self._places]
         else:
             self.array = pa.array(np.array(self._places, np.float64)).take(self._indices)
 
     def counts(self) -> Counts:
-        found: Counter[str] = Counter({self._dimension.quality(None): self._indices.null_count})
-        for value, times in zip(self._distinct, self._times(), strict=True):
-            found[self._dimension.quality(value)] += times
+        found: Counter[str] = Counter()
+        times = np.bincount(_valid(self._indices), minlength=len(self._distinct)).tolist()
+        for value, n in zip([*self._distinct, None], [*times, self._indices.null_count], strict=True):
+            for fault in self._faults(value):
+                found[fault] += n
         missing, unknown, low, high = (found[fault] for fault in FAULTS)
         return missing, unknown, low, high
+
+    def _faults(self, value: Any) -> Iterable[str]:
+        return (self._dimension.quality(value),)
 
     def values(self) -> Any:
         dimension, places = self._dimension, np.array(self._places)
         each: Any
-        if dimension.reads == "category":
+        if dimension.is_category:
             each = pa.array([dimension.categories[place] for place in places >> FRACTION_BITS], pa.string())
         else:
             low, high = dimension.bounds
-            top = (self._size - 1 - (dimension.reads == "optional")) << FRACTION_BITS
+            top = (self._size - 1 - dimension.has_gaps) << FRACTION_BITS
             each = pa.array(low + (high - low) * (places / top), mask=places > top)
         return self._by_row(each)
 
@@ -191,17 +185,9 @@ class DistinctColumn(Column):
         """The value of each row, given those of the distinct values and of null."""
         return each.take(self._indices.cast(pa.int64()).fill_null(len(self._distinct)))
 
-    def _times(self) -> list[int]:
-        """How often each distinct value occurs."""
-        times: list[int] = np.bincount(_valid(self._indices), minlength=len(self._distinct)).tolist()
-        return times
-
 
 def _encoded(columns: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The distinct values of a column, and the index of each row's value, null where the row is null.
-
-    Rows of several columns, and lists, are taken one by one.
-    """
+    """The distinct values of a column, or all rows of several ones, and each row's index, null where the row is."""
     column = columns[0]
     if len(columns) > 1:
         rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -217,9 +203,8 @@ def _encoded(columns: Sequence[Any]) -> tuple[list[Any], Any]:
             return column.to_pylist(), pa.array(np.arange(len(column)))
     column = _plain_dictionary(column)
     labels = column.dictionary.to_pylist()
-    if pa.types.is_float32(
-        column.dictionary.type
-    ):  # 2.1 is 2.1, as in a text file, and not 2.0999999046325684
+    if pa.types.is_float32(column.dictionary.type):
+        # 2.1 is 2.1, as in a text file, and not 2.0999999046325684.
         labels = [None if x is None else float(str(np.float32(x))) for x in labels]
     return labels, column.indices
 
@@ -232,74 +217,48 @@ def _plain_dictionary(column: Any) -> Any:
 
 
 class CategoryColumn(DistinctColumn):
-    """One of some categories; each distinct label is looked up once."""
+    """One of some categories, of a type that can hold them."""
 
-    def __init__(self, dimension: Categorical, column: Any) -> None:
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        _check_category(kind, dimension)
-        self._dimension = dimension
-        self._distinct, self.array = _encoded([column])
-        self._indices = self.array
-        self._found = [None if value is None else dimension.find(value) for value in self._distinct]
-        default = dimension.index[dimension.default]
-        self.lut = [default if k is None else k for k in self._found] or [default]
-
-    def counts(self) -> Counts:
-        missing, unknown = self._indices.null_count, 0
-        if None in self._found:
-            for value, k, times in zip(self._distinct, self._found, self._times(), strict=True):
-                missing += times if k is None and is_blank(value) else 0
-                unknown += times if k is None and not is_blank(value) else 0
-        return missing, unknown, 0, 0
-
-    def values(self) -> Any:
-        assert isinstance(self.lut, list)
-        default = self._dimension.place(None, 0) >> FRACTION_BITS
-        labels = pa.array(self._dimension.categories, pa.string())
-        return self._by_row(labels.take(pa.array([*self.lut[: len(self._distinct)], default])))
-
-
-def _check_category(kind: Any, dimension: Categorical) -> None:
-    """Refuse a type that cannot hold categories, and truth values where no category is true or false."""
-    types = pa.types
-    if types.is_boolean(kind) and dimension.find(True) is None and dimension.find(False) is None:
-        raise InvalidInput(
-            f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
-        )
-    if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
-        raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+    def __init__(self, dimension: Categorical, columns: Sequence[Any], size: int) -> None:
+        types, kind = pa.types, columns[0].type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if types.is_boolean(kind) and dimension.find(True) is None and dimension.find(False) is None:
+            raise InvalidInput(
+                f"column {dimension.name!r} holds truth values, and its categories have neither true nor false"
+            )
+        if not (is_text(kind) or types.is_null(kind) or types.is_boolean(kind) or _is_number(kind)):
+            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: categories are expected")
+        super().__init__(dimension, columns, size)
 
 
 class SelectionColumn(DistinctColumn):
     """Several categories at once: lists, or texts with a separator."""
 
-    def __init__(self, dimension: Selection, column: Any, size: int) -> None:
-        if not _may_choose(column.type, dimension):
-            raise InvalidInput(
-                f"column {dimension.name!r} is of type {column.type}: lists of categories, or texts with '|' between "
-                "them, are expected"
-            )
-        super().__init__(dimension, [column], size)
-        self._selection = dimension
+    _dimension: Selection
 
-    def counts(self) -> Counts:
+    def __init__(self, dimension: Selection, columns: Sequence[Any], size: int) -> None:
+        if not _may_choose(columns[0].type, dimension):
+            raise InvalidInput(
+                f"column {dimension.name!r} is of type {columns[0].type}: lists of categories, or texts with '|' "
+                "between them, are expected"
+            )
+        super().__init__(dimension, columns, size)
+
+    def _faults(self, value: Any) -> Iterable[str]:
         """Missing; no known choice; some unknown beside a known choice; more choices than are allowed."""
-        missing, unknown, some, many = self._indices.null_count, 0, 0, 0
-        for value, times in zip(self._distinct, self._times(), strict=True):
-            found, wrong = self._selection.choices(value)
-            missing += times * (value is None or value == "")
-            unknown += times * (not found and wrong > 0)
-            some += times * bool(found and wrong)
-            many += times * (len(found) > self._selection.at_most)
-        return missing, unknown, some, many
+        found, wrong = self._dimension.choices(value)
+        faults = (
+            value is None or value == "",
+            wrong and not found,
+            wrong and found,
+            self._dimension.at_most < len(found),
+        )
+        return [name for name, holds in zip(FAULTS, faults, strict=True) if holds]
 
     def values(self) -> Any:
-        labels, clean = self._selection.categories, self._selection.clean
+        labels, clean = self._dimension.categories, self._dimension.clean
         chosen = [[labels[k] for k in clean(value)] for value in [*self._distinct, None]]
         return self._by_row(pa.array(chosen, pa.list_(pa.string())))
-
-
-_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
 def _may_choose(kind: Any, dimension: Selection) -> bool:
@@ -317,14 +276,12 @@ def _may_choose(kind: Any, dimension: Selection) -> bool:
 
 # -- vectors ---------------------------------------------------------------------------------------------------
 
-_ONE = (1 << PRECISION - 1) - 1
-
 
 class VectorColumn(Column):
     """Vectors in the ball of norm 1, row by row what `Vector.point` gives."""
 
-    def __init__(self, dimension: Vector, column: Any) -> None:
-        self._dimension = dimension
+    def __init__(self, dimension: Vector, columns: Sequence[Any], size: int) -> None:
+        self._dimension, column = dimension, columns[0]
         found = np.full((len(column), dimension.length), np.nan)
         there, right = _fill(column, dimension, found)
         whole = np.isfinite(found)
@@ -336,12 +293,8 @@ class VectorColumn(Column):
         norm = largest * np.sqrt(np.square(found / largest[:, None]).sum(axis=1))
         found /= np.maximum(norm, dimension.norm)[:, None]
         found = np.round(found * _ONE) / _ONE
-        self._counts = (
-            int((~there).sum()),
-            int((there & ~whole.all(axis=1)).sum()),
-            0,
-            int((norm > dimension.norm * (1 + 1e-12)).sum()),
-        )
+        unknown, high = there & ~whole.all(axis=1), norm > dimension.norm * (1 + 1e-12)
+        self._counts = int((~there).sum()), int(unknown.sum()), 0, int(high.sum())
         self.points = np.column_stack([found, some - 1.0]) if dimension.optional else found
         self.array = pa.array(np.zeros(len(column)))
 
@@ -361,39 +314,72 @@ def _fill(column: Any, dimension: Vector, out: Floats) -> tuple[NDArray[np.bool_
     there, right = ~np.asarray(column.is_null()), np.zeros(len(column), bool)
     kind, types = column.type, pa.types
     rows: Sequence[Any] = ()
+    if types.is_fixed_size_list(kind):
+        column = column.cast(pa.list_(kind.value_type))
+    nested = types.is_list(column.type) or types.is_large_list(column.type)
+    inner: Any = column.type.value_type if nested else None
     if is_text(kind):
         rows = as_text(column).to_pylist()
         there = np.array([bool(text) for text in rows], bool)
-    elif (types.is_fixed_size_list(kind) and kind.list_size != dimension.length) or types.is_null(kind):
-        return there, right
-    else:
-        if types.is_fixed_size_list(kind):
-            column = column.cast(pa.list_(kind.value_type))
-        if not (types.is_list(column.type) or types.is_large_list(column.type)):
-            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: lists of numbers are expected")
-        inner = column.values.type
-        if is_text(inner) or types.is_null(inner):
-            rows = column.to_pylist()
-        elif _is_number(inner) or types.is_decimal(inner) or types.is_boolean(inner):
-            chosen = _lists(column, dimension.length, out)
-            right[chosen] = True
-        else:
-            raise InvalidInput(f"column {dimension.name!r} is of type {kind}: lists of numbers are expected")
+    elif nested and (is_text(inner) or types.is_null(inner)):
+        rows = column.to_pylist()
+    elif nested and (_is_number(inner) or types.is_decimal(inner) or types.is_boolean(inner)):
+        offsets = np.asarray(column.offsets, np.int64)
+        flat = column.values.cast(pa.uint8() if types.is_boolean(inner) else pa.float64(), safe=False)
+        right = (np.diff(offsets) == dimension.length) & there
+        at = offsets[:-1][right][:, None] + np.arange(dimension.length)
+        out[right] = flat.to_numpy(zero_copy_only=False).astype(np.float64)[at]
+    elif not types.is_null(kind):
+        raise InvalidInput(f"column {dimension.name!r} is of type {kind}: lists of numbers are expected")
     for row, value in enumerate(rows):
         if (numbers := dimension.numbers(value)) is not None:
             out[row], right[row] = numbers, True
     return there, right
 
 
-def _lists(column: Any, length: int, out: Floats) -> NDArray[np.int64]:
-    """Write the lists of numbers of this length; which rows they are."""
-    offsets = np.asarray(column.offsets, np.int64)
-    kind = pa.uint8() if pa.types.is_boolean(column.values.type) else pa.float64()
-    flat = column.values.cast(kind, safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    rows = np.flatnonzero((np.diff(offsets) == length) & ~np.asarray(column.is_null()))
-    out[rows] = flat[offsets[rows][:, None] + np.arange(length)]
-    return rows
+# -- types and texts ---------------------------------------------------------------------------------------------
 
 
 def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type is strings, or bytes that may be text."""
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in _TEXTS)
+
+
+def as_text(column: Any) -> Any:
+    """The column as strings; bytes that are not UTF-8 become a mark that names no category and no number."""
+    try:
+        text = column.cast(pa.string())
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if x is None else x.decode("utf-8", "replace") for x in raw], pa.string())
+    return text
+
+
+def texts_as_numbers(column: Any) -> tuple[Any, int]:
+    """The numbers in a column of texts, NaN or null where there is none, and how many texts are not numbers.
+
+    Arrow parses what is plainly a number. Each other distinct text is given once to `as_number`, as on a device.
+    """
+    text = as_text(column)
+    text = pc.if_else(pc.is_in(text, pa.array(_MARKS)), pa.scalar(None, pa.string()), text)
+    try:
+        return text.cast(pa.float64()), 0
+    except pa.ArrowInvalid:  # some texts are written otherwise, or are not numbers
+        pass
+    text = pc.utf8_trim_whitespace(text)
+    plain = pc.match_substring_regex(text, _PLAIN)
+    numbers = pc.if_else(plain, text, pa.scalar(None, pa.string())).cast(pa.float64())
+    values = numbers.to_numpy(zero_copy_only=False).copy()
+    is_odd = pc.fill_null(pc.invert(plain), False).to_numpy(zero_copy_only=False)
+    odd = pc.dictionary_encode(text.filter(pa.array(is_odd)))
+    distinct = odd.dictionary.to_pylist()
+    read = np.array([as_number(label) for label in distinct], np.float64)
+    unknown = np.array([not is_missing_number(label) for label in distinct], bool) & np.isnan(read)
+    codes = odd.indices.to_numpy(zero_copy_only=False)
+    values[is_odd] = read[codes]
+    return pa.array(values), int(unknown[codes].sum())

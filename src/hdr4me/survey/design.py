@@ -9,14 +9,14 @@ from typing import Any
 from hdr4me.channels import Channel
 from hdr4me.channels.agreement import MAX_SIZE
 from hdr4me.errors import InvalidInput
+from hdr4me.survey.categorical import Selection
 from hdr4me.survey.dimension import Dimension
 from hdr4me.survey.question import Question
 from hdr4me.survey.schema import Schema
-from hdr4me.survey.selection import Selection
 from hdr4me.survey.vector import Vector
 
+# The mechanism for numbers, by the purpose of the survey.
 PURPOSES = {"mean": "optimal", "distribution": "square_wave", "both": "piecewise"}
-"""The mechanism for numbers, by the purpose of the survey."""
 CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
@@ -53,14 +53,12 @@ def design(
         what, dimensions = together.get(j, ("", (j,)))
         key = (what, len(dimensions)) if what else _key(dimension, epsilon, categorical)
         prior = own_tables.get(dimension.name) if key == ("number",) else None
-        if prior is not None and not prior.uniform:
+        if prior is not None:
             key = ("number", prior.key)
-        if key not in made:
-            made[key] = (
-                _channel(key, epsilon, mechanism, prior, pair_laws)
-                if lasting is None
-                else _staged(key, epsilon, lasting)
-            )
+        if key not in made and lasting is not None:
+            made[key] = _staged(key, epsilon, lasting)
+        elif key not in made:
+            made[key] = _channel(key, epsilon, mechanism, prior, pair_laws)
         questions.append(Question(dimensions, made[key], weights.pop(dimension.name, 1)))
     if weights:
         raise InvalidInput.of("weights", next(iter(weights)), "the name of a question's first dimension")
@@ -127,17 +125,14 @@ def _together(
         if used & set(own):
             raise InvalidInput.of(option, names, "dimensions that are in no other pair or block")
         dimensions = [schema.dimensions[j] for j in own]
-        for other in dimensions:
-            if other.reads not in ("number", "optional"):
-                raise InvalidInput.of(
-                    option, names, f"numbers only; {other.name!r} is a {other.reads}, leave it out"
+        odd = next((dimension for dimension in dimensions if not dimension.is_number), None)
+        if odd is not None:
+            allowed = f"numbers only; {odd.name!r} is a {odd.reads}, leave it out"
+            if odd.reads == "optional":
+                allowed = (
+                    "numbers that are not optional: leave an optional one out, or give it a default instead"
                 )
-        if any(dimension.reads == "optional" for dimension in dimensions):
-            raise InvalidInput.of(
-                option,
-                names,
-                "numbers that are not optional: leave an optional one out, or take away optional and give a default",
-            )
+            raise InvalidInput.of(option, names, allowed)
         used |= set(own)
         found[own[0]] = what, own
     return found
@@ -167,7 +162,8 @@ def _designed_for(
 
     own = {}
     if isinstance(mechanism, str) and mechanism == "optimal_mean":
-        own = dict(zip(priors, table_priors(list(priors.values())), strict=True))
+        designed = zip(priors, table_priors(list(priors.values())), strict=True)
+        own = {name: prior for name, prior in designed if not prior.uniform}
     if not pairs:
         return own, {}
     first, second = (mean_law([priors[pair[place]] for pair in pairs]) for place in (0, 1))
@@ -209,7 +205,7 @@ def _channel(
 
 
 def _number(epsilon: float, mechanism: Any, prior: Any) -> Channel:
-    if prior is not None and not prior.uniform:
+    if prior is not None:
         from hdr4me.mechanisms.joint import optimal_mean
 
         mechanism = optimal_mean(epsilon, prior)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import cache
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from hdr4me.channels.channel import Take
+from hdr4me.errors import FormatError
+from hdr4me.registry import Registry
 from hdr4me.survey.values import as_number, is_blank, is_missing_number
 
 if TYPE_CHECKING:
     from hdr4me.survey.columns import Column
 
-
-FRACTION_BITS = 16
-"""A place is an input and sixteen bits of the way to the next one."""
-
-FAULTS = ("missing", "unknown", "low", "high")
-"""What can be wrong with a value."""
+FRACTION_BITS = 16  # a position is an input and sixteen bits of the way to the next one
+FAULTS = ("missing", "unknown", "low", "high")  # what can be wrong with a value
 
 
 class Fault(NamedTuple):
@@ -30,6 +30,14 @@ class Fault(NamedTuple):
     what: str
     effect: str
     usable: bool = False
+
+
+@cache
+def _parameters(kind: type[Dimension]) -> tuple[list[str], list[str]]:
+    """The names of the parameters that a kind of dimension needs, and of the optional ones."""
+    found = signature(kind).parameters.values()
+    needed = [parameter.name for parameter in found if parameter.default is Parameter.empty]
+    return needed, [parameter.name for parameter in found if parameter.name not in needed]
 
 
 _ESTIMATED = {
@@ -58,6 +66,9 @@ class Dimension(ABC):
     """
 
     kind: ClassVar[str]
+    _column: ClassVar[str] = (
+        "DistinctColumn"  # the class in `hdr4me.survey.columns` that cleans whole columns
+    )
     name: str
 
     @property
@@ -69,14 +80,24 @@ class Dimension(ABC):
     def place(self, value: Any, size: int) -> int:
         """Where a raw value lies among the `size` inputs of a channel, times 2^16; a fraction is rounded at random."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The dimension as a survey document has it, `name` and `type` included."""
+        """The dimension as a survey document has it, `name` and `type` included: its parameters, but None and False."""
+        needed, optional = _parameters(type(self))
+        given = {name: getattr(self, name) for name in (*needed, *optional)}
+        kept = {key: value for key, value in given.items() if value is not None and value is not False}
+        return {"name": self.name, "type": self.kind} | kept
 
     @classmethod
-    @abstractmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Dimension:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote, without `type`."""
+        needed, optional = _parameters(cls)
+        if not set(needed) <= set(fields) <= {*needed, *optional}:
+            raise FormatError(
+                f"dimension {fields.get('name')!r} has fields {sorted(fields)}, "
+                f"expected {sorted(needed)} and perhaps {', '.join(sorted(optional))}"
+            )
+        made: Any = cls
+        return cast(Self, made(**fields))
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -148,11 +169,39 @@ class Dimension(ABC):
 
     def clean_column(self, columns: Sequence[Any], size: int) -> Column:
         """The Arrow arrays of `columns` as channels with `size` inputs take them, with counts of faulty values."""
-        from hdr4me.survey.columns import DistinctColumn
+        from hdr4me.survey import columns as module
 
-        return DistinctColumn(self, columns, size)
+        made: Column = getattr(module, self._column)(self, columns, size)
+        return made
 
     @property
     def has_gaps(self) -> bool:
         """Whether "no value" is an answer beside the values, so that the share of users with a value is estimated."""
         return self.reads == "optional"
+
+
+DIMENSIONS: Registry[type[Dimension]] = Registry(
+    "dimension type",
+    "dimensions",
+    {
+        "numeric": "hdr4me.survey.numeric:Numeric",
+        "categorical": "hdr4me.survey.categorical:Categorical",
+        "selection": "hdr4me.survey.categorical:Selection",
+        "product": "hdr4me.survey.numeric:Product",
+        "vector": "hdr4me.survey.vector:Vector",
+    },
+)
+
+
+def dimension_from_dict(item: Any) -> Dimension:
+    """Read what `to_dict` wrote, or what a person did: `type` may be left out for numbers, categories and products."""
+    if not isinstance(item, Mapping):
+        raise FormatError(f"a dimension must be an object, not {item!r}")
+    fields = dict(item)
+    listed = "categories" in fields or "categories_file" in fields
+    kind = fields.pop("type", "categorical" if listed else "product" if "product" in fields else "numeric")
+    if not isinstance(kind, str) or kind not in DIMENSIONS:
+        raise FormatError(
+            f"dimension {fields.get('name')!r}: type = {kind!r} must be one of {', '.join(DIMENSIONS.names)}"
+        )
+    return DIMENSIONS[kind].from_dict(fields)

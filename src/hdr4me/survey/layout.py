@@ -34,23 +34,19 @@ class Layout:
         return int(self.offsets[-1])
 
     @classmethod
+    @lru_cache(maxsize=16)
     def of(cls, survey: Survey) -> Layout:
-        """The layout of a survey's counts, cached."""
-        return _layout(survey)
+        """The layout of a survey's counts."""
+        channels = [question.channel for question in survey.questions]
+        ends = np.cumsum([0, *(channel.n_counters for channel in channels)], dtype=np.int64)
+        entries = cells = np.zeros(0, np.int64)
+        if survey.byte_wise:
+            entries = np.array([len(channel.fields) for channel in channels], np.int64)
+            cells = np.array([channel.fields[0].bound for channel in channels], np.int64)
+        for shared in (entries, cells, ends):
+            shared.flags.writeable = False
+        return cls(entries, cells, ends)
 
     def of_question(self, counts: NDArray[np.int64], q: int) -> NDArray[np.int64]:
         """The counters of question q, a view."""
         return counts[self.offsets[q] : self.offsets[q + 1]]
-
-
-@lru_cache(maxsize=16)
-def _layout(survey: Survey) -> Layout:
-    channels = [question.channel for question in survey.questions]
-    ends = np.cumsum([0, *(channel.n_counters for channel in channels)], dtype=np.int64)
-    entries = cells = np.zeros(0, np.int64)
-    if survey.byte_wise:
-        entries = np.array([len(channel.fields) for channel in channels], np.int64)
-        cells = np.array([channel.fields[0].bound for channel in channels], np.int64)
-    for shared in (entries, cells, ends):
-        shared.flags.writeable = False
-    return Layout(entries, cells, ends)

@@ -1,4 +1,4 @@
-"""A number between two bounds; standard library only.
+"""A number between two bounds, and the product of two numbers; standard library only.
 
 A value that is missing or wrong becomes the declared default (or "no value", where the number is optional) and one out
 of range its nearest bound. Nothing here raises because of a value, and what is sent afterwards looks the same.
@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
 
-from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension
-from hdr4me.survey.values import as_number, check_fields, check_name, finite, is_unicode
+from hdr4me.survey.values import as_number, check_name, finite, is_unicode, refused
 
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
-
-
-NARROWEST = 1e-290
-"""Below this width the number of levels per unit is no longer a float."""
+NARROWEST = 1e-290  # below this width the number of levels per unit is no longer a float
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,6 @@ class Numeric(Dimension):
         The name of a curve of which this dimension is a point, in the schema's order: hours of a day, ages.
     group
         The name of a group that this dimension belongs to. Re-calibration makes use of either, and nothing else does.
-
     unit
         What the number is measured in, such as "min". Answers and plans show it, and a tolerance may name it.
 
@@ -56,6 +50,7 @@ class Numeric(Dimension):
     """
 
     kind = "numeric"
+    _column = "NumberColumn"
 
     name: str
     low: float
@@ -68,26 +63,22 @@ class Numeric(Dimension):
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        for field, value in (("curve", self.curve), ("group", self.group), ("unit", self.unit)):
+        for label, value in (("curve", self.curve), ("group", self.group), ("unit", self.unit)):
             if value is not None and (not isinstance(value, str) or not value or not is_unicode(value)):
-                raise InvalidInput(f"dimension {self.name!r}: {field} = {value!r} must be a name")
+                raise refused(self.name, f"{label} = {value!r} must be a name")
         if self.unit is not None and self.unit != " ".join(self.unit.split()):
-            raise InvalidInput(
-                f"dimension {self.name!r}: unit = {self.unit!r} has spaces at its ends or in a row"
-            )
+            raise refused(self.name, f"unit = {self.unit!r} has spaces at its ends or in a row")
         low, high = finite(self.name, "low", self.low), finite(self.name, "high", self.high)
         if not low < high or not math.isfinite(high - low):
-            raise InvalidInput(f"dimension {self.name!r}: low = {low} must be below high = {high}")
+            raise refused(self.name, f"low = {low} must be below high = {high}")
         if high - low < NARROWEST:
-            raise InvalidInput(
-                f"dimension {self.name!r}: high - low = {high - low} must be at least {NARROWEST}"
-            )
+            raise refused(self.name, f"high - low = {high - low} must be at least {NARROWEST}")
         middle = low + (high - low) / 2
         default = middle if self.default is None else finite(self.name, "default", self.default)
         if not low <= default <= high:
-            raise InvalidInput(f"dimension {self.name!r}: default = {default} is outside [{low}, {high}]")
+            raise refused(self.name, f"default = {default} is outside [{low}, {high}]")
         if not isinstance(self.optional, bool):
-            raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
+            raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         for end, number in (("low", low), ("high", high), ("default", default)):
             object.__setattr__(self, end, number + 0.0)  # −0.0 and 0.0 have one spelling
 
@@ -114,19 +105,97 @@ class Numeric(Dimension):
         place = round(u * ((n_levels - 1) << FRACTION_BITS))
         return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
 
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import NumberColumn
 
-        return NumberColumn(self, columns[0])
+@dataclass(frozen=True)
+class Product(Dimension):
+    """The product of two numbers of the same schema, each relative to the middle of its range.
+
+    The mean of a product sent as one answer has far less noise than the product of two answers under half the budget.
+
+    With a and b cleaned as their own dimensions clean them, in double precision and in this order of operations,
+
+        s = 2·((a − low_a)/(high_a − low_a)) − 1,   t = 2·((b − low_b)/(high_b − low_b)) − 1,   x = s·t,
+
+    the answer is about x, which lies in [−1, 1]. The place among L levels is (x + 1)/2·(L − 1)·2^16, rounded to the
+    nearest whole number (a half to the even one), as for every number. In units, x stands for
+    (a − middle_a)·(b − middle_b), whose range is plus and minus the product of both half-widths.
+
+    Parameters
+    ----------
+    name
+        The question's name. Records have no column of this name.
+    product
+        The names of two different numbers of the schema that are not optional.
+
+    Examples
+    --------
+    >>> from hdr4me.survey import Schema
+    >>> schema = Schema([Numeric("a", 0, 10), Numeric("b", 0, 4), Product("a × b", ["a", "b"])])
+    >>> schema["a × b"].bounds, schema.columns
+    ((-10.0, 10.0), ('a', 'b'))
+    >>> [schema["a × b"].clean(pair) for pair in ((10, 4), (5, 4), (0, 4), (None, 4))]
+    [1.0, 0.0, -1.0, 0.0]
+    """
+
+    kind = "product"
+    _column = "ProductColumn"
+    reads = "number"
+
+    name: str
+    product: Sequence[str]
+    factors: tuple[Numeric, Numeric] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        names = self.product
+        if isinstance(names, str) or not isinstance(names, list | tuple) or len(names) != 2:
+            raise refused(self.name, f"product = {names!r} must be two names of numeric dimensions")
+        for name in names:
+            check_name(name)
+        if names[0] == names[1] or self.name in names:
+            raise refused(self.name, f"product = {list(names)!r} must name two other, different dimensions")
+        object.__setattr__(self, "product", (str(names[0]), str(names[1])))
+
+    def within(self, others: Mapping[str, Dimension]) -> Product:
+        """The product with the ranges of its two factors; InvalidInput if one is not a number that everybody has."""
+        found = []
+        for name in self.product:
+            factor = others.get(name)
+            if not isinstance(factor, Numeric) or factor.optional:
+                missing = "no dimension has that name"
+                reason = missing if factor is None else "it must be a number that is not optional"
+                raise refused(self.name, f"the product of {name!r} is not possible: {reason}")
+            found.append(factor)
+        product = copy(self)
+        object.__setattr__(product, "factors", (found[0], found[1]))
+        return product
+
+    @property
+    def both(self) -> tuple[Numeric, Numeric]:
+        """The two numbers."""
+        if self.factors is None:
+            raise refused(self.name, "a product belongs into a schema with both its numbers")
+        return self.factors
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.product)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        half = math.prod((factor.high - factor.low) / 2 for factor in self.both)
+        return -half, half
+
+    def clean(self, value: Any) -> float:
+        """The product on [−1, 1] of a pair of raw values; what is no pair counts as two missing values."""
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
+        found = 1.0
+        for factor, raw in zip(self.both, pair, strict=True):
+            found *= 2.0 * ((factor.clean(raw) - factor.low) / (factor.high - factor.low)) - 1.0
+        return found
+
+    def place(self, value: Any, size: int) -> int:
+        return round((self.clean(value) + 1.0) / 2.0 * ((size - 1) << FRACTION_BITS))
 
     def to_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"low": self.low, "high": self.high, "default": self.default}
-        declared = {"optional": self.optional or None, "curve": self.curve, "group": self.group}
-        declared |= {"unit": self.unit}
-        fields |= {name: value for name, value in declared.items() if value is not None}
-        return {"name": self.name, "type": self.kind, **fields}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Numeric:
-        check_fields(fields, {"name", "low", "high"}, {"default", "optional", "curve", "group", "unit"})
-        return cls(**fields)
+        return {"name": self.name, "type": self.kind, "product": list(self.product)}

@@ -1,14 +1,19 @@
-"""The question: dimensions and the channel that answers them; standard library only."""
+"""The question, and the rules that the questions and the budget of a survey must keep; standard library only."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.survey.schema import Schema
 
 MAX_WEIGHT = 1 << 20
+MAX_ROWS = 65536  # of all tables together: a client may concatenate them and address a row with 16 bits
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Question:
 
 
 def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
-    """Every dimension in one question, in the schema's order, with a channel that takes it; or InvalidInput."""
+    """Every dimension is in one question, in the schema's order, with a channel that accepts it; or InvalidInput."""
     if not all(question.dimensions for question in questions):
         raise InvalidInput("a question has no dimension: it needs at least one")
     asked = [j for question in questions for j in question.dimensions]
@@ -51,22 +56,59 @@ def check_questions(schema: Schema, questions: tuple[Question, ...]) -> None:
     for question in questions:
         if type(question.weight) is not int or not 1 <= question.weight <= MAX_WEIGHT:
             raise InvalidInput.of("weight", question.weight, f"an integer from 1 to {MAX_WEIGHT}")
-        _check_channel(schema, question)
-
-
-def _check_channel(schema: Schema, question: Question) -> None:
-    names = ", ".join(repr(schema.names[j]) for j in question.dimensions)
-    channel = question.channel
-    takes = channel.takes
-    if len(takes) != len(question.dimensions) or not all(
-        schema.dimensions[j].fits(take) for j, take in zip(question.dimensions, takes, strict=True)
-    ):
-        raise InvalidInput(
-            f"dimension {names} cannot use channel {channel.mechanism!r}, which takes "
-            + ", ".join(f"a {take.reads} of {_power(take.size)} inputs" for take in takes)
-        )
+        dimensions = [schema.dimensions[j] for j in question.dimensions]
+        takes = question.channel.takes
+        if len(takes) != len(dimensions) or not all(
+            x.fits(take) for x, take in zip(dimensions, takes, strict=True)
+        ):
+            names = ", ".join(repr(dimension.name) for dimension in dimensions)
+            raise InvalidInput(
+                f"dimension {names} cannot use channel {question.channel.mechanism!r}, which takes "
+                + ", ".join(f"a {take.reads} of {_power(take.size)} inputs" for take in takes)
+            )
 
 
 def _power(number: int) -> str:
     """A number of inputs; of those of a vector or a block only the power of two below it."""
     return f"{number:,}" if number < 1 << 53 else f"2^{number.bit_length() - 1}"
+
+
+def split_budget(epsilon: float, n_sampled: int) -> float:
+    """The largest float x with n_sampled·x ≤ epsilon, exactly.
+
+    >>> split_budget(1.0, 3) * 3, Fraction(split_budget(1.0, 3)) * 3 <= 1
+    (1.0, True)
+    """
+    share = epsilon / n_sampled
+    while Fraction(share) * n_sampled > Fraction(epsilon):
+        share = math.nextafter(share, 0.0)
+    return share
+
+
+def check_budget(epsilon: Any, n_sampled: Any, n_questions: int) -> None:
+    """0 < ε ≤ 65536 and 1 ≤ m ≤ the number of questions, or InvalidInput."""
+    try:
+        positive = not isinstance(epsilon, bool | str) and 0 < float(epsilon) <= 65536
+    except (TypeError, ValueError, OverflowError):
+        positive = False
+    if not positive:
+        raise InvalidInput.of("epsilon", epsilon, "it must be positive and at most 65536")
+    whole = hasattr(n_sampled, "__index__") and not isinstance(n_sampled, bool)
+    if not whole or not 1 <= n_sampled <= n_questions:
+        raise InvalidInput.of(
+            "n_sampled", n_sampled, f"it must be 1 to the number of questions, {n_questions}"
+        )
+
+
+def check_channels(epsilon: float, n_sampled: int, channels: Iterable[Channel]) -> None:
+    """m answers of the channel that spends most stay within ε, or InvalidInput."""
+    n_rows = 0
+    for channel in channels:
+        n_rows += len(channel.rows or ())
+        if n_sampled * Fraction(channel.epsilon) > Fraction(epsilon):
+            raise InvalidInput(
+                f"channel {channel.mechanism!r} spends {channel.epsilon} on each of {n_sampled} answers, "
+                f"more than the survey's epsilon = {epsilon}"
+            )
+    if n_rows > MAX_ROWS:
+        raise InvalidInput(f"the channels have {n_rows} rows in all: at most {MAX_ROWS} are allowed")

@@ -11,20 +11,16 @@ from typing import Any
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.survey.canonical import parse, shallow
 from hdr4me.survey.category_file import looking_in, read_list
-from hdr4me.survey.dimension import Dimension
-from hdr4me.survey.dimensions import dimension_from_dict
+from hdr4me.survey.dimension import Dimension, dimension_from_dict
 from hdr4me.survey.values import first_twice
 
-MAX_DIMENSIONS = 65536
-"""A report names a question in two bytes."""
+MAX_DIMENSIONS = 65536  # a report names a question in two bytes
 
 
 class Schema:
     """The ordered dimensions of a survey; every name is there once.
 
-    >>> from hdr4me.survey.categorical import Categorical
-
-    >>> from hdr4me.survey.numeric import Numeric
+    >>> from hdr4me.survey import Categorical, Numeric
     >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
     >>> len(schema), schema.names
     (2, ('age', 'smoker'))
@@ -80,11 +76,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
-        """Read what `to_dict` wrote, or what a person did: `type` may be left out.
-
-        >>> Schema.from_dict({"dimensions": [{"name": "age", "low": 0, "high": 120}]}).names
-        ('age',)
-        """
+        """Read what `to_dict` wrote, or what a person did: `type` may be left out."""
         if not isinstance(document, Mapping) or set(document) != {"dimensions"}:
             raise FormatError("a schema is an object with one field, dimensions")
         if not isinstance(document["dimensions"], list):
@@ -114,18 +106,15 @@ def _with_categories(document: Any, folder: Path) -> Any:
     """The document with each `categories_file`, a path relative to the schema's file, replaced by its categories."""
     if not isinstance(document, Mapping) or not isinstance(document.get("dimensions"), list):
         return document
-    return {**document, "dimensions": [_categories_of(item, folder) for item in document["dimensions"]]}
-
-
-def _categories_of(item: Any, folder: Path) -> Any:
-    if not isinstance(item, Mapping) or not isinstance(item.get("categories_file", {}), str):
-        return item
-    name, what = item["categories_file"], f"dimension {item.get('name')!r}: categories_file"
-    if "categories" in item:
-        raise FormatError(f"{what} is a path, and goes without categories")
-    try:
-        labels = read_list(folder / name)
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{what} = {name!r} cannot be read: {error}") from error
-    rest = {key: value for key, value in item.items() if key != "categories_file"}
-    return {**rest, "categories": labels, "file": Path(name).name}
+    items = list(document["dimensions"])
+    for k, item in enumerate(items):
+        if isinstance(item, Mapping) and isinstance(name := item.get("categories_file"), str):
+            what = f"dimension {item.get('name')!r}: categories_file"
+            if "categories" in item:
+                raise FormatError(f"{what} is a path, and goes without categories")
+            try:
+                items[k] = {**item, "categories": read_list(folder / name), "file": Path(name).name}
+            except (OSError, ValueError) as error:
+                raise FormatError(f"{what} = {name!r} cannot be read: {error}") from error
+            del items[k]["categories_file"]
+    return {**document, "dimensions": items}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,18 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from hdr4me.atomic import write_text
-from hdr4me.channels import Channel
+from hdr4me.channels import Channel, channel_from_dict
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.pages.counted import counted
-from hdr4me.survey.budget import check_budget, check_channels, check_n_sampled, split_budget
-from hdr4me.survey.canonical import identities
-from hdr4me.survey.category_file import looking_among, looking_in, write_beside
-from hdr4me.survey.document import body_of, read
-from hdr4me.survey.question import Question, check_questions
+from hdr4me.survey.canonical import identities, parse
+from hdr4me.survey.category_file import loaded, looking_among, write_beside
+from hdr4me.survey.question import Question, check_budget, check_channels, check_questions, split_budget
 from hdr4me.survey.schema import Schema
+from hdr4me.survey.values import is_unicode
 
-_SHOWN = 20
-"""How many questions a notebook shows."""
+FORMAT, VERSION = "hdr4me-survey", 2
+_FIELDS = frozenset(
+    (
+        "format",
+        "version",
+        "name",
+        "epsilon",
+        "n_sampled",
+        "dimensions",
+        "questions",
+        "channels",
+        "fingerprint",
+    )
+)
+_SHOWN = 20  # questions in a notebook
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -97,13 +109,12 @@ class Survey:
     ) -> None:
         from hdr4me.survey.design import check_lasting, design, mechanism_for
 
-        check_budget(schema, epsilon, n_sampled)
-        per_answer = split_budget(float(epsilon), int(n_sampled))
+        _check(schema, epsilon, n_sampled, name)
         mechanism = mechanism_for(purpose, mechanism)
         check_lasting(schema, epsilon, lasting, mechanism, categorical)
         questions = design(
             schema,
-            per_answer,
+            split_budget(float(epsilon), int(n_sampled)),
             mechanism,
             categorical,
             pairs=pairs,
@@ -127,26 +138,12 @@ class Survey:
 
         Parameters
         ----------
-        schema
-            The dimensions.
-        epsilon
-            The budget of a whole report.
-        n_sampled
-            How many questions each user answers.
+        schema, epsilon, n_sampled, name
+            As for a new survey.
         questions
             The dimensions of each question and its channel; every dimension stands in one question.
-        name
-            A name for people.
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric, Schema, Survey
-        >>> first = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-        >>> again = Survey.from_questions(first.schema, epsilon=1.0, n_sampled=1, questions=first.questions)
-        >>> again.fingerprint == first.fingerprint
-        True
         """
-        check_budget(schema, epsilon, n_sampled)
+        _check(schema, epsilon, n_sampled, name)
         survey = cls.__new__(cls)
         survey._adopt(schema, float(epsilon), int(n_sampled), tuple(questions), name)
         return survey
@@ -154,20 +151,14 @@ class Survey:
     def _adopt(
         self, schema: Schema, epsilon: float, n_sampled: int, questions: tuple[Question, ...], name: str
     ) -> None:
-        if not isinstance(name, str):
-            raise InvalidInput.of("name", name, "a string")
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            raise InvalidInput.of("name", name, "a string that has a UTF-8 form") from None
         check_questions(schema, questions)
-        check_n_sampled(n_sampled, len(questions))
-        if n_sampled > 1 and len({question.weight for question in questions}) > 1:
-            raise InvalidInput("weights that differ need n_sampled = 1: then each question's share is known")
-        check_channels(epsilon, n_sampled, {id(q.channel): q.channel for q in questions}.values())
+        check_budget(epsilon, n_sampled, len(questions))
         values = (schema, epsilon, n_sampled, questions, name)
         for field, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, field, value)
+        if n_sampled > 1 and self.weighted:
+            raise InvalidInput("weights that differ need n_sampled = 1: then each question's share is known")
+        check_channels(epsilon, n_sampled, self.channels)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.fingerprint == other.fingerprint
@@ -183,23 +174,13 @@ class Survey:
         )
 
     def _repr_html_(self) -> str:
-        from hdr4me.pages import html
+        columns = ("mechanism", "channel", "inputs", "ε of an answer", "largest ratio, proven")
 
-        rows = [
-            (
-                ", ".join(self.schema.names[j] for j in question.dimensions),
-                question.channel.mechanism,
-                question.channel.kind,
-                question.channel.n_inputs,
-                question.channel.epsilon,
-                str(question.channel.loss),
-            )
-            for question in self.questions[:_SHOWN]
-        ]
-        rest = len(self.questions) - len(rows)
-        more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
-        columns = ("question", "mechanism", "channel", "inputs", "ε of an answer", "largest ratio, proven")
-        return html.paragraph(repr(self)[1:-1]) + html.table(columns, rows) + more
+        def row(q: int) -> tuple[Any, ...]:
+            channel = self.questions[q].channel
+            return channel.mechanism, channel.kind, channel.n_inputs, channel.epsilon, str(channel.loss)
+
+        return questions_html(self, repr(self)[1:-1], columns, row)
 
     # -- what follows from the questions -------------------------------------------------------------------------
 
@@ -215,9 +196,8 @@ class Survey:
         if stages <= self.epsilon_per_answer:
             return self.epsilon
         total = self.n_sampled * stages
-        return (
-            total if Fraction(total) >= self.n_sampled * Fraction(stages) else math.nextafter(total, math.inf)
-        )
+        exceeded = Fraction(total) < self.n_sampled * Fraction(stages)
+        return math.nextafter(total, math.inf) if exceeded else total
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -226,8 +206,7 @@ class Survey:
 
     def question_of(self, dimension: int | str) -> int:
         """The number of the question that asks for a dimension, given by number or name."""
-        j = self.schema.index(dimension) if isinstance(dimension, str) else dimension
-        return self._question_of[j]
+        return self._question_of[self.schema.index(dimension) if isinstance(dimension, str) else dimension]
 
     @cached_property
     def _question_of(self) -> dict[int, int]:
@@ -269,9 +248,28 @@ class Survey:
 
     # -- the document --------------------------------------------------------------------------------------------
 
+    def _body(self) -> dict[str, Any]:
+        """The document without its fingerprint: channels once, questions with the number of their channel."""
+        number = {id(channel): index for index, channel in enumerate(self.channels)}
+        questions = [
+            {"dimensions": list(question.dimensions), "channel": number[id(question.channel)]}
+            | ({"weight": question.weight} if self.weighted else {})
+            for question in self.questions
+        ]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "epsilon": self.epsilon,
+            "n_sampled": self.n_sampled,
+            **self.schema.to_dict(),
+            "questions": questions,
+            "channels": [channel.to_dict() for channel in self.channels],
+        }
+
     @cached_property
     def _identities(self) -> tuple[str, str]:
-        return identities(body_of(self))
+        return identities(self._body())
 
     @property
     def fingerprint(self) -> str:
@@ -285,41 +283,39 @@ class Survey:
 
     def to_json(self) -> str:
         """The document, channels and fingerprint included."""
-        document = {**body_of(self), "fingerprint": self.fingerprint}
+        document = {**self._body(), "fingerprint": self.fingerprint}
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, categories: Mapping[str, Iterable[str]] | None = None) -> Survey:
         """Read a document and check all of it: version, schema, channels, privacy, fingerprint.
 
-        Parameters
-        ----------
-        text
-            The document.
-        categories
-            By the name of a dimension, the list of categories of which the document has only the hash.
-
-        Raises
-        ------
-        FormatError
-            If it is not a valid survey, or a list of categories is missing or another one. If the document was changed,
-            it is a FingerprintMismatch.
+        `categories` are, by the name of a dimension, lists of which the document has only the hash. Raises FormatError
+        if it is not a valid survey or a list is missing, and FingerprintMismatch if the document was changed.
         """
-        lists = categories or {}
-        with looking_among(lists.values()):
-            arguments, document, found = read(text)
-        for name in lists:
-            if name not in arguments["schema"].names:
-                raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
+        document, lists = _parsed(text), categories or {}
+        claimed = str(document.pop("fingerprint"))
         try:
-            survey = cls.from_questions(**arguments)
+            found = identities(document)
+            with looking_among(lists.values()):
+                schema = Schema.from_dict({"dimensions": document["dimensions"]})
+            questions = _questions(document)
+            if found[0] != claimed:
+                raise FingerprintMismatch("the survey document", claimed, found[0])
+            settings = {key: document[key] for key in ("epsilon", "n_sampled", "name")}
+            survey = cls.from_questions(schema, questions=questions, **settings)
         except InvalidInput as error:
             raise FormatError(f"not a valid survey: {error}") from error
-        # A document is canonicalised once: what it says is what the survey would write, to the letter or in substance.
-        if json.dumps(body_of(survey), sort_keys=True) == json.dumps(document, sort_keys=True):
+        except UnicodeEncodeError:
+            raise FormatError("not a survey: a text in it has no UTF-8 form") from None
+        for name in lists:
+            if name not in schema.names:
+                raise InvalidInput.of("categories", name, "names of dimensions that the survey has")
+        # A document is canonicalised once, unless the survey would write it in another way.
+        if json.dumps(survey._body(), sort_keys=True) == json.dumps(document, sort_keys=True):
             survey.__dict__["_identities"] = found
-        elif survey.fingerprint != found[0]:
-            raise FingerprintMismatch("the survey document", found[0], survey.fingerprint)
+        elif survey.fingerprint != claimed:
+            raise FingerprintMismatch("the survey document", claimed, survey.fingerprint)
         return survey
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -333,10 +329,66 @@ class Survey:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Survey:
         """Read a survey's file, and the lists of categories beside it of which it has only the hash."""
-        try:
-            with looking_in(Path(path).parent):
-                return cls.from_json(Path(path).read_bytes())
-        except FingerprintMismatch:
-            raise
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        return loaded(path, cls.from_json)
+
+
+def questions_html(
+    survey: Survey, title: str, columns: Sequence[str], row: Callable[[int], tuple[Any, ...]]
+) -> str:
+    """A table of the first questions for notebooks; `row` gives the cells of a question after its dimensions."""
+    from hdr4me.pages import html
+
+    shown = [
+        (", ".join(survey.schema.names[j] for j in question.dimensions), *row(q))
+        for q, question in enumerate(survey.questions[:_SHOWN])
+    ]
+    rest = len(survey.questions) - len(shown)
+    more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
+    return html.paragraph(title) + html.table(("question", *columns), shown) + more
+
+
+def _check(schema: Any, epsilon: Any, n_sampled: Any, name: Any) -> None:
+    """The types and ranges of what is given; InvalidInput if one is wrong."""
+    if not isinstance(schema, Schema):
+        raise InvalidInput(f"schema = {schema!r} must be a Schema")
+    check_budget(epsilon, n_sampled, len(schema))
+    if not isinstance(name, str):
+        raise InvalidInput.of("name", name, "a string")
+    if not is_unicode(name):
+        raise InvalidInput.of("name", name, "a string that has a UTF-8 form")
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    """The document, with all its fields and of this version; else FormatError."""
+    try:
+        document = parse(text)
+    except ValueError as error:
+        raise FormatError(f"not a survey: {error}".replace("\n", " ")) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FormatError(f"not a survey: its format is not {FORMAT!r}")
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        raise FormatError(f"survey of version {version!r}: this program reads version {VERSION}")
+    if odd := set(document) ^ _FIELDS:
+        raise FormatError(f"not a survey: fields missing or unknown: {', '.join(sorted(map(repr, odd)))}")
+    return document
+
+
+def _questions(document: Mapping[str, Any]) -> list[Question]:
+    items, documents = document["questions"], document["channels"]
+    if not isinstance(items, list) or not isinstance(documents, list):
+        raise FormatError("a survey's questions and channels are lists")
+    channels = [channel_from_dict(channel) for channel in documents]
+    questions, fields = [], {"dimensions", "channel"}
+    for item in items:
+        if not isinstance(item, Mapping) or not fields <= set(item) <= fields | {"weight"}:
+            raise FormatError("a question is an object with dimensions, channel and perhaps weight")
+        dimensions, index = item["dimensions"], item["channel"]
+        if not isinstance(dimensions, list) or not dimensions or not all(type(j) is int for j in dimensions):
+            raise FormatError("a question's dimensions are a list of integers")
+        if type(index) is not int or not 0 <= index < len(channels):
+            raise FormatError(f"a question's channel = {index!r} does not exist")
+        questions.append(Question(tuple(dimensions), channels[index], item.get("weight", 1)))
+    if {id(question.channel) for question in questions} != {id(channel) for channel in channels}:
+        raise FormatError("a survey's channel is used by no question")
+    return questions

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.errors import InvalidInput
 
 _WHOLE = re.compile("-?[0-9]+[.]0+")
 _MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none")
@@ -30,9 +31,8 @@ def label(value: Any) -> str | None:
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
-        return str(int(value))
-    if isinstance(value, Integral):
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+    if whole or isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, float) and not value.is_integer():
         digits = repr(float(value))
@@ -53,13 +53,8 @@ def meaning(text: str) -> str:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that was there before, if any."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    """The first name that is there more than once, if any."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def as_number(value: Any) -> float:
@@ -69,9 +64,7 @@ def as_number(value: Any) -> float:
     [31.0, 31.0, 1.0, nan, nan, -inf]
     """
     try:
-        if (
-            type(value).__name__ == "MaskedConstant"
-        ):  # NumPy's missing value, which warns when it becomes a number
+        if type(value).__name__ == "MaskedConstant":  # NumPy's missing value: float() would warn
             return math.nan
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
             return float(value.strip().lower() == "true")
@@ -84,31 +77,20 @@ def as_number(value: Any) -> float:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether there is no value: None, NaN or a blank text.
-
-    >>> [is_blank(x) for x in (None, float("nan"), " ", 0, "NA")]
-    [True, True, True, False, False]
-    """
+    """Whether there is no value: None, NaN or a blank text."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and value != value)
 
 
 def is_missing_number(value: Any) -> bool:
-    """Whether there is no number, rather than something that is not a number.
-
-    >>> [is_missing_number(x) for x in ("", " ", "NA", "null", "12 min", None)]
-    [True, True, True, True, False, True]
-    """
+    """Whether there is no number, as in "" and "NA", rather than something that is not a number."""
     return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
-def check_fields(fields: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
-    if not needed <= set(fields) <= needed | optional:
-        raise FormatError(
-            f"dimension {fields.get('name')!r} has fields {sorted(fields)}, "
-            f"expected {sorted(needed)} and perhaps {', '.join(sorted(optional))}"
-        )
+def refused(name: Any, why: str) -> InvalidInput:
+    """The error for a dimension that cannot be declared so."""
+    return InvalidInput(f"dimension {name!r}: {why}")
 
 
 def check_name(name: Any) -> None:
@@ -129,12 +111,8 @@ def plain(value: Any) -> Any:
 
 def finite(name: str, field: str, value: Any) -> float:
     given = plain(value)
-    number = math.nan
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        try:
-            number = float(given)
-        except OverflowError:
-            number = math.inf
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    number = as_number(given) if is_number else math.nan
     if not math.isfinite(number):
-        raise InvalidInput(f"dimension {name!r}: {field} = {value!r} must be a finite number")
+        raise refused(name, f"{field} = {value!r} must be a finite number")
     return number

@@ -11,23 +11,17 @@ there is a vector x and (0, −1) if there is none, both in the ball of norm 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hdr4me.channels.channel import Take
 from hdr4me.channels.codebook import MAX_LENGTH, PRECISION, Codebook
-from hdr4me.errors import InvalidInput
 from hdr4me.survey.dimension import FRACTION_BITS, Dimension, Fault
 from hdr4me.survey.numeric import NARROWEST
-from hdr4me.survey.values import as_number, check_fields, check_name, finite
+from hdr4me.survey.values import as_number, check_name, finite, refused
 
-if TYPE_CHECKING:
-    from hdr4me.survey.columns import Column
-
-
-SEPARATOR = "|"
-"""Between the coordinates of a text, as CSV files have them."""
+SEPARATOR = "|"  # between the coordinates of a text, as CSV files have them
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,8 @@ class Vector(Dimension):
     """
 
     kind = "vector"
+    _column = "VectorColumn"
+    reads = "vector"
 
     name: str
     length: int
@@ -69,20 +65,17 @@ class Vector(Dimension):
     def __post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.optional, bool):
-            raise InvalidInput(f"dimension {self.name!r}: optional = {self.optional!r} must be true or false")
+            raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         most = MAX_LENGTH - self.optional
         if type(self.length) is not int or not 1 <= self.length <= most:
-            raise InvalidInput(
-                f"dimension {self.name!r}: length = {self.length!r} must be a whole number from 1 to {most}"
-                + (
-                    " (one coordinate more tells whether an optional vector is there)"
-                    if self.optional
-                    else ""
-                )
+            raise refused(
+                self.name,
+                f"length = {self.length!r} must be a whole number from 1 to {most}"
+                + " (one more coordinate says whether an optional vector is there)" * self.optional,
             )
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
-            raise InvalidInput(f"dimension {self.name!r}: norm = {norm} must be a positive number")
+            raise refused(self.name, f"norm = {norm} must be a positive number")
         object.__setattr__(self, "norm", norm)
 
     @property
@@ -92,10 +85,6 @@ class Vector(Dimension):
     @property
     def rows(self) -> tuple[str | None, ...]:
         return tuple(map(str, range(self.length)))
-
-    @property
-    def reads(self) -> str:
-        return "vector"
 
     @property
     def has_gaps(self) -> bool:
@@ -127,22 +116,13 @@ class Vector(Dimension):
         return self._inside(self.numbers(value))
 
     def point(self, value: Any) -> list[float]:
-        """What a channel is asked for: a vector of the ball of norm 1.
-
-        An optional vector has one coordinate more, 0 where there is a vector and −1 where there is none. A vector
-        without a single finite number is none.
-        """
+        """What a channel is asked for: a vector of the ball of norm 1, with one coordinate more if it is optional."""
         numbers = self.numbers(value)
         inside = [x / self.norm for x in self._inside(numbers)]
         return [*inside, float(_some(numbers)) - 1.0] if self.optional else inside
 
     def has(self, value: Any) -> bool:
-        """Whether a value is a vector: of the right length, with at least one finite number.
-
-        >>> move = Vector("move", 2)
-        >>> move.has([1, None]), move.has([1]), move.has("|"), move.has(None)
-        (True, False, False, False)
-        """
+        """Whether a value is a vector: of the right length, with at least one finite number."""
         return _some(self.numbers(value))
 
     def _inside(self, numbers: list[float] | None) -> tuple[float, ...]:
@@ -165,29 +145,14 @@ class Vector(Dimension):
 
     def faults(self) -> dict[str, Fault]:
         wrong = "no vector" if self.optional else "0"
+        effect = f"and count as {wrong} if the length is wrong; otherwise each"
         return {
             "missing": Fault("missing", "" if self.optional else "and count as 0", self.optional),
             "unknown": Fault(
-                f"not {self.length} numbers",
-                f"and count as {wrong} if the length is wrong; otherwise each coordinate that is not a number counts "
-                "as 0",
+                f"not {self.length} numbers", f"{effect} coordinate that is not a number counts as 0"
             ),
             "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
         }
-
-    def clean_column(self, columns: Sequence[Any], size: int) -> Column:
-        from hdr4me.survey.columns import VectorColumn
-
-        return VectorColumn(self, columns[0])
-
-    def to_dict(self) -> dict[str, Any]:
-        made = {"name": self.name, "type": self.kind, "length": self.length, "norm": self.norm}
-        return made | ({"optional": True} if self.optional else {})
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Vector:
-        check_fields(fields, {"name", "length"}, {"norm", "optional"})
-        return cls(**fields)
 
 
 def _some(numbers: list[float] | None) -> bool:

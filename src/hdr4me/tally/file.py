@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.report import Reason
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import canonical, parse
-from hdr4me.survey.category_file import looking_in
 from hdr4me.tally.tally import Tally
 
 FORMAT, VERSION = "hdr4me-tally", 1
@@ -63,56 +59,29 @@ def loads(content: bytes, survey: Survey | None = None) -> Tally:
         survey = Survey.from_json(header["document"])
     if header["survey"] != survey.fingerprint:
         raise FingerprintMismatch("the tally", survey.fingerprint, str(header["survey"]))
-    return _build(header, data, survey)
-
-
-def _build(header: dict[str, Any], data: bytes, survey: Survey) -> Tally:
     tally = Tally(survey)
-    n_reports, rejected = header["n_reports"], header["rejected"]
-    if len(data) != 8 * tally.layout.size or header["n_counts"] != tally.layout.size:
-        raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * tally.layout.size}")
+    layout, n_reports, rejected = tally.layout, header["n_reports"], header["rejected"]
+    if len(data) != 8 * layout.size or header["n_counts"] != layout.size:
+        raise FormatError(f"a tally of {len(data)} bytes of counts: its survey needs {8 * layout.size}")
     if type(n_reports) is not int or not 0 <= n_reports <= 2**53 or not isinstance(rejected, dict):
         raise FormatError("not a tally: n_reports is a whole number, rejected an object")
     known = {reason.text for reason in Reason}
     if not all(key in known and type(value) is int and value > 0 for key, value in rejected.items()):
         raise FormatError("not a tally: rejected holds known reasons and positive whole numbers")
     tally.counts[:] = np.frombuffer(data, "<i8")
-    tally.n_reports = n_reports
-    tally._rejected = Counter(rejected)
-    _check_counts(tally)
+    tally.n_reports, tally._rejected = n_reports, Counter(rejected)
+    # Each question's counters come from a number of reports, together m for each report.
+    pairs = enumerate(survey.questions)
+    answers = [x.channel.n_answers(layout.of_question(tally.counts, q).tolist()) for q, x in pairs]
+    valid = [n for n in answers if n is not None and n <= n_reports]
+    if len(valid) < len(answers) or sum(valid) != n_reports * survey.n_sampled:
+        raise FormatError("the tally's counts do not add up to its number of reports")
     return tally
 
 
-def _check_counts(tally: Tally) -> None:
-    """Every question's counters come from a number of reports, together m for each report."""
-    counts, layout, m = tally.counts, tally.layout, tally.survey.n_sampled
-    answers = [
-        question.channel.n_answers(layout.of_question(counts, q).tolist())
-        for q, question in enumerate(tally.survey.questions)
-    ]
-    known = [n for n in answers if n is not None and n <= tally.n_reports]
-    if len(known) < len(answers) or sum(known) != tally.n_reports * m:
-        raise FormatError("the tally's counts do not add up to its number of reports")
-
-
-def save(tally: Tally, path: str | os.PathLike[str]) -> None:
-    write_bytes(path, dumps(tally))
-
-
-def load(path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-    try:
-        with looking_in(Path(path).parent):
-            return loads(Path(path).read_bytes(), survey)
-    except FingerprintMismatch as error:
-        raise FingerprintMismatch(str(path), error.expected, error.found) from error
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
-
-
 def _checksum(header: dict[str, Any], data: bytes) -> str:
-    body = {key: value for key, value in header.items() if key != "checksum"}
     try:
-        text = canonical(body)
+        text = canonical({key: value for key, value in header.items() if key != "checksum"})
         return hashlib.sha256(text.encode() + b"\n" + data).hexdigest()
     except (ValueError, RecursionError) as error:
         raise FormatError("not a tally: its header has no canonical form") from error

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,13 @@ from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io.files import read_blocks
 from hdr4me.survey import Survey
-from hdr4me.survey.category_file import looking_in
+from hdr4me.survey.category_file import loaded
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import count_any
+from hdr4me.tally.tally import check_block, count_any
 
 Numbers = NDArray[np.int64]
 FORMAT, VERSION = "hdr4me-pairs", 1
-MAX_COUNTERS = 1 << 24
-"""The most counters of one pair."""
+MAX_COUNTERS = 1 << 24  # of one pair
 
 
 class PairCounts:
@@ -55,14 +53,19 @@ class PairCounts:
         for pair in pairs:
             if isinstance(pair, str) or len(pair) != 2:
                 raise InvalidInput.of("pairs", pair, "pairs of names of dimensions")
-            self.counts[self._questions(*pair)] = np.zeros(self._shape(self._questions(*pair)), np.int64)
+            key = self._questions(*pair)
+            sizes = [survey.questions[q].channel.n_counters + 1 for q in key]
+            if sizes[0] * sizes[1] > MAX_COUNTERS:
+                counters = f"{sizes[0]} × {sizes[1]} counters"
+                raise InvalidInput(f"a pair with {counters}: at most {MAX_COUNTERS} are allowed")
+            self.counts[key] = np.zeros(sizes, np.int64)
 
     def _questions(self, first: str, second: str) -> tuple[int, int]:
         """The two questions in the order of the survey."""
         a, b = sorted(self.survey.question_of(name) for name in (first, second))
         if a == b:
             raise InvalidInput(
-                f"{first!r} and {second!r} are asked in one question: ask the tally itself, without pairs"
+                f"{first!r} and {second!r} are asked in one question: ask the tally, without pairs"
             )
         if self.survey.n_sampled < 2:
             raise InvalidInput(
@@ -71,23 +74,12 @@ class PairCounts:
             )
         return a, b
 
-    def _shape(self, key: tuple[int, int]) -> tuple[int, int]:
-        sizes = [self.survey.questions[q].channel.n_counters + 1 for q in key]
-        if sizes[0] * sizes[1] > MAX_COUNTERS:
-            raise InvalidInput(
-                f"a pair with {sizes[0]} × {sizes[1]} counters: at most {MAX_COUNTERS} are allowed"
-            )
-        return sizes[0], sizes[1]
-
     # -- adding ----------------------------------------------------------------------------------------------------
 
     def add_block(self, reports: NDArray[np.uint8]) -> PairCounts:
         """Count a block of binary reports, uint8 of shape (n, report_size); returns the counts themselves."""
         survey = self.survey
-        if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
-            raise InvalidInput(
-                f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
-            )
+        check_block(reports, survey)
         layout = Layout.of(survey)
         status = count_any(reports, survey, layout, np.zeros(layout.size, np.int64))
         slots = reports[status == 0].reshape(-1, survey.n_sampled, survey.slot_size)
@@ -117,10 +109,9 @@ class PairCounts:
     def of(self, first: str, second: str) -> Numbers:
         """The counts of a pair, (counters of `first` + 1) × (of `second` + 1); the last ones count every report."""
         key = self._questions(first, second)
-        if not self.holds(first, second):
-            raise InvalidInput(
-                f"{first!r} and {second!r} were not counted together: name them when counting pairs"
-            )
+        if key not in self.counts:
+            both = f"{first!r} and {second!r}"
+            raise InvalidInput(f"{both} were not counted together: name them when counting pairs")
         counts = self.counts[key]
         return counts if self.survey.question_of(first) == key[0] else counts.T
 
@@ -175,9 +166,7 @@ class PairCounts:
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
             raise FormatError(f"not a file of pair counts of version {VERSION}")
         if header.get("checksum") != hashlib.sha256(data).hexdigest():
-            raise FormatError(
-                "the checksum of the pair counts does not match: the file was cut short or changed"
-            )
+            raise FormatError("the pair counts' checksum does not match: the file was cut short or changed")
         survey = Survey.from_json(str(header.get("document")))
         try:
             firsts = [[survey.questions[q].dimensions[0] for q in key] for key in header["pairs"]]
@@ -202,8 +191,4 @@ class PairCounts:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PairCounts:
         """Read a file of pair counts."""
-        try:
-            with looking_in(Path(path).parent):
-                return cls.from_bytes(Path(path).read_bytes())
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        return loaded(path, cls.from_bytes)

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.atomic import write_bytes
 from hdr4me.errors import FingerprintMismatch, InvalidInput
 from hdr4me.io.blocks import Block
 from hdr4me.io.files import read_blocks
 from hdr4me.io.report import OnRejected, Reason, Rejected, Report, fault, pack
 from hdr4me.kernels.exact.count import OK, count_reports
 from hdr4me.survey import Survey
+from hdr4me.survey.category_file import loaded
 from hdr4me.survey.layout import Layout
-from hdr4me.tally.counting import count_any
+from hdr4me.survey.survey import questions_html
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
 
-
-_SHOWN = 20
+Numbers = NDArray[np.int64]
 _LARGEST = 2**53  # beyond it JSON readers round, and int64 counts are far from full
 
 
@@ -47,7 +48,7 @@ class Tally:
             raise InvalidInput(f"survey = {survey!r} must be a Survey")
         self.survey = survey
         self.layout = Layout.of(survey)
-        self.counts: NDArray[np.int64] = np.zeros(self.layout.size, np.int64)
+        self.counts: Numbers = np.zeros(self.layout.size, np.int64)
         self.n_reports = 0
         self._rejected: Counter[str] = Counter()
 
@@ -56,9 +57,7 @@ class Tally:
     def add(self, reports: Iterable[Report], *, on_rejected: OnRejected | None = None) -> Tally:
         """Count reports, one by one; returns the tally itself."""
         if not isinstance(reports, Iterable):
-            raise InvalidInput(
-                f"reports of type {type(reports).__name__}: expected many, such as a list of one"
-            )
+            raise InvalidInput(f"reports of type {type(reports).__name__}: expected many, such as a list")
         rows: list[bytes] = []
         for number, report in enumerate(reports, start=1):
             if not isinstance(report, Report):
@@ -70,14 +69,12 @@ class Tally:
             else:
                 self.reject(Rejected(reason, f"report {number}", str(report)), on_rejected)
             if len(rows) == 4096:
-                self._add_rows(rows)
+                self.add_block(self._block(rows))
                 rows = []
-        self._add_rows(rows)
-        return self
+        return self.add_block(self._block(rows))
 
-    def _add_rows(self, rows: list[bytes]) -> None:
-        flat = np.frombuffer(b"".join(rows), np.uint8)
-        self.add_block(flat.reshape(len(rows), self.survey.report_size))
+    def _block(self, rows: list[bytes]) -> NDArray[np.uint8]:
+        return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), self.survey.report_size)
 
     def add_block(
         self,
@@ -91,8 +88,6 @@ class Tally:
     ) -> Tally:
         """Count a block of binary reports, uint8 of shape (n, report_size), checking every byte.
 
-        `where` and `first_row`, or `numbers` (each report's row number), only say where a rejected report stood.
-
         Parameters
         ----------
         reports
@@ -105,10 +100,7 @@ class Tally:
             How many threads count.
         """
         survey, layout = self.survey, self.layout
-        if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
-            raise InvalidInput(
-                f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})"
-            )
+        check_block(reports, survey)
         self._check_room(len(reports))
         if survey.byte_wise:
             status = count_reports(
@@ -130,9 +122,8 @@ class Tally:
         else:
             for row in bad.tolist():
                 place = f"{where}, row {first_row + row + 1 if numbers is None else numbers[row]}"
-                self.reject(
-                    Rejected(Reason(int(status[row])), place, reports[row].tobytes().hex()), on_rejected
-                )
+                content = reports[row].tobytes().hex()
+                self.reject(Rejected(Reason(int(status[row])), place, content), on_rejected)
         return self
 
     def add_file(
@@ -144,23 +135,8 @@ class Tally:
         ----------
         path
             A Parquet, Arrow or JSON lines file of reports.
-        on_rejected
-            Called with a `Rejected` (reason, where, content) for each report that is left out.
-        threads
-            How many threads count.
-
-        Examples
-        --------
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> import tempfile
-        >>> import numpy as np
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = f"{folder}/reports.parquet"
-        ...     _ = hd.engines.Local().perturb(np.array([[31.0, 0.0], [44.0, 1.0]]), survey, path)
-        ...     hd.Tally(survey).add_file(path).n_reports
-        2
+        on_rejected, threads
+            As for `add_block`.
         """
         for block in read_blocks(path, self.survey):
             self.add_read(block, on_rejected=on_rejected, where=str(path), threads=threads)
@@ -175,12 +151,8 @@ class Tally:
         ----------
         block
             Reports, and what the reader rejected.
-        on_rejected
-            Called with a `Rejected` (reason, where, content) for each report that is left out.
-        where
-            The name of the file, for messages.
-        threads
-            How many threads count.
+        on_rejected, where, threads
+            As for `add_block`; `where` is the name of the file.
         """
         for rejected in block.rejected:
             self.reject(rejected, on_rejected)
@@ -208,7 +180,7 @@ class Tally:
             raise FingerprintMismatch("the other tally", self.survey.fingerprint, other.survey.fingerprint)
         self._check_room(other.n_reports)
         total = Tally(self.survey)
-        np.add(self.counts, other.counts, out=total.counts)
+        total.counts += self.counts + other.counts
         total.n_reports = self.n_reports + other.n_reports
         both = self._rejected + other._rejected
         # Unlike reports, rejected ones have no upper limit: anybody can send them. At the largest number that a file
@@ -237,19 +209,10 @@ class Tally:
         return f"<Tally of survey {self.survey.fingerprint[:12]}: {self.n_reports} reports, {bad} rejected>"
 
     def _repr_html_(self) -> str:
-        from hdr4me.pages import html
+        def row(q: int) -> tuple[Any, ...]:
+            return self.survey.questions[q].channel.mechanism, self.n_answers(q)
 
-        questions, names = self.survey.questions[:_SHOWN], self.survey.schema.names
-        rows = []
-        for q, question in enumerate(questions):
-            total = int(self.layout.of_question(self.counts, q).sum())
-            asked = ", ".join(names[j] for j in question.dimensions)
-            rows.append((asked, question.channel.mechanism, total // question.channel.per_report))
-        rest = len(self.survey.questions) - len(rows)
-        more = html.paragraph(f"… and {rest:,} more questions") if rest else ""
-        return (
-            html.paragraph(repr(self)[1:-1]) + html.table(("question", "mechanism", "answers"), rows) + more
-        )
+        return questions_html(self.survey, repr(self)[1:-1], ("mechanism", "answers"), row)
 
     def _check_room(self, more: int) -> None:
         if self.n_reports + more > _LARGEST:
@@ -264,27 +227,16 @@ class Tally:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tally with its survey and a checksum, atomically."""
-        from hdr4me.tally.file import save
+        from hdr4me.tally.file import dumps
 
-        save(self, path)
+        write_bytes(path, dumps(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], survey: Survey | None = None) -> Tally:
-        """Read a tally; with `survey`, one of another survey is an error that names both.
+        """Read a tally; with `survey`, one of another survey is an error that names both."""
+        from hdr4me.tally.file import loads
 
-        >>> import hdr4me as hd
-        >>> schema = hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])])
-        >>> survey = hd.Survey(schema, epsilon=2.0)
-        >>> tally = hd.Tally(survey).add(hd.Client(survey).report({"age": 31}) for _ in range(20))
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     tally.save(f"{folder}/day.tally")
-        ...     hd.Tally.load(f"{folder}/day.tally").n_reports
-        20
-        """
-        from hdr4me.tally.file import load
-
-        return load(path, survey)
+        return loaded(path, lambda content: loads(content, survey))
 
     def estimate(self) -> Answer:
         """Means, shares and frequencies with their standard errors."""
@@ -300,16 +252,9 @@ class Tally:
         statistic
             Its name, such as "quantile".
         dimensions
-            A name, several names, or None for every dimension that the statistic serves.
+            A name, several names, or None for every dimension that the statistic supports.
         options
-            What the statistic itself takes, such as `p` for quantiles.
-
-        Examples
-        --------
-        >>> from hdr4me.survey import Numeric, Schema
-        >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi")
-        >>> Tally(survey).ask("mean", "age").status
-        ('no reports',)
+            What the statistic itself accepts, such as `p` for quantiles.
         """
         from hdr4me.statistics import ask
 
@@ -320,3 +265,48 @@ class Tally:
         from hdr4me.statistics.priors import priors
 
         return priors(self)
+
+
+def check_block(reports: NDArray[np.uint8], survey: Survey) -> None:
+    """A block of binary reports has the survey's width, or InvalidInput."""
+    if reports.dtype != np.uint8 or reports.ndim != 2 or reports.shape[1] != survey.report_size:
+        raise InvalidInput(f"reports {reports.dtype}{reports.shape}: expected uint8(n, {survey.report_size})")
+
+
+def count_any(
+    reports: NDArray[np.uint8], survey: Survey, layout: Layout, counts: Numbers
+) -> NDArray[np.uint8]:
+    """Add every valid report of any channels to counts; the status of each row: 0, or the `Reason` it is left out.
+
+    Surveys whose answers are single bytes are counted by the compiled kernel instead.
+    """
+    n, m, size = len(reports), survey.n_sampled, survey.slot_size
+    slots = reports.reshape(n, m, size)
+    asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
+    status = np.zeros(n, np.uint8)
+    _mark(status, np.asarray((asked[:, 1:] <= asked[:, :-1]).any(axis=1)), Reason.ORDER)
+    _mark(status, np.asarray((asked >= len(survey.questions)).any(axis=1)), Reason.DIMENSION, over=True)
+    found: list[tuple[int, Numbers, Numbers]] = []
+    order = np.argsort(asked, axis=None, kind="stable")
+    bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
+    for q in np.flatnonzero(np.diff(bounds)).tolist():
+        users, places = np.divmod(order[bounds[q] : bounds[q + 1]], m)
+        channel = survey.questions[q].channel
+        used = 2 + channel.wire_size
+        part = slots[users, places]
+        outputs = channel.response.from_bytes(part[:, 2:used])
+        _mark(status, users[part[:, used:].any(axis=1)], Reason.PADDING)
+        _mark(status, users[~channel.response.valid(outputs)], Reason.CODE)
+        found.append((q, users, outputs))
+    for q, users, outputs in found:
+        own = layout.of_question(counts, q)
+        survey.questions[q].channel.response.count(outputs, status[users] == 0, own)
+    return status
+
+
+def _mark(
+    status: NDArray[np.uint8], where: NDArray[np.generic], reason: Reason, *, over: bool = False
+) -> None:
+    """Give the reports a reason, unless they have one."""
+    rows = np.flatnonzero(where) if where.dtype == np.bool_ else where
+    status[rows] = np.where((status[rows] == 0) | over, reason, status[rows])

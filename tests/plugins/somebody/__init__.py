@@ -11,8 +11,7 @@ from hdr4me.mechanisms import register_mechanism
 from hdr4me.statistics import STATISTICS
 from hdr4me.survey import DIMENSIONS
 from somebody.channel import Ladder
-from somebody.count import Count
-from somebody.dimension import Agreement, BoundedCount
+from somebody.dimension import Agreement, Count
 from somebody.engine import open_halves
 from somebody.mechanism import Shy
 from somebody.statistic import LARGEST
@@ -20,7 +19,6 @@ from somebody.statistic import LARGEST
 register_mechanism("shy", Shy, summary="three reports, nought less often for large values")
 CHANNELS.register("ladder", Ladder)
 DIMENSIONS.register("agreement", Agreement)
-DIMENSIONS.register("bounded count", BoundedCount)
 DIMENSIONS.register("count", Count)
 STATISTICS.register("largest", LARGEST)
 ENGINES.register("halves", open_halves)

@@ -52,10 +52,10 @@ class Agreement(Dimension):
 
 
 @dataclass(frozen=True)
-class BoundedCount(Dimension):
+class Count(Dimension):
     """How often something happened, from 0 to `most`; what is no number counts as 0."""
 
-    kind = "bounded count"
+    kind = "count"
 
     name: str
     most: int
@@ -72,10 +72,3 @@ class BoundedCount(Dimension):
         number = as_number(value)
         inside = 0.0 if math.isnan(number) else min(max(number, 0.0), float(self.most))
         return round(inside / self.most * ((size - 1) << 16))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "type": self.kind, "most": self.most}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> BoundedCount:
-        return cls(**fields)
