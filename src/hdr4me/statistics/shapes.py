@@ -13,22 +13,13 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
 from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.statistic import Counted
+from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]
-BINS = 64
-"""Bins of the grid that shapes are fitted on."""
-LEAST_RANK = 3
-"""Rows that span two directions carry a mean and nothing else."""
-_CELLS = 96
-"""Neighbouring cells are joined until there are at most this many: EM is faster and loses next to nothing."""
-
-
-def marginal_of(counted: Counted, j: int) -> Marginal:
-    """The law of a report about dimension j of a survey."""
-    question = counted.survey.questions[counted.survey.question_of(j)]
-    return question.channel.response.marginal(question.dimensions.index(j))
+# Bins of the grid that shapes are fitted on. Neighbouring cells are joined until there are at most _CELLS: EM is faster
+# and loses next to nothing.
+BINS, _CELLS = 64, 96
 
 
 def has_law(channel: Channel) -> bool:
@@ -38,9 +29,8 @@ def has_law(channel: Channel) -> bool:
 
 def shows_shape(dimension: Dimension, channel: Channel) -> bool:
     """Whether reports show more of a number than its mean."""
-    if "mean" not in dimension.statistics or not has_law(channel):
-        return False
-    return channel.response.marginal().rank >= LEAST_RANK
+    # Rows that span two directions carry a mean and nothing else.
+    return "mean" in dimension.statistics and has_law(channel) and channel.response.marginal().rank > 2
 
 
 def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
@@ -60,18 +50,8 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
 class Shape:
     """The distribution of one dimension's values on [−1, 1], fitted to its counts.
 
-    Parameters
-    ----------
-    counts
-        The cells' counts.
-    bounds
-        The table, and its bounds that assume nothing.
-    grid
-        The cells joined, the law of each joined cell given a bin, and the shape of the states.
-    states
-        The fitted probabilities: bins × others' inputs, then "no value".
-    strength
-        The smoothing that the counts chose, 0 to 1.
+    `states` are the fitted probabilities: bins × others' inputs, then "no value". `strength` is the smoothing that the
+    counts chose, 0 to 1. `bounds` assume nothing about the distribution.
     """
 
     counts: Floats
@@ -91,7 +71,12 @@ class Shape:
 
     def quantile(self, p: ArrayLike) -> Floats:
         """The value that a share p of the values lies below."""
-        return _inverse(self.cumulative, self.grid.edges, np.asarray(p, np.float64))
+        p, total, edges = np.asarray(p, np.float64), self.cumulative, self.grid.edges
+        left = np.searchsorted(total, p, side="left").clip(1, len(edges) - 1)
+        gap = total[left] - total[left - 1]
+        # Of a flat stretch the middle.
+        share = np.divide(p - total[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
+        return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))
 
     @property
     def spiky(self) -> bool:
@@ -139,15 +124,12 @@ def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
     """The shapes of dimensions that have two reports or more; those with the same table are fitted together."""
-    survey, layout = counted.survey, counted.layout
     alike: dict[tuple[int, int], list[int]] = {}
-    counts: dict[int, Floats] = {}
+    counts = {j: counts_of(counted, j).astype(np.float64) for j in dimensions}
     for j in dimensions:
-        q = survey.question_of(j)
-        counts[j] = layout.of_question(counted.counts, q).astype(np.float64)
         if counts[j].sum() >= 2:
-            place = survey.questions[q].dimensions.index(j)
-            alike.setdefault((id(survey.questions[q].channel), place), []).append(j)
+            channel, place = channel_of(counted.survey, j)
+            alike.setdefault((id(channel), place), []).append(j)
     found: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():
@@ -163,11 +145,3 @@ def shapes(
         for i, j in enumerate(group):
             found[j] = Shape(counts[j], bounds, grid, fits.p[i], float(fits.strength[i]))
     return found
-
-
-def _inverse(cumulative: Floats, edges: Floats, p: Floats) -> Floats:
-    """Where the cumulative shares reach p; of a flat stretch the middle."""
-    left = np.searchsorted(cumulative, p, side="left").clip(1, len(edges) - 1)
-    gap = cumulative[left] - cumulative[left - 1]
-    share = np.divide(p - cumulative[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
-    return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))
