@@ -28,28 +28,20 @@ from hdr4me.channels.response import Marginal
 from hdr4me.statistics.intervals import quantile
 
 Floats = NDArray[np.float64]
+# Short bounds assume that values are evenly spread within each of so many stretches of the range.
 STRETCHES = 32
-"""Short bounds take values as evenly spread within each of so many stretches of the range."""
+# The share without a value that weights are designed for, where a number is optional.
 _ABSENT = 0.2
-"""The share without a value that weights are designed for, where a number is optional."""
-_RIDGE, _ROUNDS, _FLAT = 1e-10, 4, 1e-3
-_SETTLED = 0.1
-"""Rounds of a design end when its error changes by less than this share."""
+# A design ends after _ROUNDS, or when its error changes by less than the share _SETTLED.
+_RIDGE, _ROUNDS, _FLAT, _SETTLED = 1e-10, 4, 1e-3, 0.1
+# Tables whose rows differ by less than this from those of the mirrored table share the designs of both sides.
 _MIRROR = 1e-8
-"""Tables whose rows differ by less than this from those of the mirrored table share the designs of both sides."""
 
 
 @dataclass
 class Bounds:
     """Bounds for the shares of one table's dimension; designed weights are kept for the next counts.
 
-    Parameters
-    ----------
-    marginal
-        The law of a report about the dimension.
-
-    Examples
-    --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="piecewise")
     >>> table = survey.questions[0].channel.response.marginal()

@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.calibrate import sample_covariance
+from hdr4me.statistics.calibrate import sample_variance
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic, counts_of, marginal_of
@@ -276,7 +276,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
     # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
     influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
     error = float(np.sqrt(_finite_variance(counts, influence, marginal, counted.n_reports)))
-    noise_of_mean = sample_covariance(counts, (value - mean * present) / share) / r
+    noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
     found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
 
     def in_units(variance: float) -> float:
@@ -332,7 +332,7 @@ def _finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int)
     largest row variance (nothing is subtracted) otherwise.
     """
     r = float(counts.sum())
-    total = sample_covariance(counts, values)
+    total = sample_variance(counts, values)
     law = marginal.rows
     variances = law @ values**2 - (law @ values) ** 2
     decoder = marginal.decoder(variances)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.calibrate import functional, sample_covariance, value_moments
+from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
@@ -262,7 +262,7 @@ def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
     y, z = (marginal.decoders["value"] for marginal in both)
     ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
     found = float(counts @ product) / r - ybar * zbar
-    error = np.sqrt(sample_covariance(counts, product - ybar * z - zbar * y) / r)
+    error = np.sqrt(sample_variance(counts, product - ybar * z - zbar * y) / r)
     return found, float(error), int(r)
 
 
