@@ -25,9 +25,16 @@ Floats = NDArray[np.float64]
 
 
 class Coordinates(Statistic):
-    """An estimate of each coordinate of a dimension."""
+    """An estimate of each coordinate of a dimension.
+
+    "mean" is the mean of the values, or of those who have one, with one row for each coordinate of a vector;
+    "frequency" that of each category; "chosen" the share of users with each category of a selection.
+    """
 
     by_default = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return self.name in dimension.statistics
@@ -51,28 +58,8 @@ class Coordinates(Statistic):
         return _means(counted, group, "value")
 
 
-class Mean(Coordinates):
-    """The mean of the values, or of those who have one; of a vector one row for each coordinate."""
-
-    name = "mean"
-
-
-class Frequency(Coordinates):
-    """The frequency of each category."""
-
-    name = "frequency"
-
-
-class Chosen(Coordinates):
-    """The share of users with each category of a selection."""
-
-    name = "chosen"
-
-
 class Share(Coordinates):
     """The share of users who have a value of an optional number, or an optional vector."""
-
-    name = "share"
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
         if marginal_of(counted, group[0]).optional:
@@ -89,8 +76,6 @@ class NumberChosen(Coordinates):
     the same number. Where a missing value is a category, its share is taken off the number, and the standard errors of
     both are added: the sum is never too small either, whatever their correlation.
     """
-
-    name = "number chosen"
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
         return {j: self._number(counted, j) for j in group}
@@ -111,7 +96,8 @@ class NumberChosen(Coordinates):
         return Part(j, (None,), np.array([value]), np.array([error]), answers)
 
 
-MEAN, SHARE, FREQUENCY, CHOSEN, NUMBER_CHOSEN = Mean(), Share(), Frequency(), Chosen(), NumberChosen()
+MEAN, FREQUENCY, CHOSEN = Coordinates("mean"), Coordinates("frequency"), Coordinates("chosen")
+SHARE, NUMBER_CHOSEN = Share("share"), NumberChosen("number chosen")
 
 
 def _response(counted: Counted, j: int) -> tuple[Response, int]:

@@ -126,14 +126,15 @@ class Quantile(Spread):
 
 
 class Variance(Spread):
-    """The variance of the values, or of the values of those who have one.
+    """The variance of the values, or of the values of those who have one; or its root.
 
     With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
     level: between 0 (all values are levels) and Δ²/4 (all are half-way), Δ²/6 for values spread evenly between levels,
     which is what the estimate uses. The conservative interval allows for all of these, the short one does not.
     """
 
-    name = "variance"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel) and channel.response.marginal().square is not None
@@ -143,14 +144,8 @@ class Variance(Spread):
         return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
 
 
-class Deviation(Variance):
-    """The standard deviation: the root of the variance."""
-
-    name = "sd"
-
-
 HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
-VARIANCE, SD = Variance(), Deviation()
+VARIANCE, SD = Variance("variance"), Variance("sd")
 
 
 def check_kind(kind: str) -> None:

@@ -12,10 +12,9 @@ from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto import containing
-from hdr4me.recalibration.core import OPTIONS, recalibrate
+from hdr4me.recalibration.core import OPTIONS, check_kind, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.recalibration.result import check_kind
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Schema
 

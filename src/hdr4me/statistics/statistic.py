@@ -88,7 +88,7 @@ class Statistic(ABC):
     (True, True)
     """
 
-    name: ClassVar[str]
+    name: str
     by_default: ClassVar[bool] = False
 
     @abstractmethod
