@@ -92,8 +92,8 @@ MOVED: list[tuple[ModuleType, str, Any, str]] = [
     (risk, "_LEAST_OF_MODEL", 0.7, "zeros 24 0.2"),
     (risk, "_LEAST_OF_MODEL", 0.8, "zeros 24 0.2"),
     (risk, "_TOLERANCE", 0.012, "ends 9 1.0"),
-    (risk, "_SWITCH", 0.7, "normal 40 0.5"),
-    (risk, "_SWITCH", 1.3, "normal 40 0.2 4"),
+    (risk, "_SWITCH_PART", 0.7, "normal 40 0.5"),
+    (risk, "_SWITCH_PART", 1.3, "normal 40 0.2 4"),
     (risk, "_STEP", 0.11, "ends 9 1.0"),
     (posterior, "SPIKE", 0.14, "day 12 0.3 order"),
     (structure, "_FEWEST", 5, "day 4 0.05 order"),
@@ -146,8 +146,8 @@ def test_a_constant_of_frequencies_that_moves_is_noticed(
     assert measured_frequencies(case) != pytest.approx(FREQUENCIES[case], rel=1e-5)
 
 
-@pytest.mark.parametrize(("errors", "used"), [(0.9, "first"), (1.1, "second")])
-def test_a_rule_replaces_another_from_one_standard_error_on(errors: float, used: str) -> None:
+@pytest.mark.parametrize(("errors", "used"), [(2.4, "first"), (2.6, "second")])
+def test_a_rule_replaces_another_from_two_and_a_half_standard_errors_on(errors: float, used: str) -> None:
     """Both rules are better than the base by far; the second one's measured gain is `errors` of its standard error."""
     n, s = 1000, 0.5
     x, still = np.zeros(n), np.zeros(n)

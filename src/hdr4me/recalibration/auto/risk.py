@@ -30,8 +30,8 @@ _SEED = 20220
 _LEAST_OF_MODEL = 0.75
 # The cost of a wrong choice that is allowed, as a part of the base's own error: benchmarks/recalibration_hard.py.
 _TOLERANCE = 0.01
-# A rule replaces another one if its gain exceeds this many standard errors.
-_SWITCH = 1.0
+# A rule replaces another one if its gain exceeds this many standard errors: the other applies fully; only in part.
+_SWITCH, _SWITCH_PART = 2.5, 1.0
 
 
 class Measured(NamedTuple):
@@ -198,7 +198,8 @@ def choose(
             gap = difference(mixed, best.reading, x, s)
             # An improvement that exceeds every possible error is noise.
             most = np.inf if problem is None else (0.5 * (problem[2] - problem[1])) ** 2
-            if gap.value + _SWITCH * gap.standard_error >= 0 or gap.value < -most:
+            clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
+            if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
                 continue
         best = Choice(name, share, mixed, _optimism(difference(mixed, base, x, s), margin))
     return best
