@@ -23,9 +23,8 @@ import hdr4me as hd
 from hdr4me.channels import Table
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import Fit, climb, fit
-from hdr4me.statistics.bounds import Bounds
 from hdr4me.statistics.distribution import ends_of
-from hdr4me.statistics.shapes import Grid, Shape
+from hdr4me.statistics.shapes import Bounds, Grid, Shape
 
 Floats = NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results"

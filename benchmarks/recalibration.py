@@ -20,9 +20,9 @@ import numpy as np
 
 from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration import recalibrate
+from hdr4me.recalibration.core import KINDS
 from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.recalibration.result import KINDS
 from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 from recalibration_cells import Cell, Floats, all_cells
 from recalibration_extra import frequency_table, harm_figure, speed_table

@@ -16,7 +16,7 @@ from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.planner.candidates import classes
 from hdr4me.planner.workload import Group, Workload
 from hdr4me.statistics.calibrate import indicator_moments
-from hdr4me.statistics.next_round import _weights
+from hdr4me.statistics.rounds import _weights
 from hdr4me.tally import Tally
 
 SPOKEN = hd.Selection("spoken", ["de", "en", "fr", "it", "nl", "pl"], at_most=2)

@@ -6,8 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from hdr4me.recalibration import recalibrate
-from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress
-from hdr4me.recalibration.auto.posterior import Posterior
+from hdr4me.recalibration.auto.posterior import Cells, Posterior, Prior, Sample, compress
 from hdr4me.recalibration.auto.priors import fit_posterior, free_shape, smoother, spike_and_slab
 
 CELLS = Cells(-1.0, 1.0, 0.0, 50)

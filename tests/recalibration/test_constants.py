@@ -16,7 +16,7 @@ import pytest
 from hdr4me import recalibration
 from hdr4me.planner import option
 from hdr4me.recalibration import auto, frequencies
-from hdr4me.recalibration.auto import cells, intervals, posterior, priors, risk, structure
+from hdr4me.recalibration.auto import intervals, posterior, priors, risk, structure
 from hdr4me.recalibration.auto.risk import Reading
 
 POPULATIONS = {
@@ -111,9 +111,9 @@ MOVED: list[tuple[ModuleType, str, Any, str]] = [
     (priors, "_EM_STEPS", 110, "normal 40 0.2"),
     (priors, "_EMS_STEPS", 36, "normal 40 0.2"),
     (intervals, "_FEWEST", 25, "normal 24 0.5"),
-    (cells, "_FEWEST_PER_LEVEL", 45, "normal 85 0.1 unequal"),
-    (cells, "_MOST_LEVELS", 5, "normal 300 0.1 unequal"),
-    (cells, "_UNEQUAL", 1.7, "normal 100 0.1 similar"),
+    (posterior, "_FEWEST_PER_LEVEL", 45, "normal 85 0.1 unequal"),
+    (posterior, "_MOST_LEVELS", 5, "normal 300 0.1 unequal"),
+    (posterior, "_UNEQUAL", 1.7, "normal 100 0.1 similar"),
 ]
 
 

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import METHODS, recalibrate
 from hdr4me.recalibration.auto.intervals import average_interval, critical_values, shortest
-from hdr4me.recalibration.result import KINDS
+from hdr4me.recalibration.core import KINDS
 
 
 def _coverage(

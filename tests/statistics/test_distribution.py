@@ -8,8 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import LADDER, climb, fit
-from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.shapes import Grid, shapes
+from hdr4me.statistics.shapes import Bounds, Grid, shapes
 
 N = 100_000
 
@@ -145,7 +144,7 @@ def test_weights_keep_their_side_at_every_input(survey_of, mechanism, even):
 
 def test_dimensions_with_about_as_many_reports_share_their_weights(survey_of, monkeypatch):
     """At 1,000 reports Student's t differs from one number of reports to the next."""
-    from hdr4me.statistics import bounds as module
+    from hdr4me.statistics import shapes as module
 
     made: list[float] = []
     design = module._design

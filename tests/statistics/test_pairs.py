@@ -8,7 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
 from hdr4me.io import write_reports
-from hdr4me.statistics.grouped import joint_of
+from hdr4me.statistics.pairs import joint_of
 from hdr4me.tally import PairCounts
 
 N = 20_000

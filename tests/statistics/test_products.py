@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.statistics.covariance import product_question
-from hdr4me.statistics.variance import reach_beyond
+from hdr4me.statistics.distribution import reach_beyond
+from hdr4me.statistics.pairs import product_question
 
 SCHEMA = hd.Schema([hd.Numeric("a", -1, 1), hd.Numeric("b", -1, 1), hd.Product("a × b", ["b", "a"])])
 

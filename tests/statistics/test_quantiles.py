@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hdr4me as hd
-from hdr4me.statistics.bounds import Bounds
+from hdr4me.statistics.shapes import Bounds
 
 P = [0.05, 0.25, 0.5, 0.75, 0.95]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hdr4me.recalibration.core import METHODS, recalibrate
+from hdr4me.recalibration.core import METHODS, Recalibration, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_METHODS, Distribution, recalibrate_frequencies
 from hdr4me.recalibration.hdr4me import Guarantee
-from hdr4me.recalibration.result import Recalibration
 
 __all__ = [
     "FREQUENCY_METHODS",

@@ -1,17 +1,25 @@
-"""`recalibrate`: every method by name, on plain arrays."""
+"""`recalibrate`: every method by name, on plain arrays; its result, and the sentence that describes it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.recalibration.auto import Analysis, Measured, Reading, Rule, check_structure
-from hdr4me.recalibration.hdr4me import guarantee, lambda_star, shrink, soft_threshold
-from hdr4me.recalibration.inputs import Floats, Inputs, alongside, check_inputs, check_method
-from hdr4me.recalibration.result import Recalibration, advise
+from hdr4me.pages.counted import counted
+from hdr4me.recalibration.auto import Analysis, Intervals, Measured, Reading, Rule, check_structure
+from hdr4me.recalibration.hdr4me import Guarantee, guarantee, lambda_star, shrink, soft_threshold
+from hdr4me.recalibration.inputs import (
+    Floats,
+    Inputs,
+    alongside,
+    check_inputs,
+    check_method,
+    check_probability,
+)
 from hdr4me.recalibration.shrinkage import clip, james_stein, sure_threshold, zeros
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -26,7 +34,29 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 METHODS = tuple(OPTIONS)
-"""Every method that `recalibrate` supports."""
+KINDS = ("honest", "average", "credible")
+_NAMES = {
+    "l1": "HDR4ME L1",
+    "l2": "HDR4ME L2",
+    "zeros": "All zeros",
+    "clip": "Clipping to the domain",
+    "james_stein": "James–Stein shrinkage",
+    "sure": "SURE-tuned soft threshold",
+    "james_stein_mean": "James–Stein shrinkage towards the mean",
+    "bayes": "Hierarchical Bayes",
+    "bayes_by_noise": "Hierarchical Bayes for each level of noise",
+    "structure": "Declared structure averaged with hierarchical Bayes",
+    "none": "Nothing was changed",
+}
+_MODELS = {
+    "null": "no dimension differs from zero by more than the noise explains",
+    "centred": "some means stand out from zero",
+    "free": "the means gather around a common value",
+    "smooth": "the means follow a smooth distribution",
+    "sharp": "the means gather in a few values",
+}
+# Expected errors are estimates; a smaller difference than this is not reported.
+_TOLERANCE = 1.05
 
 
 def recalibrate(
@@ -105,15 +135,11 @@ def recalibrate(
             after = found.error(method, reading, safe=method == "clip")
             other = found.choice
             best = found.error(other.used, other.reading, other.optimism, safe=True).value / n
-        enhanced[noisy], signal[noisy], λ[noisy] = (
-            reading.value,
-            found.signal,
-            _weights(method, part, options),
-        )
+        enhanced[noisy], signal[noisy] = reading.value, found.signal
+        λ[noisy] = _weights(method, part, options)
     used, share = ("clip", 1.0) if used in ("auto", "base") else (used, share)
     after = after.times(1 / n)
-    signal_share = float(signal.mean())
-    return Recalibration(
+    made = Recalibration(
         method=method,
         used=used,
         share=share,
@@ -126,20 +152,12 @@ def recalibrate(
         expected_error_after=after.value,
         expected_error_uncertainty=after.standard_error,
         expected_error_is_bound=after.bound,
-        signal_share=signal_share,
-        advice=advise(
-            used,
-            before=before / n,
-            after=after,
-            best=best,
-            share=share,
-            signal_share=signal_share,
-            probabilities=None if found is None else found.posterior.probabilities,
-        ),
+        signal_share=float(signal.mean()),
         _calibrated=(given.calibrated, given.calibrated_errors),
         _noisy=noisy,
         _intervals=None if found is None else found.intervals,
     )
+    return replace(made, advice=_advise(made, best, {} if found is None else found.posterior.probabilities))
 
 
 def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
@@ -180,3 +198,143 @@ def _error_before(part: Inputs) -> float:
     off = (part.slope - 1) * part.calibrated + part.bias
     shift = off**2 - ((part.slope - 1) * part.calibrated_errors) ** 2
     return float(np.sum(part.standard_errors**2) + max(float(shift.sum()), 0.0))
+
+
+def check_kind(kind: str) -> str:
+    """A known kind of interval."""
+    if kind not in KINDS:
+        raise InvalidInput.of("kind", kind, f"use one of {', '.join(KINDS)}")
+    return kind
+
+
+def harms(before: float, after: float) -> str | None:
+    """How much larger the error is after, in words; None if it is not.
+
+    >>> harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
+    ('5.0 times worse', '1.1 times worse', None)
+    """
+    if after <= _TOLERANCE * before:
+        return None
+    return f"{after / before:.1f} times worse" if before > 0 else "worse"
+
+
+def _advise(found: Recalibration, best: float | None, probabilities: dict[str, float]) -> str:
+    """The advice; `best` is the error of `auto` (None: this is `auto`, or needs none)."""
+    line, before, after = _NAMES[found.used], found.expected_error_before, found.expected_error_after
+    if found.used == "bayes" and probabilities:
+        model = max(probabilities, key=lambda name: probabilities[name])
+        line += f" ({_MODELS[model]}, weight {probabilities[model]:.2f})"
+    if found.share < 1 and found.used != "clip":
+        line += f", {100 * found.share:.0f} % of it"
+    uncertainty = 0.0 if found.used == "clip" else found.expected_error_uncertainty
+    errors = f"{before:.3g} before, {after:.3g}{f' ± {uncertainty:.1g}' if uncertainty else ''} after"
+    worse = harms(before, after)
+    if found.expected_error_is_bound:
+        # A bound above the error before is no measured harm.
+        line += (
+            f": expected error {before:.3g} before, at most {after:.3g} after (the noise hides how much less)"
+        )
+    else:
+        line += f" HARMS here: expected error {errors} ({worse})" if worse else f": expected error {errors}"
+    if best is not None and after > _TOLERANCE * best:
+        line += f"; auto would give {'at most ' if found.expected_error_is_bound else ''}{best:.3g}"
+    return f"{line}. The signal exceeds the noise in {100 * found.signal_share:.0f} % of the dimensions."
+
+
+@dataclass(frozen=True, repr=False)
+class Recalibration:
+    """Enhanced means, and what is known about them. Arrays have one element per dimension, on the domain.
+
+    Parameters
+    ----------
+    method, used, share
+        The method that was requested, the one that was applied, and its share in the answer. `auto` names its choice,
+        and the rest is clipping; the share is 1 for every other method.
+    estimated_mean, estimated_error
+        Means and standard errors as they were given.
+    enhanced_mean, weights
+        The means after re-calibration, and λ* of the methods that have one.
+    guarantee
+        The two probabilities of Theorem 3 or 4, for L1 and L2.
+    expected_error_before, expected_error_after, expected_error_uncertainty
+        Mean over dimensions of the squared error: before from the standard errors, after measured on these data, and
+        the standard error of this measurement.
+    expected_error_is_bound
+        Whether the error after is an upper bound, because the noise far exceeds the domain.
+    signal_share
+        Expected share of the dimensions with |θ̄_j| > σ_j.
+    advice
+        The same in a sentence.
+    """
+
+    method: str
+    used: str
+    share: float
+    estimated_mean: Floats
+    estimated_error: Floats
+    enhanced_mean: Floats
+    weights: Floats | None
+    guarantee: Guarantee | None
+    expected_error_before: float
+    expected_error_after: float
+    expected_error_uncertainty: float
+    expected_error_is_bound: bool
+    signal_share: float
+    _calibrated: tuple[Floats, Floats] = field(repr=False)
+    _noisy: NDArray[np.int64] = field(repr=False)
+    _intervals: Intervals | None = field(repr=False)
+    advice: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Recalibration of {counted(len(self.enhanced_mean), 'dimension')} by {self.used}: mean squared error "
+            f"{self.expected_error_before:.3g} before, {self.expected_error_after:.3g} after>"
+        )
+
+    def _repr_html_(self) -> str:
+        from hdr4me.pages import html
+
+        low, high = self.interval()
+        columns = ("dimension", "before", "s.e. before", "after", "lower", "upper")
+        arrays = (self.estimated_mean, self.estimated_error, self.enhanced_mean, low, high)
+        rows = [(str(j), *(float(x[j]) for x in arrays)) for j in range(min(30, len(self.enhanced_mean)))]
+        return html.paragraph(repr(self)[1:-1] + ". " + self.advice) + html.table(columns, rows)
+
+    @property
+    def harm(self) -> float:
+        """Error after over before; above 1 the re-calibration harms."""
+        if self.expected_error_before == 0:
+            return 1.0 if self.expected_error_after == 0 else float("inf")
+        return self.expected_error_after / self.expected_error_before
+
+    @property
+    def standard_error(self) -> Floats | None:
+        """Standard errors of `enhanced_mean` where it is the calibrated mean itself; None if it is nowhere.
+
+        A mean that was moved has an unknown bias: it has an interval and no standard error (NaN).
+        """
+        x, s = self._calibrated
+        if self.used == "none":
+            return self.estimated_error
+        own = np.where(self.enhanced_mean == x, s, np.nan)
+        return None if np.isnan(own).all() or self.used != "clip" else own
+
+    def interval(self, level: float = 0.95, kind: str = "honest") -> tuple[Floats, Floats]:
+        """Lower and upper ends of intervals for the true means; the estimate always lies inside.
+
+        `honest` covers in each dimension, for any truth: the interval before re-calibration, cut to the domain. This is
+        the one to print. `average` covers on average over the dimensions, for any truths, and is shorter (robust
+        empirical Bayes). `credible` is the posterior's, a declared structure included, and valid only if the fitted
+        prior is.
+
+        >>> low, high = recalibrate([0.95, -0.2], 0.05).interval(0.95)
+        >>> low.round(3), high.round(3)
+        (array([ 0.852, -0.298]), array([ 1.   , -0.102]))
+        """
+        check_probability("level", level)
+        check_kind(kind)
+        lower, upper = self._calibrated[0].copy(), self._calibrated[0].copy()
+        at = self._noisy
+        if self._intervals is not None:
+            lower[at], upper[at] = self._intervals.around(self.enhanced_mean[at], level, kind)
+        return lower, upper

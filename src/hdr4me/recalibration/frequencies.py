@@ -18,10 +18,9 @@ from hdr4me.recalibration.auto import (
     read,
     stein_risk,
 )
-from hdr4me.recalibration.core import OPTIONS, rule
+from hdr4me.recalibration.core import OPTIONS, harms, rule
 from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.recalibration.inputs import Floats, Inputs, check_inputs, check_method
-from hdr4me.recalibration.result import harms
 from hdr4me.recalibration.shrinkage import base_cut, norm_sub, sure_threshold
 
 _OWN = {"auto": (), "norm_sub": (), "base_cut": ("confidence",)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.ask import ask, estimate
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.next_round import refine
-from hdr4me.statistics.rounds import combine
+from hdr4me.statistics.rounds import combine, refine
 from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic
 
 __all__ = [

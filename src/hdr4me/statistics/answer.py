@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
-_KNOWN = (OK, UNSURE)
-
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
-"""Statistics that are measured in their dimension's own units."""
+_BY_ROW = (
+    "statistics", "dimensions", "categories", "notes",
+    "value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,30 +40,25 @@ class Answer:
 
     Parameters
     ----------
-    survey
-        What was asked.
-    n_reports
-        How many reports were counted.
+    survey, n_reports
+        What was asked, and how many reports were counted.
     statistics, dimensions, categories
         What each row is: the statistic's name, the dimension's, and the category's (None for a number).
-    value, standard_error
-        In the dimension's own units. After re-calibration the standard error is the method's own, or NaN.
-    n_answers
-        How many reports each row comes from.
+    value, standard_error, n_answers
+        In the dimension's own units, and the number of reports that each row comes from. After re-calibration the
+        standard error is the method's own, or NaN.
     scaled_value, scaled_error
         The same on [−1, 1] for numbers, and as they are for shares.
-    method
-        "raw", or the method of re-calibration.
-    advice
-        What re-calibration has to say.
+    unsure
+        Rows of which too few users have a value.
+    method, advice, recalibration
+        "raw", or the method of re-calibration; its advice; and what was done to the means.
     intervals
         Where intervals come from, if not from the standard error.
-    recalibration
-        What was done to the means, with the error before and after; None if nothing was.
     notes
-        What the reader of each row must know; empty for most.
+        Remarks on each row; empty for most.
     few
-        The laws of rows that may have too few answers for the normal law; see `laws`.
+        The small-sample laws of rows that may have too few answers for the normal law; see `laws`.
 
     Examples
     --------
@@ -112,27 +109,25 @@ class Answer:
         columns += [more for more in ("unit", "note") if any(more in row for row in rows)]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
-        told = "".join(map(paragraph, notes))
-        return picture + told + table(columns, [[row.get(column) for column in columns] for row in rows])
-
-    # -- parts -----------------------------------------------------------------------------------------------------
+        return (
+            picture
+            + "".join(map(paragraph, notes))
+            + table(columns, [[row.get(column) for column in columns] for row in rows])
+        )
 
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
-        if dimension not in self.dimensions:
+        return self._of_dimension(dimension, "a dimension")
+
+    def _of_dimension(self, name: str, what: str) -> Answer:
+        if name not in self.dimensions:
             known = ", ".join(map(repr, dict.fromkeys(self.dimensions))) or "none"
-            raise InvalidInput(f"{dimension!r} is not a dimension of this answer, which has {known}")
-        return self._rows(np.array([name == dimension for name in self.dimensions], bool))
+            raise InvalidInput(f"{name!r} is not {what} of this answer, which has {known}")
+        return self._taken([i for i, own in enumerate(self.dimensions) if own == name])
 
     def of(self, statistic: str) -> Answer:
-        """The rows of one statistic, such as "mean" or "frequency".
-
-        Returns
-        -------
-        Answer
-            Some of the rows; none if the statistic was not asked.
-        """
-        return self._rows(np.array([name == statistic for name in self.statistics], bool))
+        """The rows of one statistic, such as "mean" or "frequency"; none if it was not asked."""
+        return self._taken([i for i, own in enumerate(self.statistics) if own == statistic])
 
     @property
     def means(self) -> Answer:
@@ -140,33 +135,18 @@ class Answer:
         return self.of("mean")
 
     def frequencies(self, name: str) -> Answer:
-        """The frequencies of a dimension's categories.
-
-        Returns
-        -------
-        Answer
-            A row for each category.
-        """
-        found = self.of("frequency")
-        if name not in found.dimensions:
-            known = ", ".join(map(repr, dict.fromkeys(found.dimensions))) or "none"
-            raise InvalidInput(f"{name!r} is not a categorical dimension of this answer, which has {known}")
-        return found[name]
+        """The frequencies of a dimension's categories, one row for each."""
+        return self.of("frequency")._of_dimension(name, "a categorical dimension")
 
     def top(self, most: int = 20, level: float = 0.95) -> Answer:
-        """The categories of one dimension that are surely larger than the others, the largest first.
+        """The categories of one dimension that are significantly larger than the others, the largest first.
 
         Of the k largest estimates, k is the largest number up to `most` for which the intervals of these k, which hold
         for all categories at once, lie above those of all other categories. With probability `level` the rows are then
         the k largest categories. There may be none: an answer of noise has no top.
-
-        Returns
-        -------
-        Answer
-            At most `most` rows.
         """
         if type(most) is not int or most < 1:
-            raise InvalidInput.of("most", most, "a whole number from 1 on")
+            raise InvalidInput.of("most", most, "a positive whole number")
         if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
@@ -174,31 +154,27 @@ class Answer:
         order, sure = surely_largest(self.value, *joint_interval(self, level))
         return self._taken(order[: max(sure[sure <= most].tolist(), default=0)])
 
-    def _rows(self, keep: NDArray[np.bool_]) -> Answer:
-        return self._taken(np.flatnonzero(keep))
-
-    def _taken(self, chosen: NDArray[np.int64]) -> Answer:
-        whole = self.intervals
+    def _taken(self, rows: Sequence[int] | NDArray[np.int64]) -> Answer:
+        """Some of the rows."""
+        chosen, whole = np.asarray(rows, np.int64), self.intervals
 
         def part(level: float, kind: str) -> tuple[Floats, Floats]:
             assert whole is not None
             low, high = whole(level, kind)
             return low[chosen], high[chosen]
 
-        names = ("statistics", "dimensions", "categories", *(("notes",) if self.notes else ()))
-        texts: Any = {name: tuple(getattr(self, name)[i] for i in chosen.tolist()) for name in names}
-        arrays = ("value", "standard_error", "n_answers", "scaled_value", "scaled_error", "unsure")
-        numbers: Any = {name: getattr(self, name)[chosen] for name in arrays}
+        own: dict[str, Any] = {name: getattr(self, name) for name in _BY_ROW if len(getattr(self, name))}
+        for name, values in own.items():
+            array = isinstance(values, np.ndarray)
+            own[name] = values[chosen] if array else tuple(values[i] for i in chosen.tolist())
         few = None if self.few is None else self.few.taken(chosen)
-        return replace(self, **texts, **numbers, intervals=None if whole is None else part, few=few)
-
-    # -- error bars --------------------------------------------------------------------------------------------------
+        return replace(self, **own, intervals=None if whole is None else part, few=few)
 
     @property
     def status(self) -> tuple[str, ...]:
         """For each row: ok, one report, no reports, or too few have a value."""
         pairs = zip(self.n_answers.tolist(), self.unsure.tolist(), strict=True)
-        return tuple(status_of(answers, unsure) for answers, unsure in pairs)
+        return tuple(NONE if not n else ONE if n < 2 else UNSURE if unsure else OK for n, unsure in pairs)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -224,11 +200,6 @@ class Answer:
         kind
             Of distributions, quantiles and variances: "honest" (the default) or "short"; see the page on statistics.
             After re-calibration: "honest" (the default), "average" or "credible"; see the page on re-calibration.
-
-        Returns
-        -------
-        tuple of two arrays
-            The lower and the upper end of each row.
         """
         if self.intervals is not None:
             if simultaneous and self.method != "raw":
@@ -241,13 +212,10 @@ class Answer:
         reach = quantile(level, self.n_answers, n_joint) * self.standard_error
         low, high = self.value - reach, self.value + reach
         rows = self._few_rows(level, simultaneous)
-        if rows.size:
-            assert self.few is not None
+        if self.few is not None and rows.size:
             ends = self.few.ends(1.0 - (1.0 - level) / n_joint, rows)  # Bonferroni
-            low[rows], high[rows] = (
-                np.minimum(ends[0], self.value[rows]),
-                np.maximum(ends[1], self.value[rows]),
-            )
+            low[rows] = np.minimum(ends[0], self.value[rows])
+            high[rows] = np.maximum(ends[1], self.value[rows])
         return low, high
 
     def laws(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[str, ...]:
@@ -255,11 +223,6 @@ class Answer:
 
         "normal" is the standard error times a quantile of Student's t. "few answers" is used where that would not hold:
         exact tails, or tails bounded for any values. "own" are intervals of the statistic's, or re-calibration's, own.
-
-        Returns
-        -------
-        tuple of str
-            One for each row.
         """
         if self.intervals is not None:
             return ("own",) * len(self)
@@ -267,45 +230,45 @@ class Answer:
         return tuple(EXACT if i in few else NORMAL for i in range(len(self)))
 
     def _few_rows(self, level: float, simultaneous: bool) -> NDArray[np.int64]:
-        """The rows whose interval, or honest interval after re-calibration, comes from a law for few answers."""
+        """The rows whose interval, or honest interval after re-calibration, comes from a small-sample law."""
         if self.few is None or (self.intervals is not None and self.method == "raw"):
             return np.zeros(0, np.int64)
-        known = np.array([status in _KNOWN for status in self.status], bool)
-        return np.flatnonzero(known & self.few.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous)))
+        wanted = self.few.rows(1.0 - (1.0 - level) / self._n_joint(simultaneous))
+        return np.flatnonzero((self.n_answers > 1) & wanted)
 
     def _n_joint(self, simultaneous: bool) -> int:
         """How many intervals have to hold at once: those of the rows that have one."""
-        return max(sum(status in _KNOWN for status in self.status), 1) if simultaneous else 1
+        return max(int((self.n_answers > 1).sum()), 1) if simultaneous else 1
 
     def table(
         self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None
     ) -> list[dict[str, Any]]:
         """One row for each number, of plain Python values for CSV or JSON; what is not known is None.
 
-        Parameters
-        ----------
-        level, simultaneous, kind
-            As for `interval`.
+        The options are those of `interval`.
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units
         notes = list(self.notes or ("",) * len(self))
         own = kind in ("average", "credible") and self.recalibration is not None
         for i in self._few_rows(level, simultaneous).tolist():
-            if own and self.statistics[i] == "mean":
-                continue  # Such an interval comes from the fitted prior.
-            notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
+            if not (own and self.statistics[i] == "mean"):  # such an interval comes from the fitted prior
+                notes[i] = "; ".join(note for note in (notes[i], FEW_NOTE) if note)
         # Once for all rows: there may be a million of them.
         with_unit, with_note = any(units), any(notes)
+
+        def known(number: float, wanted: bool) -> float | None:
+            return float(number) if wanted and np.isfinite(number) else None
+
         return [
             {
                 "dimension": self.dimensions[i],
                 "category": self.categories[i],
                 "statistic": self.statistics[i],
-                "estimate": float(self.value[i]) if status != NONE and np.isfinite(self.value[i]) else None,
-                "standard_error": _known(self.standard_error[i], status),
-                "lower": _known(low[i], status),
-                "upper": _known(high[i], status),
+                "estimate": known(self.value[i], status != NONE),
+                "standard_error": known(self.standard_error[i], status == OK),
+                "lower": known(low[i], status == OK),
+                "upper": known(high[i], status == OK),
                 "answers": int(self.n_answers[i]),
                 "status": status,
             }
@@ -315,36 +278,13 @@ class Answer:
         ]
 
     def to_arrow(self, level: float = 0.95) -> pa.Table:
-        """The table as an Arrow table.
-
-        Returns
-        -------
-        pyarrow.Table
-            With the columns of `table`.
-        """
+        """The table as an Arrow table."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.table(level))
 
     def recalibrate(self, method: str = "auto", **options: Any) -> Answer:
-        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`.
-
-        Returns
-        -------
-        Answer
-            With the same rows, and with `advice`.
-        """
+        """All rows made better together; the methods and options are those of `hdr4me.recalibrate`."""
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)
-
-
-def status_of(answers: int, unsure: bool = False) -> str:
-    """What is known from so many reports."""
-    if answers < 2:
-        return ONE if answers else NONE
-    return UNSURE if unsure else OK
-
-
-def _known(number: float, status: str) -> float | None:
-    return float(number) if status == OK and np.isfinite(number) else None

@@ -11,19 +11,16 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.intervals import Few, quantile
-from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic
+from hdr4me.statistics.statistic import STATISTICS, Counted, Intervals, Part, Statistic, channel_of
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
 def estimate(counted: Counted) -> Answer:
-    """Every statistic that is asked by default, of every dimension that it serves, in the schema's order.
+    """Every statistic that is asked by default, of every dimension that it supports, in the schema's order.
 
-    Returns
-    -------
-    Answer
-        Means of numbers and frequencies of categories, and what other packages add.
+    These are means of numbers and frequencies of categories, and what other packages add.
 
     Examples
     --------
@@ -34,9 +31,9 @@ def estimate(counted: Counted) -> Answer:
     ('mean', 'frequency', 'frequency')
     """
     survey = counted.survey
-    asked = [STATISTICS[name] for name in STATISTICS.names]
     by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(survey.schema))}
-    for statistic in asked:
+    for name in STATISTICS.names:
+        statistic = STATISTICS[name]
         if statistic.by_default:
             served = [j for j in by_dimension if _serves(statistic, counted, j)]
             for part in statistic.parts(counted, served):
@@ -61,11 +58,6 @@ def ask(
         What the statistic itself takes. Statistics of a distribution take `progress`, a function that is called with
         how many dimensions are done and how many there are, while they are fitted and while intervals are made.
 
-    Returns
-    -------
-    Answer
-        One row for each number.
-
     Examples
     --------
     >>> from hdr4me.survey import Numeric, Schema, Survey
@@ -82,15 +74,13 @@ def ask(
         chosen = [survey.schema.index(name) for name in names]
         for j in chosen:
             if not _serves(asked, counted, j):
-                channel = survey.questions[survey.question_of(j)].channel
-                raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel))
+                raise InvalidInput(asked.refusal(survey.schema.dimensions[j], channel_of(survey, j)[0]))
     parts = asked.parts(counted, chosen, **options)
     return _answer(counted, [(asked.name, part) for part in parts], options.get("progress"))
 
 
 def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
-    survey = counted.survey
-    return statistic.serves(survey.schema.dimensions[j], survey.questions[survey.question_of(j)].channel)
+    return statistic.serves(counted.survey.schema.dimensions[j], channel_of(counted.survey, j)[0])
 
 
 def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
@@ -103,14 +93,14 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
     bounds = np.array([survey.schema.dimensions[part.dimension].bounds for part in parts]).reshape(-1, 2)
     low, high = np.repeat(bounds, sizes, axis=0).T
     in_units = low + (scaled_value + 1) / 2 * (high - low)
-    names = survey.schema.names
+    rows = [(name, part.dimension, category) for name, part in pairs for category in part.categories]
     scale, middle = np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
     return Answer(
         survey=survey,
         n_reports=counted.n_reports,
-        statistics=tuple(name for (name, part) in pairs for _ in part.categories),
-        dimensions=tuple(names[part.dimension] for part in parts for _ in part.categories),
-        categories=tuple(category for part in parts for category in part.categories),
+        statistics=tuple(name for name, _, _ in rows),
+        dimensions=tuple(survey.schema.names[j] for _, j, _ in rows),
+        categories=tuple(category for _, _, category in rows),
         value=np.where(scaled, in_units, scaled_value),
         standard_error=np.where(scaled, scaled_error / 2 * (high - low), scaled_error),
         n_answers=_each(parts, "n_answers", np.int64),

@@ -25,19 +25,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Functional:
-    """A number for each cell, whose mean over reports is an estimate.
+    """A number `decode` for each cell, whose mean over reports is an estimate.
 
-    Parameters
-    ----------
-    decode
-        The number of each cell.
-    rows, target
-        P(cell | input), and the mean of `decode` at each input; no rows where only moments are known.
-    rounding
-        The largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
+    `rows` are P(cell | input), `target` the mean of `decode` at each input; no rows where only moments are known.
+    `rounding` is the largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
 
-    Examples
-    --------
     >>> coin = np.array([[0.75, 0.25], [0.25, 0.75]])
     >>> Functional(np.array([-2.0, 2.0]), coin, np.array([-1.0, 1.0]), 1.0).row_variances.tolist()
     [3.0, 3.0]
@@ -83,10 +75,8 @@ def functional(marginal: Marginal, name: str = "value", less: float = 0.0) -> Fu
     """The decoder "value" or "present" of a marginal; with `less`, value − less·present, the residual of a mean."""
     decode, target = marginal.decoders[name], marginal.target(name) if marginal.law.size else np.empty(0)
     if less:
-        decode, target = (
-            decode - less * marginal.decoders["present"],
-            target - less * marginal.target("present"),
-        )
+        decode = decode - less * marginal.decoders["present"]
+        target = target - less * marginal.target("present")
     rounding = 1.0 / (marginal.levels.size - 1) ** 2 if name == "value" and not marginal.indicator else 0.0
     return Functional(decode, marginal.rows, target, rounding)
 
@@ -107,11 +97,11 @@ def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple
     r = weights.sum(axis=1)
     mean = weights @ found.decode / r
     if found.decoders is None:
-        return mean, np.maximum(_variance(weights, r, found.decode), found.least) / r
+        return mean, np.maximum(_variances(weights, r, found.decode), found.least) / r
     g, h = found.decoders
     noise = np.clip(weights @ h / r, found.row_variances.min(), found.row_variances.max())
     spread = np.clip((weights @ g / r - mean**2 + noise / r) * r / (r - 1), 0.0, n / max(n - 1, 1))
-    informative = _variance(weights, r, g) < r
+    informative = _variances(weights, r, g) < r
     known = np.where(informative, np.maximum(spread - found.rounding, 0.0), 0.0)
     return mean, (noise + spread) / r - known / n
 
@@ -137,16 +127,15 @@ def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> 
     return frequency, noise / r + inside * (1 - inside) * (1 / r - 1 / n) * n / max(n - 1, 1)
 
 
-def sample_covariance(weights: Floats, first: Floats, second: Floats | None = None) -> float:
-    """The sample covariance (divisor r − 1) of two decoders over reports counted `weights` times; or a variance."""
+def sample_variance(weights: Floats, decode: Floats) -> float:
+    """The sample variance (divisor r − 1) of a decoder over reports counted `weights` times."""
     r = float(weights.sum())
-    a = first - float(weights @ first) / r
-    b = a if second is None else second - float(weights @ second) / r
-    return float(weights @ (a * b)) / (r - 1)
+    centred = decode - float(weights @ decode) / r
+    return float(weights @ (centred * centred)) / (r - 1)
 
 
-def _variance(weights: Floats, r: Floats, values: Floats) -> Floats:
-    """The sample variance of values, each counted `weights` times."""
+def _variances(weights: Floats, r: Floats, values: Floats) -> Floats:
+    """The same for several rows of weights."""
     centred = values - values.mean()  # any number near the values would do: the difference must not cancel
     first, second = weights @ centred / r, weights @ centred**2 / r
     return np.asarray(np.maximum(second - first**2, 0.0) * r / (r - 1))

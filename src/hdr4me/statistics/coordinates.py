@@ -18,17 +18,23 @@ from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SURELY
 from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
 from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
-from hdr4me.statistics.statistic import Counted, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]
-_FIRST = np.zeros(1, np.int64)
 
 
 class Coordinates(Statistic):
-    """An estimate of each coordinate of a dimension."""
+    """An estimate of each coordinate of a dimension.
+
+    "mean" is the mean of the values, or of those who have one, with one row for each coordinate of a vector;
+    "frequency" that of each category; "chosen" the share of users with each category of a selection.
+    """
 
     by_default = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return self.name in dimension.statistics
@@ -52,32 +58,11 @@ class Coordinates(Statistic):
         return _means(counted, group, "value")
 
 
-class Mean(Coordinates):
-    """The mean of the values, or of those who have one; of a vector one row for each coordinate."""
-
-    name = "mean"
-
-
-class Frequency(Coordinates):
-    """The frequency of each category."""
-
-    name = "frequency"
-
-
-class Chosen(Coordinates):
-    """The share of users with each category of a selection."""
-
-    name = "chosen"
-
-
 class Share(Coordinates):
     """The share of users who have a value of an optional number, or an optional vector."""
 
-    name = "share"
-
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
-        response, place = _response(counted, group[0])
-        if response.marginal(place).optional:
+        if marginal_of(counted, group[0]).optional:
             return _means(counted, group, "present")
         return {j: _share_of_vectors(counted, j) for j in group}
 
@@ -91,8 +76,6 @@ class NumberChosen(Coordinates):
     the same number. Where a missing value is a category, its share is taken off the number, and the standard errors of
     both are added: the sum is never too small either, whatever their correlation.
     """
-
-    name = "number chosen"
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
         return {j: self._number(counted, j) for j in group}
@@ -113,26 +96,20 @@ class NumberChosen(Coordinates):
         return Part(j, (None,), np.array([value]), np.array([error]), answers)
 
 
-MEAN, SHARE, FREQUENCY, CHOSEN, NUMBER_CHOSEN = Mean(), Share(), Frequency(), Chosen(), NumberChosen()
+MEAN, FREQUENCY, CHOSEN = Coordinates("mean"), Coordinates("frequency"), Coordinates("chosen")
+SHARE, NUMBER_CHOSEN = Share("share"), NumberChosen("number chosen")
 
 
 def _response(counted: Counted, j: int) -> tuple[Response, int]:
     """The response to dimension j, and which of its question's dimensions it is."""
-    question = counted.survey.questions[counted.survey.question_of(j)]
-    return question.channel.response, question.dimensions.index(j)
+    channel, place = channel_of(counted.survey, j)
+    return channel.response, place
 
 
 def _counts(counted: Counted, j: int) -> tuple[NDArray[np.int64], int]:
     """The counters of the question that asks for dimension j, and how many answers they come from."""
-    q = counted.survey.question_of(j)
-    counts = counted.layout.of_question(counted.counts, q)
-    return counts, int(counts.sum()) // counted.survey.questions[q].channel.per_report
-
-
-def cells_of(counted: Counted, j: int) -> NDArray[np.int64]:
-    """How often each cell of each coordinate of dimension j was reported."""
-    response, place = _response(counted, j)
-    return response.cells(_counts(counted, j)[0], place)
+    counts = counts_of(counted, j)
+    return counts, int(counts.sum()) // channel_of(counted.survey, j)[0].per_report
 
 
 def _alike(counted: Counted, dimensions: Sequence[int]) -> list[list[int]]:
@@ -149,16 +126,16 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
     """The means of one decoder: all coordinates of all dimensions at once."""
     response, place = _response(counted, group[0])
     marginal = response.marginal(place)
-    cells = [cells_of(counted, j) for j in group]
+    cells = [response.cells(counts_of(counted, j), place) for j in group]
     counts = np.ascontiguousarray(cells[0] if len(cells) == 1 else np.concatenate(cells))
-    answers = counts.sum(axis=1)
+    answers, size = counts.sum(axis=1), len(cells[0])
     value, error = np.full((2, len(counts)), np.nan)
     some, several = answers > 0, answers > 1
     decoded = functional(marginal, name)
     law: FewLaw | None
     if marginal.indicator:
-        for start in range(0, len(counts), len(cells[0])):
-            own = slice(start, start + len(cells[0]))
+        for start in range(0, len(counts), size):
+            own = slice(start, start + size)
             if answers[start]:
                 value[own], variance = indicator_moments(counts[own], counted.n_reports, marginal)
                 error[own] = np.sqrt(variance) if answers[start] > 1 else np.nan
@@ -170,7 +147,7 @@ def _means(counted: Counted, group: list[int], name: str) -> dict[int, Part]:
             error[several] = np.sqrt(variance)
         plain = name == "value" and not marginal.optional and marginal.law.shape[1] == 1
         law = few_means(decoded, counts, error, counted.n_reports, noise=plain) if marginal.law.size else None
-    made, size = {}, len(cells[0])
+    made = {}
     for i, j in enumerate(group):
         rows = np.arange(i * size, (i + 1) * size)
         made[j] = Part(
@@ -210,8 +187,7 @@ def _undetermined(counted: Counted, j: int, why: str) -> Part:
 
 def _among_present(counted: Counted, j: int) -> Part:
     """The mean among users who have a value: a ratio of two means, by the delta method."""
-    response, place = _response(counted, j)
-    marginal = response.marginal(place)
+    marginal = marginal_of(counted, j)
     if not marginal.optional:
         return _vectors_among_present(counted, j)
     counts, r = _counts(counted, j)
@@ -225,7 +201,10 @@ def _among_present(counted: Counted, j: int) -> Part:
         if share:
             rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
             error = _one(counts, counted.n_reports, rest)[1] / abs(share)
-        few = few_ratio(marginal.rows, value, present, counts.astype(np.float64), error), _FIRST
+        few = (
+            few_ratio(marginal.rows, value, present, counts.astype(np.float64), error),
+            np.zeros(1, np.int64),
+        )
     return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure, few=few)
 
 
@@ -246,7 +225,8 @@ def _vector_moments(counted: Counted, j: int) -> tuple[int, Floats, Floats, floa
     """How many answers, the mean and the mean square of each decoded coordinate, and the least variance of one."""
     response, place = _response(counted, j)
     marginal = response.marginal(place)
-    counts, r = cells_of(counted, j).astype(np.float64), _counts(counted, j)[1]
+    own, r = _counts(counted, j)
+    counts = response.cells(own, place).astype(np.float64)
     decode, least = marginal.decoders["value"], marginal.least_noise or 0.0
     nothing = np.full(len(counts), np.nan)
     return (r, counts @ decode / r, counts @ decode**2 / r, least) if r else (0, nothing, nothing, least)

@@ -1,4 +1,4 @@
-"""How a number's values are spread: shares in bins, and cumulative shares."""
+"""How a number's values are spread: shares in bins, cumulative shares, quantiles, variance and standard deviation."""
 
 from __future__ import annotations
 
@@ -8,17 +8,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import stdtr
 
 from hdr4me.channels import Channel
+from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
+from hdr4me.statistics.calibrate import sample_variance
+from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
-from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic
+from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]
+Bins = tuple[tuple[str, ...], Floats, Floats]
+"""Labels, and both ends of each bin on [−1, 1]."""
 KINDS = ("honest", "short")
 """Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
 SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
+# Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
+_GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
+# A quantile is flagged nearer to an end than this share of the range, or with less than this share of values beyond.
+_EDGE, _TAIL = 0.05, 0.1
+# A variance must be this many standard errors above 0 before its root is given.
+_SURELY = 2.0
 
 
 class Spread(Statistic):
@@ -30,6 +43,22 @@ class Spread(Statistic):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return why_no_shape(self.name, dimension, channel)
 
+    def shares(
+        self,
+        counted: Counted,
+        dimensions: Sequence[int],
+        bins_of: Callable[[Dimension], Bins],
+        **options: Any,
+    ) -> list[Part]:
+        """The shares of the values in the bins of each dimension."""
+        self.no_more(options, "progress")
+        bins = {j: bins_of(counted.survey.schema.dimensions[j]) for j in dimensions}
+        found = shapes(counted, dimensions, options.get("progress"))
+        return [
+            _shares(j, labels, found[j], low, high) if j in found else _unknown(counted, j, labels)
+            for j, (labels, low, high) in bins.items()
+        ]
+
 
 class Histogram(Spread):
     """The share of values in each bin between given edges, in the dimension's own units."""
@@ -37,10 +66,10 @@ class Histogram(Spread):
     name = "histogram"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        edges = numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
+        edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
         if edges.size < 2 or (np.diff(edges) <= 0).any():
             raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
-        return _shares(counted, dimensions, lambda j: edges, **options)
+        return self.shares(counted, dimensions, lambda dimension: _between(dimension, edges), **options)
 
 
 class Distribution(Spread):
@@ -51,13 +80,12 @@ class Distribution(Spread):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         bins = options.pop("bins", 20)
         if type(bins) is not int or not 2 <= bins <= 1000:
-            raise InvalidInput.of("bins", bins, "a whole number from 2 to 1000")
+            raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
 
-        def edges(j: int) -> Floats:
-            low, high = counted.survey.schema.dimensions[j].bounds
-            return np.linspace(low, high, bins + 1)
+        def equal(dimension: Dimension) -> Bins:
+            return _between(dimension, np.linspace(*dimension.bounds, bins + 1))
 
-        return _shares(counted, dimensions, edges, **options)
+        return self.shares(counted, dimensions, equal, **options)
 
 
 class Cumulative(Spread):
@@ -66,69 +94,58 @@ class Cumulative(Spread):
     name = "cdf"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        x = numbers("x", options.pop("x", None), "numbers in the range")
-        no_more(options)
+        x = _numbers("x", options.pop("x", None), "numbers in the range")
+
+        def up_to(dimension: Dimension) -> Bins:
+            at = _scaled(dimension, x, "x")
+            return tuple(f"≤ {value:.6g}" for value in x), np.full_like(at, -1.0), at
+
+        return self.shares(counted, dimensions, up_to, **options)
+
+
+class Quantile(Spread):
+    """The value that a share p of the values lies below.
+
+    The conservative interval ("honest"), which is the default, holds for every distribution. The short one assumes that
+    there are no spikes; rows where it is known to mislead are flagged in their notes.
+    """
+
+    name = "quantile"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
+        if p.min() <= 0.0 or p.max() >= 1.0:
+            raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
+        self.no_more(options, "progress")
+        labels = tuple(f"{share:.6g}" for share in p)
         found = shapes(counted, dimensions, options.get("progress"))
-        made = []
-        for j in dimensions:
-            at = _scaled(counted, j, x, "x")
-            labels = tuple(f"≤ {value:.6g}" for value in x)
-            shape = found.get(j)
-            if shape is None:
-                made.append(unknown(counted, j, labels))
-                continue
-            made.append(_told(j, labels, shape, np.full_like(at, -1.0), at))
-        return made
-
-
-HISTOGRAM, DISTRIBUTION, CDF = Histogram(), Distribution(), Cumulative()
-
-
-def _shares(
-    counted: Counted, dimensions: Sequence[int], edges_of: Callable[[int], Floats], **options: Any
-) -> list[Part]:
-    no_more(options)
-    found = shapes(counted, dimensions, options.get("progress"))
-    made = []
-    for j in dimensions:
-        edges = edges_of(j)
-        at = _scaled(counted, j, edges, "edges")
-        labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
-        shape = found.get(j)
-        made.append(
-            unknown(counted, j, labels) if shape is None else _told(j, labels, shape, at[:-1], at[1:])
-        )
-    return made
-
-
-def _told(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
-    """The shares of intervals by the fit, with both kinds of intervals."""
-    value = shape.cdf(high) - shape.cdf(low)
-    r = int(shape.counts.sum())
-
-    def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
-        check_kind(kind)
-        pairs = [
-            shape.bounds.share(shape.counts, a, b, level, even=kind == "short")
-            for a, b in zip(low.tolist(), high.tolist(), strict=True)
+        return [
+            _quantiles(j, labels, found[j], p) if j in found else _unknown(counted, j, labels, scaled=True)
+            for j in dimensions
         ]
-        lower, upper = np.array(pairs).T
-        return np.minimum(lower, value), np.maximum(upper, value)
-
-    notes = (SPIKES if shape.spiky else "",) * value.size
-    return Part(j, labels, value, np.full(value.size, np.nan), r, intervals=intervals, notes=notes)
 
 
-def unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
-    """Rows of a dimension with fewer than two reports."""
-    nothing = np.full(len(labels), np.nan)
-    q = counted.survey.question_of(j)
-    answers = int(counted.layout.of_question(counted.counts, q).sum())
-    return Part(j, labels, nothing, nothing, answers, scaled=scaled, intervals=_nowhere(len(labels)))
+class Variance(Spread):
+    """The variance of the values, or of the values of those who have one; or its root.
+
+    With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
+    level: between 0 (all values are levels) and Δ²/4 (all are half-way), Δ²/6 for values spread evenly between levels,
+    which is what the estimate uses. The conservative interval allows for all of these, the short one does not.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return shows_shape(dimension, channel) and channel.response.marginal().square is not None
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        self.no_more(options)
+        return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
 
 
-def _nowhere(size: int) -> Intervals:
-    return lambda level, kind: (np.full(size, np.nan), np.full(size, np.nan))
+HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
+VARIANCE, SD = Variance("variance"), Variance("sd")
 
 
 def check_kind(kind: str) -> None:
@@ -137,7 +154,7 @@ def check_kind(kind: str) -> None:
         raise InvalidInput.of("kind", kind, f"one of {', '.join(KINDS)}")
 
 
-def numbers(name: str, given: Any, allowed: str) -> Floats:
+def _numbers(name: str, given: Any, allowed: str) -> Floats:
     """An array of finite numbers, or InvalidInput that names the option."""
     try:
         found = np.atleast_1d(np.asarray(given, np.float64))
@@ -148,70 +165,68 @@ def numbers(name: str, given: Any, allowed: str) -> Floats:
     return found
 
 
-def _scaled(counted: Counted, j: int, values: Floats, name: str) -> Floats:
-    dimension = counted.survey.schema.dimensions[j]
+def _scaled(dimension: Dimension, values: Floats, name: str) -> Floats:
     low, high = dimension.bounds
     if values.min() < low or values.max() > high:
-        raise InvalidInput.of(
-            name, values.tolist(), f"inside the range of {dimension.name!r}, {low:g} to {high:g}"
-        )
+        allowed = f"inside the range of {dimension.name!r}, {low:g} to {high:g}"
+        raise InvalidInput.of(name, values.tolist(), allowed)
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
 
 
-def no_more(options: dict[str, Any]) -> None:
-    """Refuse options that are left over; `progress` is one of every statistic of a shape."""
-    more = set(options) - {"progress"}
-    if more:
-        raise InvalidInput(f"option {min(more)!r} is not one of this statistic")
+def _between(dimension: Dimension, edges: Floats) -> Bins:
+    at = _scaled(dimension, edges, "edges")
+    return tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist())), at[:-1], at[1:]
 
 
-_GRID = np.linspace(-1.0, 1.0, 257)
-"""Intervals end on this grid, rounded outwards."""
-_COARSE = 8
-EDGE = 0.05
-"""A quantile nearer to an end of the range than this share of the range is flagged."""
-TAIL = 0.1
-"""So is one with less than this share of the values between it and the end."""
+def _unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
+    """Rows of a dimension with fewer than two reports."""
+    nothing = np.full(len(labels), np.nan)
+    answers = int(counts_of(counted, j).sum())
+    return Part(j, labels, nothing, nothing, answers, scaled, intervals=lambda *_: (nothing, nothing))
 
 
-class Quantile(Spread):
-    """The value that a share p of the values lies below.
-
-    The honest interval, which is the default, holds for every distribution. The short one assumes that there are no
-    spikes; rows where it is known to mislead are flagged in their notes.
-    """
-
-    name = "quantile"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        p = numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
-        if p.min() <= 0.0 or p.max() >= 1.0:
-            raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
-        no_more(options)
-        labels = tuple(f"{share:.6g}" for share in p)
-        found = shapes(counted, dimensions, options.get("progress"))
-        return [
-            _quantiles(j, labels, found[j], p) if j in found else unknown(counted, j, labels, scaled=True)
-            for j in dimensions
-        ]
-
-
-QUANTILE = Quantile()
-
-
-def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
-    value = shape.quantile(p)
-    r = int(shape.counts.sum())
+def _with_intervals(
+    j: int,
+    labels: tuple[str, ...],
+    shape: Shape,
+    value: Floats,
+    ends: Callable[[float, bool, int], Any],
+    **more: Any,
+) -> Part:
+    """A part with both kinds of intervals: `ends` of (level, whether without spikes, row)."""
 
     def intervals(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        pairs = [ends_of(shape, float(share), level, kind == "short") for share in p]
-        low, high = np.array(pairs).T
+        low, high = np.array([ends(level, kind == "short", i) for i in range(value.size)]).T
         return np.minimum(low, value), np.maximum(high, value)
 
-    notes = tuple(_flag(shape, float(x), float(share)) for x, share in zip(value, p, strict=True))
-    nothing = np.full(p.size, np.nan)
-    return Part(j, labels, value, nothing, r, scaled=True, intervals=intervals, notes=notes)
+    nothing = np.full(value.size, np.nan)
+    return Part(j, labels, value, nothing, int(shape.counts.sum()), intervals=intervals, **more)
+
+
+def _shares(j: int, labels: tuple[str, ...], shape: Shape, low: Floats, high: Floats) -> Part:
+    """The shares of intervals by the fit."""
+
+    def ends(level: float, even: bool, i: int) -> tuple[float, float]:
+        return shape.bounds.share(shape.counts, float(low[i]), float(high[i]), level, even=even)
+
+    notes = (SPIKES if shape.spiky else "",) * low.size
+    return _with_intervals(j, labels, shape, shape.cdf(high) - shape.cdf(low), ends, notes=notes)
+
+
+def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part:
+    def flag(x: float, p: float) -> str:
+        if shape.spiky:
+            return SPIKES
+        near = min(1.0 + x, 1.0 - x) / 2 < _EDGE or min(p, 1.0 - p) < _TAIL
+        return "near an edge: the short interval may miss" if near else ""
+
+    def ends(level: float, even: bool, i: int) -> tuple[float, float]:
+        return ends_of(shape, float(p[i]), level, even)
+
+    value = shape.quantile(p)
+    notes = tuple(flag(x, share) for x, share in zip(value.tolist(), p.tolist(), strict=True))
+    return _with_intervals(j, labels, shape, value, ends, scaled=True, notes=notes)
 
 
 def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
@@ -226,7 +241,7 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
         return shape.bounds.side(shape.counts, -1.0, float(_GRID[at]), level, upper, even)
 
     # Where nobody has a value the bounds are flat, and chance may carry them over p and back. Every place that is not
-    # ruled out belongs to the interval: a coarse grid is walked from either end to the first such place.
+    # ruled out belongs to the interval: a coarse grid is searched from either end for the first such place.
     last = len(_GRID) - 1
     low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
     high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
@@ -241,10 +256,83 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     return float(_GRID[low]), float(_GRID[high])
 
 
-def _flag(shape: Shape, x: float, p: float) -> str:
-    if shape.spiky:
-        return SPIKES
-    near = min(1.0 + x, 1.0 - x) / 2 < EDGE
-    if near or min(p, 1.0 - p) < TAIL:
-        return "near an edge: the short interval may miss"
-    return ""
+def _variance(counted: Counted, j: int, *, root: bool) -> Part:
+    marginal, counts = marginal_of(counted, j), counts_of(counted, j).astype(np.float64)
+    low, high = counted.survey.schema.dimensions[j].bounds
+    unit = (high - low) / 2
+    r = float(counts.sum())
+    if r < 2:
+        return Part(j, (None,), np.array([np.nan]), np.array([np.nan]), int(r))
+    value, square = marginal.decoders["value"], marginal.square
+    assert square is not None
+    present = marginal.decoders.get("present", np.ones(value.size))
+    share = float(counts @ present) / r
+    mean, second = (float(counts @ decode) / r / share for decode in (value, square))
+    # To first order V̂ moves as the mean of `influence` over the reports, all divided by the share with a value.
+    influence = (square - 2 * mean * value - (second - 2 * mean**2) * present) / share
+    error = float(np.sqrt(_finite_variance(counts, influence, marginal, counted.n_reports)))
+    noise_of_mean = sample_variance(counts, (value - mean * present) / share) / r
+    found = (second - mean**2 + noise_of_mean) - marginal.step**2 / 6
+
+    def in_units(variance: float) -> float:
+        return float(np.sqrt(max(variance, 0.0))) * unit if root else variance * unit**2
+
+    known = not root or found > _SURELY * error
+    spread = error * unit**2 if not root else error / 2 / np.sqrt(found) * unit if known else np.nan
+    ends = _ends(found, error, marginal.step, int(r), in_units)
+    rows = np.array([in_units(found)]), np.array([spread])
+    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
+
+
+def _ends(found: float, error: float, step: float, r: int, in_units: Callable[[float], float]) -> Intervals:
+    """The variance's interval, widened by what rounding may hide if it is to be conservative.
+
+    The variance lies somewhere in [V̂ − Δ²/12, V̂ + Δ²/6] but for chance. It cannot be at both ends at once, so the
+    reach beyond them is less than that of an interval about one point (`reach_beyond`).
+    """
+
+    def ends(level: float, kind: str) -> tuple[Floats, Floats]:
+        check_kind(kind)
+        below, above = (step**2 / 12, step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        reach = reach_beyond(level, r, (below + above) / error if error > 0 else 0.0) * error
+        return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
+
+    return ends
+
+
+def reach_beyond(level: float, r: float, width: float) -> float:
+    """How far an interval reaches beyond a stretch of possible centres, in standard errors.
+
+    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one, which
+    is `width` standard errors further away, with F(−c − width). c makes both together 1 − level (Imbens and Manski
+    2004), F being the law that `quantile` uses at r reports: for width 0, c is that quantile, for a wide stretch the
+    one-sided quantile.
+
+    >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
+    [1.96, 1.77, 1.645]
+    """
+    full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
+
+    def missed(c: float) -> float:
+        return float(stdtr(freedom, -c) + stdtr(freedom, -c - width)) - (1.0 - level)
+
+    return float(brentq(missed, 0.0, full)) if width > 0.0 and missed(0.0) > 0.0 > missed(full) else full
+
+
+def _finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) -> float:
+    """The variance of the mean of `values` over r reports about the n users who reported.
+
+    The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
+    with 1/r − 1/n only: s²/r − (s² − h̄)₊/n. h̄ is decoded where a decoder has the rows' variances for means, and the
+    largest row variance (nothing is subtracted) otherwise.
+    """
+    r = float(counts.sum())
+    total = sample_variance(counts, values)
+    law = marginal.rows
+    variances = law @ values**2 - (law @ values) ** 2
+    decoder = marginal.decoder(variances)
+    if decoder is None:
+        return max(total, float(variances.min())) / r
+    noise = float(np.clip(counts @ decoder / r, variances.min(), variances.max()))
+    total = max(total, noise)
+    return total / r - (total - noise) / max(n, r)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,8 +43,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 EXACT, NORMAL = "few answers", "normal"
 FEW_NOTE = "few answers: the interval holds for any values"
-_NEEDED = 0.95
-"""Effective answers that the normal law needs, over z⁵."""
+_NEEDED = 0.95  # effective answers that the normal law needs, over z⁵
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,35 +61,30 @@ class Few:
     laws: tuple[FewLaw, ...]
     law_of: Rows
     member: Rows
+    effective: Floats
     scale: Floats
     middle: Floats
-    effective: Floats = field(repr=False)
 
     @classmethod
     def of(
         cls, parts: list[tuple[int, tuple[FewLaw, Rows] | None]], scale: Floats, middle: Floats
     ) -> Few | None:
         """From the number of rows of each part and its law; None if no part has one."""
-        laws: dict[int, tuple[int, FewLaw]] = {}
-        law_of, member, effective = [], [], []
-        for size, few in parts:
-            if few is None:
-                law_of += [-1] * size
-                member += [0] * size
-                effective += [np.inf] * size
-            else:
-                law, rows = few
-                number = laws.setdefault(id(law), (len(laws), law))[0]
-                law_of += [number] * size
-                member += rows.tolist()
-                effective += law.effective[rows].tolist()
+        laws = list({id(few[0]): few[0] for _, few in parts if few is not None}.values())
         if not laws:
             return None
-        kept = tuple(law for _, law in laws.values())
-        return cls(kept, np.array(law_of), np.array(member), scale, middle, np.array(effective))
+        numbers = {id(law): number for number, law in enumerate(laws)}
+        law_of, member, effective = [], [], []
+        for size, few in parts:
+            law, rows = few or (None, np.zeros(size, np.int64))
+            law_of.append(np.full(size, -1 if law is None else numbers[id(law)]))
+            member.append(rows)
+            effective.append(np.full(size, np.inf) if law is None else law.effective[rows])
+        rows_of = np.concatenate(law_of), np.concatenate(member), np.concatenate(effective)
+        return cls(tuple(laws), *rows_of, scale, middle)
 
     def rows(self, level: float) -> NDArray[np.bool_]:
-        """Which rows the normal law does not serve at this level."""
+        """Which rows have too few answers for the normal law at this level."""
         z = -float(ndtri((1 - level) / 2))
         return np.asarray(~(self.effective >= _NEEDED * z**5))
 
@@ -104,14 +99,8 @@ class Few:
 
     def taken(self, chosen: Rows) -> Few:
         """The laws of some of the rows."""
-        return Few(
-            self.laws,
-            self.law_of[chosen],
-            self.member[chosen],
-            self.scale[chosen],
-            self.middle[chosen],
-            self.effective[chosen],
-        )
+        arrays: Any = (self.law_of, self.member, self.effective, self.scale, self.middle)
+        return Few(self.laws, *(array[chosen] for array in arrays))
 
 
 def few_means(
@@ -123,12 +112,11 @@ def few_means(
 
     def ends(level: float, chosen: Rows) -> tuple[Floats, Floats]:
         low, high = weighted_interval(decode, counts[chosen], level)
-        whole = chosen[r[chosen] == n_reports]
+        mine = np.flatnonzero(r[chosen] == n_reports)
         # Whether the noise of the worst value is less than that of spread values with their spread: not by the data.
-        if noise and whole.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
+        if noise and mine.size and widest_variance(rows, decode) <= found.row_variances.mean() + 1 / 3:
             below, above = noise_reach(rows, decode, n_reports, level)
-            mine = np.flatnonzero(r[chosen] == n_reports)
-            mean = counts[whole] @ decode / n_reports
+            mean = counts[chosen[mine]] @ decode / n_reports
             low[mine], high[mine] = mean - above, mean + below
         return low, high
 
@@ -153,10 +141,7 @@ def few_indicators(found: Functional, counts: Rows, errors: Floats, n_reports: i
     """Of frequencies, from the cells of each category's indicator."""
     r, decode = counts.sum(axis=1).astype(np.float64), found.decode
     if decode.size > 2:
-        size = skew_size(found.rows, decode)
-        return FewLaw(
-            _effective(r, errors, size), lambda level, k: weighted_interval(decode, counts[k], level)
-        )
+        return few_means(found, counts, errors, n_reports)
     other, equal = decode.tolist()
     p, q = (1 - other) / (equal - other), -other / (equal - other)
 

@@ -1,4 +1,4 @@
-"""Which of many categories are shown: those that are surely the largest, with intervals of all categories at once."""
+"""Which of many categories are shown: the significantly largest ones, with intervals of all categories at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Row = dict[str, Any]
-SHOWN = 20
-"""A dimension with more categories than this shows those that are surely the largest, and at most so many."""
-_CATEGORIES = ("frequency", "chosen")
-_COORDINATES = 40
-"""A vector with more coordinates than this shows the first `SHOWN` of them."""
+# A dimension with more than SHOWN categories shows those that are significantly the largest, and at most so many; a
+# vector with more than _COORDINATES coordinates shows the first SHOWN of them.
+SHOWN, _COORDINATES = 20, 40
 
 
 def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
@@ -38,8 +36,6 @@ def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
 def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
     """The rows from the largest value to the smallest, and each k for which the first k lie above all the others.
 
-    Examples
-    --------
     >>> value = np.array([0.1, 0.5, 0.12, 0.2])
     >>> order, k = surely_largest(value, value - 0.03, value + 0.03)
     >>> order.tolist(), k.tolist()
@@ -86,27 +82,23 @@ def largest_rows(
         if statistic == "mean" and len(part) > _COORDINATES:
             notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown ({where})")
             part = part[:SHOWN]
-        elif statistic in _CATEGORIES and len(part) > SHOWN:
+        elif statistic in ("frequency", "chosen") and len(part) > SHOWN:
             part, sure = _surest(answer._taken(places), part, level, simultaneous)
-            notes.append(_told(name, len(places), len(part), sure, level, where, answer.method))
+            notes.append(_note(name, len(places), sure, level, where, answer.method))
         shown += part
     return shown, notes
 
 
 def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
-    """The rows of one dimension that are shown, with joint intervals, and how many are surely the largest."""
-    if simultaneous:
-        none = float("nan")
-        low, high = (
-            np.array([none if row[end] is None else row[end] for row in rows], np.float64)
-            for end in ("lower", "upper")
-        )
+    """The rows of one dimension that are shown, with joint intervals, and how many are significantly the largest."""
+    if simultaneous:  # the rows have joint intervals already
+        low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
     else:
         low, high = joint_interval(answer, level)
     order, found = surely_largest(answer.value, low, high)
-    few = found[found <= SHOWN]
-    many = found[(found > SHOWN) & (found <= len(rows) // 2)]
-    sure = int(few[-1]) if few.size else int(many[0]) if many.size else 0
+    shown = found[found <= SHOWN]
+    more = found[(found > SHOWN) & (found <= len(rows) // 2)]
+    sure = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
     exact = set(answer._few_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
     part = []
     for i in order[: min(max(sure, 1), SHOWN)].tolist():
@@ -119,19 +111,14 @@ def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -
     return part, sure
 
 
-def _told(name: str, size: int, shown: int, sure: int, level: float, where: str, method: str) -> str:
-    """What is said of one dimension that was cut."""
-    if not sure:
-        first = f"none of {size:,} is surely larger than all the others; the largest estimate is shown"
-    elif sure > shown:
-        first = f"{sure:,} of {size:,} are surely larger than all the others; {shown} of them are shown"
-    else:
-        first = f"{sure:,} of {size:,} {'is' if sure == 1 else 'are'} surely larger than all the others; "
-        first += f"the other {size - sure:,} are not shown"
-        if sure < SHOWN:
-            first = first.removesuffix("are not shown") + "cannot be put in a sure order"
+def _note(name: str, size: int, sure: int, level: float, where: str, method: str) -> str:
+    """The note on one dimension that was cut."""
+    number, are = (f"{sure:,}", "are" if sure > 1 else "is") if sure else ("none", "is")
+    rest = "the largest estimate is shown" if not sure else f"{SHOWN} of them are shown"
+    if 0 < sure <= SHOWN:
+        rest = f"the other {size - sure:,} {'cannot be put in order' if sure < SHOWN else 'are not shown'}"
     which = "" if method == "raw" else ", before re-calibration and cut to [0, 1]"
     return (
-        f"{name}: {first} ({where}). This and the intervals shown: "
-        f"{100 * level:g} %, all {size:,} at once{which}"
+        f"{name}: {number} of {size:,} {are} surely larger than all the others; {rest} ({where}). "
+        f"This and the intervals shown: {100 * level:g} %, all {size:,} at once{which}"
     )

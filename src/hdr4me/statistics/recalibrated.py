@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,9 @@ from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
 from hdr4me.recalibration.auto import containing
-from hdr4me.recalibration.core import OPTIONS, recalibrate
+from hdr4me.recalibration.core import OPTIONS, check_kind, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.recalibration.result import check_kind
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Schema
 
@@ -28,7 +27,6 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
-_CUT = ("chosen", "number chosen")
 _FEW = 12
 
 
@@ -40,9 +38,8 @@ class _Part:
     scaled: Floats
     error: Floats
     advice: str
-    interval: Callable[[float, str], tuple[Floats, Floats]] | None
-    """Of kinds other than honest, on the scale of the method; None if all kinds are the honest one."""
     found: Recalibration | None = None
+    """Has intervals of other kinds than "honest", on the scale of the method."""
 
 
 def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer:
@@ -55,9 +52,11 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
     (NaN): its bias is not known.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
-    means = _means(answer, method, options)
-    found = (means, *_frequencies(answer, method, options), _shares(answer, method))
-    parts = [part for part in found if part]
+    if method == "none":
+        found: list[_Part | None] = [None]
+    else:
+        found = [_means(answer, method, options), *_frequencies(answer, method, options), _shares(answer)]
+    means, parts = found[0], [part for part in found if part]
     low, high = _bounds(answer)
     shares = np.array([name != "mean" for name in answer.statistics], bool)
 
@@ -81,14 +80,13 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
             rows = part.rows
             ends = (np.clip(end[rows], low[rows], high[rows]) for end in (lower, upper))
             honest = containing(value[rows], *ends)
-            if kind == "honest" or part.interval is None:
-                lower[rows], upper[rows] = honest
-                continue
-            found = part.interval(level, kind)
-            made = in_units(found[0], rows), in_units(found[1], rows)
-            if kind == "average":
-                made = _for_few_answers(answer, rows, level, made, honest)
-            lower[rows], upper[rows] = (np.clip(end, low[rows], high[rows]) for end in made)
+            if kind != "honest" and part.found is not None:
+                own = part.found.interval(level, kind)
+                made = in_units(own[0], rows), in_units(own[1], rows)
+                if kind == "average":
+                    made = _for_few_answers(answer, rows, level, made, honest)
+                honest = np.clip(made[0], low[rows], high[rows]), np.clip(made[1], low[rows], high[rows])
+            lower[rows], upper[rows] = honest
         return lower, upper
 
     return replace(
@@ -106,9 +104,8 @@ def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer
 
 
 def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None:
-    known = np.isfinite(answer.scaled_error) & ~answer.unsure
-    rows = np.flatnonzero(known & np.array([name == "mean" for name in answer.statistics], bool))
-    if not rows.size or method not in OPTIONS or method == "none":
+    rows = _known(answer, "mean")
+    if not rows.size or method not in OPTIONS:
         return None
     if "order" in OPTIONS[method]:
         names = [answer.dimensions[i] for i in rows.tolist()]
@@ -120,11 +117,14 @@ def _means(answer: Answer, method: str, options: dict[str, Any]) -> _Part | None
         steady_errors=_steady_errors(answer, rows),
         **options,
     )
-    error = found.standard_error
-    missing = np.full(rows.size, np.nan)
-    return _Part(
-        rows, found.enhanced_mean, missing if error is None else error, found.advice, found.interval, found
-    )
+    error = np.full(rows.size, np.nan) if found.standard_error is None else found.standard_error
+    return _Part(rows, found.enhanced_mean, error, found.advice, found)
+
+
+def _known(answer: Answer, *statistics: str) -> Rows:
+    """The rows of these statistics that have a standard error."""
+    wanted = np.array([name in statistics for name in answer.statistics], bool)
+    return np.flatnonzero(np.isfinite(answer.scaled_error) & ~answer.unsure & wanted)
 
 
 def _for_few_answers(
@@ -158,27 +158,22 @@ def _steady_errors(answer: Answer, rows: Rows) -> Floats:
     """
     survey = answer.survey
     names = [answer.dimensions[i] for i in rows.tolist()]
-    place = {name: j for j, name in enumerate(survey.schema.names)}
-    channel = np.array(
-        [
-            id(survey.questions[survey.question_of(place[name])].channel)
-            if survey.schema[name].is_number
-            else -place[name] - 1 - (len(place) + i if getattr(survey.schema[name], "optional", False) else 0)
-            for i, name in enumerate(names)
-        ]
-    )
+    groups: dict[Any, int] = {}
+    group = np.empty(rows.size, np.int64)
+    for i, name in enumerate(names):
+        dimension, channel = survey.schema[name], survey.questions[survey.question_of(name)].channel
+        own = (name, i) if getattr(dimension, "optional", False) else name
+        group[i] = groups.setdefault(id(channel) if dimension.is_number else own, len(groups))
     error, number = answer.scaled_error[rows], answer.n_answers[rows].astype(np.float64)
     out = error.copy()
-    for one in np.unique(channel).tolist():
-        same = channel == one
+    for one in groups.values():
+        same = group == one
         pooled = float(np.sum(number[same] ** 2 * error[same] ** 2) / number[same].sum())
         out[same] = np.sqrt(pooled / number[same])
     return np.asarray(np.where(error > 0, out, error))
 
 
 def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_Part]:
-    if method == "none":
-        return []
     rest = {name: value for name, value in options.items() if name not in ("order", "groups")}
     by_name: dict[str, list[int]] = {}
     for i, (statistic, name) in enumerate(zip(answer.statistics, answer.dimensions, strict=True)):
@@ -191,34 +186,27 @@ def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_
         if np.isfinite(error).all():
             found = recalibrate_frequencies(before, error, method, **rest)
             after = np.where(found.frequencies == before, error, np.nan)
-            parts.append(_Part(rows, found.frequencies, after, f"{name}: {found.advice}", None))
+            parts.append(_Part(rows, found.frequencies, after, f"{name}: {found.advice}"))
     return parts
 
 
-def _shares(answer: Answer, method: str) -> _Part | None:
+def _shares(answer: Answer) -> _Part | None:
     """Shares of selections, which need not sum to 1, and the number chosen: cut to their range."""
-    known = np.isfinite(answer.scaled_error) & ~answer.unsure
-    rows = np.flatnonzero(known & np.array([name in _CUT for name in answer.statistics], bool))
-    if not rows.size or method == "none":
+    rows = _known(answer, "chosen", "number chosen")
+    if not rows.size:
         return None
     low, high = _bounds(answer)
     before = answer.scaled_value[rows]
     after = np.clip(before, low[rows], high[rows])
-    error = np.where(after == before, answer.scaled_error[rows], np.nan)
-    return _Part(rows, after, error, SHARES, None)
+    return _Part(rows, after, np.where(after == before, answer.scaled_error[rows], np.nan), SHARES)
 
 
 def _left(answer: Answer, method: str, means: _Part | None) -> list[str]:
-    """What is said of means that stay as they are, and of vectors."""
-    if method == "none" or "mean" not in answer.statistics:
-        return []
+    """The advice on means that stay as they are, and on vectors."""
+    of_means = answer.of("mean")
     if method not in OPTIONS:
-        return [f"means are left as they are: {method} is for frequencies"]
-    vector = any(
-        statistic == "mean" and category is not None
-        for statistic, category in zip(answer.statistics, answer.categories, strict=True)
-    )
-    return [VECTORS] if vector and means is not None else []
+        return [f"means are left as they are: {method} is for frequencies"] if len(of_means) else []
+    return [VECTORS] if means is not None and any(c is not None for c in of_means.categories) else []
 
 
 def _bounds(answer: Answer) -> tuple[Floats, Floats]:
@@ -243,10 +231,9 @@ def structure_of(
     """The options `order` and `groups` of `hdr4me.recalibrate` for the numbers `names`; empty if none is declared."""
     numbers = [x.name for x in schema if not x.is_category]
     if order is None and groups is None:
-        order = list(_by_label((x.name, getattr(x, "curve", None)) for x in schema).values())
-        groups = list(_by_label((x.name, getattr(x, "group", None)) for x in schema).values())
-    told = _listed(order)
-    curves = [told] if told and isinstance(told[0], str) else told
+        order, groups = (list(_labelled(schema, attribute).values()) for attribute in ("curve", "group"))
+    along = _listed(order)
+    curves = [along] if along and isinstance(along[0], str) else along
     together = _listed(groups.values() if isinstance(groups, Mapping) else groups)
     place: dict[str, int] = {}
     label: dict[str, str] = {}
@@ -277,9 +264,9 @@ def _listed(given: Any) -> list[Any] | None:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
 
 
-def _by_label(pairs: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+def _labelled(schema: Schema, attribute: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for name, label in pairs:
-        if label is not None:
-            found.setdefault(label, []).append(name)
+    for x in schema:
+        if getattr(x, attribute, None) is not None:
+            found.setdefault(getattr(x, attribute), []).append(x.name)
     return found

@@ -1,34 +1,51 @@
-"""The fitted shape of a number's values, on a grid of bins: cumulative shares and quantiles."""
+"""The fitted shape of a number's values on a grid of bins, and bounds on shares that assume nothing about the shape.
+
+Bounds on the share of users in an interval that hold for every distribution: no smoothness is assumed.
+
+Give each cell a weight u. The mean weight of the reports estimates ∫ w(t) dF(t), w(t) = Σ_y P(y | t)·u_y. If w is at
+least 1 inside an interval and at least 0 outside, then that integral is at least the interval's share, so
+
+    share ≤ mean weight + z · standard error of the mean weight
+
+at the level of z, whatever F is. Among all such weights the ones are used that make the right-hand side smallest for an
+even spread of values. They depend on the table and on the number of reports, never on the counts: choosing weights by
+the counts would make the bound look better than it is. Lower bounds are the same with w at most 1 inside and at most 0
+outside. w is linear between levels, so that checking levels and the interval's ends checks all values.
+
+Shorter bounds assume that there are no spikes: values are spread evenly within each of `STRETCHES` equal stretches of
+the range. Then w must keep its side on average over each stretch only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
-from hdr4me.statistics.bounds import Bounds
-from hdr4me.statistics.statistic import Counted
+from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]
-BINS = 64
-"""Bins of the grid that shapes are fitted on."""
-LEAST_RANK = 3
-"""Rows that span two directions carry a mean and nothing else."""
-_CELLS = 96
-"""Neighbouring cells are joined until there are at most this many: EM is faster and loses next to nothing."""
-
-
-def marginal_of(counted: Counted, j: int) -> Marginal:
-    """The law of a report about dimension j of a survey."""
-    question = counted.survey.questions[counted.survey.question_of(j)]
-    return question.channel.response.marginal(question.dimensions.index(j))
+# Bins of the grid that shapes are fitted on. Neighbouring cells are joined until there are at most _CELLS: EM is faster
+# and loses next to nothing.
+BINS, _CELLS = 64, 96
+# Short bounds assume that values are evenly spread within each of so many stretches of the range.
+STRETCHES = 32
+# The share without a value that weights are designed for, where a number is optional.
+_ABSENT = 0.2
+# A design ends after _ROUNDS, or when its error changes by less than the share _SETTLED.
+_RIDGE, _ROUNDS, _FLAT, _SETTLED = 1e-10, 4, 1e-3, 0.1
+# Tables whose rows differ by less than this from those of the mirrored table share the designs of both sides.
+_MIRROR = 1e-8
 
 
 def has_law(channel: Channel) -> bool:
@@ -38,9 +55,8 @@ def has_law(channel: Channel) -> bool:
 
 def shows_shape(dimension: Dimension, channel: Channel) -> bool:
     """Whether reports show more of a number than its mean."""
-    if "mean" not in dimension.statistics or not has_law(channel):
-        return False
-    return channel.response.marginal().rank >= LEAST_RANK
+    # Rows that span two directions carry a mean and nothing else.
+    return "mean" in dimension.statistics and has_law(channel) and channel.response.marginal().rank > 2
 
 
 def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
@@ -56,22 +72,158 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
     )
 
 
+@dataclass
+class Bounds:
+    """Bounds for the shares of one table's dimension; designed weights are kept for the next counts.
+
+    >>> from hdr4me.survey import Numeric, Schema, Survey
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="piecewise")
+    >>> table = survey.questions[0].channel.response.marginal()
+    >>> counts = 100_000 * table.at([0.1])[0, 0]  # everybody is at 0.1
+    >>> low, high = Bounds(table).share(counts, -1.0, 0.0)
+    >>> low == 0.0, high < 0.3
+    (True, True)
+    """
+
+    marginal: Marginal
+    _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = self.marginal.law
+        self._mirrored = (
+            not self.marginal.optional
+            and rows.shape[1] == 1
+            and bool(np.allclose(rows, rows[::-1, :, ::-1], rtol=0.0, atol=_MIRROR))
+        )
+
+    def share(
+        self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
+    ) -> tuple[float, float]:
+        """Bounds of the share of users whose value is in [low, high] on [−1, 1], of those who have a value.
+
+        Values at `low` and `high` themselves are counted in for the upper bound and left out for the lower one, unless
+        the range ends there.
+        """
+        return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
+
+    def side(
+        self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool = False
+    ) -> float:
+        """One of the two bounds; each is exceeded with probability (1 − level)/2 at most."""
+        if not self.marginal.optional:
+            found = self._bound(counts, low, high, level, upper, even)
+        else:
+            # A ratio: the share with a value in the interval over the share with a value, each at half the error.
+            half = (1.0 + level) / 2
+            inside = self._bound(counts, low, high, half, upper, even)
+            present = self._bound(counts, -1.0, 1.0, half, not upper, even)
+            found = inside / min(present, 1.0) if present > 0.0 else float(upper)
+        return min(max(found, 0.0), 1.0)
+
+    def _bound(self, counts: Floats, low: float, high: float, level: float, upper: bool, even: bool) -> float:
+        r = float(counts.sum())
+        u = self._weights(low, high, r, level, upper, even)
+        mean = float(counts @ u) / r
+        variance = float(counts @ (u - mean) ** 2) / (r - 1)
+        error = _reach(level, r) * float(np.sqrt(variance / r))
+        return mean + error if upper else mean - error
+
+    def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
+        """The weights of a bound for about r reports.
+
+        Dimensions whose numbers of reports are within a factor 1.19 share their weights, which are designed for one
+        number of reports on a grid. Any weights that keep their side make a valid bound, and the bound's error is that
+        of the reports at hand, so that sharing costs a little width and no coverage.
+        """
+        scale = round(2 * np.log2(r))
+        key = (low, high, scale, level, upper, even)
+        if key not in self._kept:
+            self._kept[key] = self._designed(low, high, scale, level, upper, even)
+        return self._kept[key]
+
+    def _designed(self, low: float, high: float, scale: int, level: float, upper: bool, even: bool) -> Floats:
+        law, target = self._target(low, high, upper, even)
+        sign, r = 1.0 if upper else -1.0, 2.0 ** (scale / 2)
+        if self._mirrored and low == -1.0 and -1.0 < high < 1.0 and not upper:
+            # The share up to x is 1 less the share beyond x, whose upper bound is that up to −x in the mirror.
+            u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
+            return np.asarray(u - max(0.0, float((law @ u - target).max())))
+        return sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
+
+    def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
+        """Rows of the law, and what w must reach there (lower bound: must not exceed)."""
+        marginal = self.marginal
+        if even:
+            edges = np.linspace(-1.0, 1.0, STRETCHES + 1)
+            law = marginal.in_bins(edges)
+            inside = np.clip(high, edges[:-1], edges[1:]) - np.clip(low, edges[:-1], edges[1:])
+            target = np.repeat(inside / np.diff(edges), law.shape[1])
+        else:
+            at = np.unique(np.concatenate([marginal.levels, [low, high]]))
+            within = (at >= low) & (at <= high)
+            if not upper:
+                within &= ((at > low) | (low <= -1.0)) & ((at < high) | (high >= 1.0))
+            law = marginal.at(at)
+            target = np.repeat(within.astype(np.float64), law.shape[1])
+        law = law.reshape(-1, law.shape[-1])
+        if marginal.optional:
+            law = np.concatenate([law, marginal.law[-1]])
+            target = np.concatenate([target, np.zeros(len(marginal.law[-1]))])
+        return law, target
+
+    def _reference(self) -> Floats:
+        """The law of a report if values are spread evenly."""
+        marginal = self.marginal
+        even = marginal.in_bins(np.array([-1.0, 1.0])).mean(axis=(0, 1))
+        if not marginal.optional:
+            return np.asarray(even)
+        return np.asarray((1.0 - _ABSENT) * even + _ABSENT * marginal.law[-1].mean(axis=0))
+
+
+@lru_cache(maxsize=1024)
+def _reach(level: float, r: float) -> float:
+    """How many standard errors a bound from r reports lies away from the mean weight."""
+    return float(quantile(level, r))
+
+
+def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:
+    """Weights u with law @ u ≥ target and the least mean + reach·error/√r under the reference.
+
+    For a fixed trade-off λ the problem min b·u + λ/2·Σ b(u − m)², m near the mean, is a quadratic programme whose dual
+    is a non-negative least squares problem; λ = reach/(√r·error) follows in a few rounds. The solution is shifted by
+    what it lacks, so the inequality holds whatever the solver's accuracy.
+    """
+    used = reference > 0
+    a, b = law[:, used], reference[used]
+    gram = (a / b) @ a.T
+    gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram)
+    root = cholesky(gram)
+    best = np.full(b.size, max(float(target.max()), 0.0))  # no information: always valid
+    least, mean, error = float(best[0]), 0.5, 1.0
+    for _ in range(_ROUNDS):
+        trade = reach / (np.sqrt(r) * max(error, _FLAT))
+        wanted = solve_triangular(root, trade * (target - mean) + 1.0, trans="T")
+        dual = nnls(root, wanted, maxiter=50 * len(wanted))[0]
+        u = ((dual @ a) / b - 1.0) / trade + mean
+        u += max(0.0, float((target - a @ u).max()))
+        mean, before = float(b @ u), error
+        error = float(np.sqrt(max(b @ (u - mean) ** 2, 0.0)))
+        found = mean + reach * error / np.sqrt(r)
+        if found < least:
+            best, least = u, found
+        if abs(error - before) <= _SETTLED * before:
+            break
+    weights = np.zeros(reference.size)
+    weights[used] = best
+    return weights
+
+
 @dataclass(frozen=True)
 class Shape:
     """The distribution of one dimension's values on [−1, 1], fitted to its counts.
 
-    Parameters
-    ----------
-    counts
-        The cells' counts.
-    bounds
-        The table, and its bounds that assume nothing.
-    grid
-        The cells joined, the law of each joined cell given a bin, and the shape of the states.
-    states
-        The fitted probabilities: bins × others' inputs, then "no value".
-    strength
-        The smoothing that the counts chose, 0 to 1.
+    `states` are the fitted probabilities: bins × others' inputs, then "no value". `strength` is the smoothing that the
+    counts chose, 0 to 1. `bounds` assume nothing about the distribution.
     """
 
     counts: Floats
@@ -91,7 +243,12 @@ class Shape:
 
     def quantile(self, p: ArrayLike) -> Floats:
         """The value that a share p of the values lies below."""
-        return _inverse(self.cumulative, self.grid.edges, np.asarray(p, np.float64))
+        p, total, edges = np.asarray(p, np.float64), self.cumulative, self.grid.edges
+        left = np.searchsorted(total, p, side="left").clip(1, len(edges) - 1)
+        gap = total[left] - total[left - 1]
+        # Of a flat stretch the middle.
+        share = np.divide(p - total[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
+        return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))
 
     @property
     def spiky(self) -> bool:
@@ -139,15 +296,12 @@ def shapes(
     counted: Counted, dimensions: Sequence[int], progress: Callable[[int, int], None] | None = None
 ) -> dict[int, Shape]:
     """The shapes of dimensions that have two reports or more; those with the same table are fitted together."""
-    survey, layout = counted.survey, counted.layout
     alike: dict[tuple[int, int], list[int]] = {}
-    counts: dict[int, Floats] = {}
+    counts = {j: counts_of(counted, j).astype(np.float64) for j in dimensions}
     for j in dimensions:
-        q = survey.question_of(j)
-        counts[j] = layout.of_question(counted.counts, q).astype(np.float64)
         if counts[j].sum() >= 2:
-            place = survey.questions[q].dimensions.index(j)
-            alike.setdefault((id(survey.questions[q].channel), place), []).append(j)
+            channel, place = channel_of(counted.survey, j)
+            alike.setdefault((id(channel), place), []).append(j)
     found: dict[int, Shape] = {}
     n_all = sum(map(len, alike.values()))
     for group in alike.values():
@@ -163,11 +317,3 @@ def shapes(
         for i, j in enumerate(group):
             found[j] = Shape(counts[j], bounds, grid, fits.p[i], float(fits.strength[i]))
     return found
-
-
-def _inverse(cumulative: Floats, edges: Floats, p: Floats) -> Floats:
-    """Where the cumulative shares reach p; of a flat stretch the middle."""
-    left = np.searchsorted(cumulative, p, side="left").clip(1, len(edges) - 1)
-    gap = cumulative[left] - cumulative[left - 1]
-    share = np.divide(p - cumulative[left - 1], gap, out=np.full(np.shape(p), 0.5), where=gap > 0)
-    return np.asarray(edges[left - 1] + share * (edges[left] - edges[left - 1]))

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
+from hdr4me.channels.response import Marginal
+from hdr4me.errors import InvalidInput
 from hdr4me.registry import Registry
 from hdr4me.statistics.intervals import FewLaw
 from hdr4me.survey import Dimension, Survey
@@ -34,14 +36,31 @@ class Counted(Protocol):
     def n_reports(self) -> int: ...
 
 
+def counts_of(counted: Counted, j: int) -> NDArray[np.int64]:
+    """The counters of the question that asks for dimension j."""
+    return counted.layout.of_question(counted.counts, counted.survey.question_of(j))
+
+
+def channel_of(survey: Survey, j: int) -> tuple[Channel, int]:
+    """The channel of dimension j, and which of its question's dimensions it is."""
+    question = survey.questions[survey.question_of(j)]
+    return question.channel, question.dimensions.index(j)
+
+
+def marginal_of(counted: Counted, j: int) -> Marginal:
+    """The law of a report about dimension j."""
+    channel, place = channel_of(counted.survey, j)
+    return channel.response.marginal(place)
+
+
 @dataclass(frozen=True)
 class Part:
     """The rows that a statistic gives for one dimension.
 
-    `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be turned into the dimension's
-    own units; otherwise they are what is shown. `intervals`, on the same scale, are given where they are not the
-    standard error times a quantile; `notes` say of each row what its reader must know. `n_answers` and `unsure` are
-    one for all rows or one for each. `few` holds a law for few answers and the number of each row in it.
+    `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be converted to the
+    dimension's own units; otherwise they are final. `intervals`, on the same scale, are given where they are not the
+    standard error times a quantile; `notes` has a remark for each row. `n_answers` and `unsure` are one for all rows or
+    one for each. `few` holds a small-sample law and the number of each row in it.
     """
 
     dimension: int
@@ -69,7 +88,7 @@ class Statistic(ABC):
     (True, True)
     """
 
-    name: ClassVar[str]
+    name: str
     by_default: ClassVar[bool] = False
 
     @abstractmethod
@@ -78,21 +97,17 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        """The rows of these dimensions, all of which `serves` says yes to.
-
-        Parameters
-        ----------
-        counted
-            A tally.
-        dimensions
-            The dimensions' numbers in the schema.
-        options
-            What this statistic itself takes, by name.
-        """
+        """The rows of these dimensions (numbers in the schema), each of which the statistic supports."""
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
-        """Why it does not serve, and what to do instead."""
+        """Why it does not support a dimension, and what to do instead."""
         return f"the {self.name} of {dimension.name!r} cannot be told from reports by {channel.mechanism!r}"
+
+    def no_more(self, options: dict[str, Any], *allowed: str) -> None:
+        """Refuse options that the statistic does not accept."""
+        more = set(options) - set(allowed)
+        if more:
+            raise InvalidInput(f"option {min(more)!r} is not one of the {self.name}")
 
 
 STATISTICS: Registry[Statistic] = Registry(
@@ -106,12 +121,12 @@ STATISTICS: Registry[Statistic] = Registry(
         "histogram": "hdr4me.statistics.distribution:HISTOGRAM",
         "cdf": "hdr4me.statistics.distribution:CDF",
         "quantile": "hdr4me.statistics.distribution:QUANTILE",
-        "variance": "hdr4me.statistics.variance:VARIANCE",
-        "sd": "hdr4me.statistics.variance:SD",
-        "covariance": "hdr4me.statistics.covariance:COVARIANCE",
-        "correlation": "hdr4me.statistics.covariance:CORRELATION",
-        "mean_by": "hdr4me.statistics.grouped:MEAN_BY",
-        "share_by": "hdr4me.statistics.grouped:SHARE_BY",
+        "variance": "hdr4me.statistics.distribution:VARIANCE",
+        "sd": "hdr4me.statistics.distribution:SD",
+        "covariance": "hdr4me.statistics.pairs:COVARIANCE",
+        "correlation": "hdr4me.statistics.pairs:CORRELATION",
+        "mean_by": "hdr4me.statistics.pairs:MEAN_BY",
+        "share_by": "hdr4me.statistics.pairs:SHARE_BY",
         "chosen": "hdr4me.statistics.coordinates:CHOSEN",
         "number chosen": "hdr4me.statistics.coordinates:NUMBER_CHOSEN",
     },

@@ -261,8 +261,8 @@ class Tally:
         return ask(self, statistic, dimensions, **options)
 
     def priors(self) -> dict[str, Any]:
-        """What was found about each dimension's values, as a prior for `plan`: see `hdr4me.statistics.priors`."""
-        from hdr4me.statistics.priors import priors
+        """A prior for `plan` from what was found about each dimension: see `hdr4me.statistics.rounds.priors`."""
+        from hdr4me.statistics.rounds import priors
 
         return priors(self)
 

@@ -10,15 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from hdr4me.recalibration.auto.cells import noise_levels
 from hdr4me.recalibration.auto.intervals import Intervals, containing
-from hdr4me.recalibration.auto.posterior import Belief, Posterior
+from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
 from hdr4me.recalibration.auto.priors import fit_posterior
 from hdr4me.recalibration.auto.risk import (
     Choice,
     Measured,
     Probes,
-    Problem,
     Reading,
     Rule,
     choose,
@@ -124,8 +122,7 @@ class Analysis:
         if self.x.size < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}
         base = self.measure(lambda y: clip(y, *self.domain))
-        problem = Problem(self.steady, *self.domain)
-        return choose(rules, base, self.x, self.s, self.measure, problem, margins)
+        return choose(rules, base, self.x, self.s, self.measure, (self.steady, *self.domain), margins)
 
     def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
         """The total squared error of the answer of the rule `used`; a `safe` one does not exceed the noise's."""

@@ -16,8 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from hdr4me.recalibration.auto.cells import noise_levels
-from hdr4me.recalibration.auto.posterior import Belief, Posterior
+from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
 from hdr4me.recalibration.inputs import Floats
 
 # Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `_caution`.

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from hdr4me.recalibration.auto.cells import Cells, Prior, Sample, compress, distinct_pairs
-from hdr4me.recalibration.auto.posterior import Posterior
+from hdr4me.recalibration.auto.posterior import Cells, Posterior, Prior, Sample, compress, distinct_pairs
 from hdr4me.recalibration.inputs import Floats
 
 _ESTIMATE_ODDS = {"null": 0.944, "centred": 0.05, "free": 0.003, "smooth": 0.0015, "sharp": 0.0015}

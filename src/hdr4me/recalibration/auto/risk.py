@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 from scipy.special import ndtr
 
-from hdr4me.recalibration.auto.cells import normal_density
+from hdr4me.recalibration.auto.posterior import normal_density
 from hdr4me.recalibration.inputs import Floats, Inputs
 
 Rule = Callable[[Floats], Floats]
@@ -42,11 +42,7 @@ class Measured(NamedTuple):
     bound: bool = False
 
     def times(self, factor: float) -> Measured:
-        """The same for a sum or a mean over dimensions.
-
-        >>> Measured(0.5, 0.1).times(2)
-        Measured(value=1.0, standard_error=0.2, bound=False)
-        """
+        """The same for a sum or a mean over dimensions."""
         return Measured(factor * self.value, factor * self.standard_error, self.bound)
 
 
@@ -139,44 +135,28 @@ def difference(one: Reading, two: Reading, x: Floats, s: Floats) -> Measured:
 def error_after(reading: Reading, part: Inputs, model: float | None, optimism: float) -> Measured:
     """The mean squared error of an answer, measured on the data.
 
-    `optimism` is the amount by which the measured gain of a chosen rule is too large. Where the noise far exceeds the
-    domain, the result is the error of the farthest truth in the domain: an upper bound.
+    `optimism` is the amount by which the measured gain of a chosen rule is too large. The error M that a model expects
+    is precise, and correct if its prior is; Stein's estimate S is correct for any means and has a standard error. The
+    model counts where the measurement agrees with it, the measurement where it contradicts it: M + D·D²/(D² + se²),
+    D = S − M, and at least three quarters of M, because means of few skewed answers make S too small. Where the noise
+    far exceeds the domain, the result is the error of the farthest truth in the domain: an upper bound.
     """
     found = stein_risk(reading, part.calibrated, part.calibrated_errors)
     # No truth in the domain is farther from this answer.
     farthest = np.maximum(np.abs(reading.value - part.low), np.abs(reading.value - part.high))
     most = float(np.mean(farthest**2))
-    half = 0.5 * (part.high - part.low)
-    if found.standard_error > 0.5 * half**2:
+    if found.standard_error > 0.5 * (0.5 * (part.high - part.low)) ** 2:
         return Measured(most, most, bound=True)
-    value = _combined(found.value + optimism, found.standard_error, model)
+    value = max(found.value + optimism, 0.0)
+    if model is not None:
+        gap = value - model
+        total = gap**2 + found.standard_error**2
+        value = max(model + (gap**3 / total if total > 0 else 0.0), _LEAST_OF_MODEL * model)
     return Measured(min(value, most), min(found.standard_error, most))
 
 
-def _combined(measured: float, error: float, model: float | None) -> float:
-    """A measured error S and the error M that a model expects: M + D·D²/(D² + se²), D = S − M; S without a model.
-
-    The model is precise, and correct if its prior is. Stein's estimate S is correct for any means and has a standard
-    error. So the model counts where the measurement agrees with it, the measurement where it contradicts it. Means of
-    few skewed answers make S too small, so that the result is at least three quarters of the model's error.
-
-    >>> [round(_combined(s, 1.0, 2.0), 2) for s in (-1.0, 2.2, 3.0, 5.0)]
-    [1.5, 2.01, 2.5, 4.7]
-    """
-    value = max(measured, 0.0)
-    if model is None:
-        return value
-    gap = value - model
-    total = gap**2 + error**2
-    return max(model + (gap**3 / total if total > 0 else 0.0), _LEAST_OF_MODEL * model)
-
-
-class Problem(NamedTuple):
-    """The standard errors that rules use, and the domain."""
-
-    s: Floats
-    low: float
-    high: float
+Problem = tuple[Floats, float, float]
+"""The standard errors that rules use, and the ends of the domain."""
 
 
 class Choice(NamedTuple):
@@ -201,45 +181,28 @@ def choose(
 
     The error of base + w·(rule − base) is quadratic in w, so from the measured difference D and the mean square Q of
     rule − base, the largest w at which D's upper confidence bound is not positive is 1 − (D + z·se)/Q, at most 1.
-
-    Examples
-    --------
-    >>> x, s = np.linspace(-0.35, 0.35, 50), np.full(50, 0.2)
-    >>> def measure(rule):
-    ...     return read(rule, x, probes(s))
-    >>> found = choose({"zeros": np.zeros_like}, measure(np.copy), x, s, measure)
-    >>> found.used, found.share
-    ('zeros', 1.0)
     """
     best = Choice("base", 0.0, base)
     for name, rule in rules.items():
         found = measure(rule)
-        margin = (margins or {}).get(name, _margin(x.size))
+        # How many standard errors a gain over the base must exceed: few dimensions determine neither the difference nor
+        # its standard error well, and several rules are tried (benchmarks/recalibration_hard.py).
+        margin = (margins or {}).get(name, 1.5 * (1 + 10 / x.size))
         share = _share(found, base, x, s, problem, margin)
         if share <= 0:
             continue
-        mixed = _blend(found, base, share)
+        mixed = found
+        if share < 1.0:
+            mixed = Reading(*(b + share * (f - b) for f, b in zip(found, base, strict=True)))
         if best.used != "base":
             gap = difference(mixed, best.reading, x, s)
-            clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
             # An improvement that exceeds every possible error is noise.
-            most = np.inf if problem is None else (0.5 * (problem.high - problem.low)) ** 2
+            most = np.inf if problem is None else (0.5 * (problem[2] - problem[1])) ** 2
+            clearly = _SWITCH if best.share == 1.0 else _SWITCH_PART
             if gap.value + clearly * gap.standard_error >= 0 or gap.value < -most:
                 continue
         best = Choice(name, share, mixed, _optimism(difference(mixed, base, x, s), margin))
     return best
-
-
-def _margin(n_dims: int) -> float:
-    """How many standard errors of the measured difference a gain over the base must exceed.
-
-    Few dimensions determine neither the difference nor its standard error well, and several rules are tried. The
-    constants are those of benchmarks/recalibration_hard.py.
-
-    >>> [round(_margin(d), 2) for d in (8, 20, 100, 1000)]
-    [3.38, 2.25, 1.65, 1.52]
-    """
-    return 1.5 * (1 + 10 / n_dims)
 
 
 def _optimism(gap: Measured, margin: float) -> float:
@@ -256,14 +219,6 @@ def _optimism(gap: Measured, margin: float) -> float:
     above = -gap.value / gap.standard_error - margin
     mills = float(normal_density(np.asarray(above))) / max(float(ndtr(above)), 1e-12)
     return min(gap.standard_error * mills, -gap.value)
-
-
-def _blend(found: Reading, base: Reading, share: float) -> Reading:
-    """base + share·(rule − base), answer and response."""
-    if share == 1.0:
-        return found
-    value = base.value + share * (found.value - base.value)
-    return Reading(value, base.response + share * (found.response - base.response))
 
 
 def _share(

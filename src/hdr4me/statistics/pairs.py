@@ -1,0 +1,308 @@
+"""Statistics of two dimensions: covariance and correlation of two numbers, means and shares by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdr4me.channels import Channel
+from hdr4me.errors import InvalidInput
+from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
+from hdr4me.statistics.distribution import VARIANCE
+from hdr4me.statistics.shapes import has_law
+from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
+from hdr4me.survey import Dimension, Product, Survey
+
+Floats = NDArray[np.float64]
+# A group's share, and variances of a correlation, must be this many standard errors above 0 before anything is given;
+# variances must be _CLEARLY above 0 before a correlation has no note.
+_SURELY, _CLEARLY = 3.0, 6.0
+DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
+
+
+class PairCounted(Protocol):
+    """What statistics need of pair counts."""
+
+    @property
+    def survey(self) -> Survey: ...
+    def of(self, first: str, second: str) -> NDArray[np.int64]: ...
+
+
+class OfTwo(Statistic):
+    """What statistics of two dimensions have in common."""
+
+    def two(self, dimensions: Sequence[int], options: dict[str, Any]) -> tuple[int, int]:
+        """Exactly two different dimensions, and no option but `pairs`."""
+        self.no_more(options, "pairs")
+        if len(dimensions) != 2 or dimensions[0] == dimensions[1]:
+            raise InvalidInput.of("dimensions", list(dimensions), f"two different names for a {self.name}")
+        return dimensions[0], dimensions[1]
+
+
+class Covariance(OfTwo):
+    """The covariance of two numbers that one report answers.
+
+    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent, so
+    each factor may be decoded by itself. Numbers that are asked as a pair need no `pairs`: a decoder of the product
+    is applied to the tally's own counts. Nor do numbers whose product is a question of its own (`hdr4me.Product`).
+    """
+
+    name = "covariance"
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return dimension.is_number and has_law(channel)
+
+    def refusal(self, dimension: Dimension, channel: Channel) -> str:
+        return (
+            f"the {self.name} of {dimension.name!r} cannot be told: "
+            "both dimensions must be numbers that are not optional"
+        )
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        j, k = self.two(dimensions, options)
+        value, error, r = _covariance(counted, options.get("pairs"), j, k)
+        (low, high), (first, last) = (counted.survey.schema.dimensions[i].bounds for i in (j, k))
+        scale = (high - low) / 2 * ((last - first) / 2)
+        label = counted.survey.schema.names[k]
+        return [Part(j, (label,), np.array([value * scale]), np.array([error * scale]), r)]
+
+
+class Correlation(Covariance):
+    """The covariance over both standard deviations; unknown where a variance is lost in noise."""
+
+    name = "correlation"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        (covariance,) = super().parts(counted, dimensions, **options)
+        for i in dimensions:
+            dimension, channel = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
+            if not VARIANCE.serves(dimension, channel):
+                raise InvalidInput(VARIANCE.refusal(dimension, channel))
+        variances = VARIANCE.parts(counted, dimensions)
+        v = np.array([float(part.value[0]) for part in variances])
+        e = np.array([float(part.error[0]) for part in variances])
+        where = covariance.dimension, covariance.categories
+        if not (v > _SURELY * e).all():
+            nothing = np.array([np.nan])
+            return [Part(*where, nothing, nothing, covariance.n_answers, unsure=True)]
+        root = float(np.sqrt(v.prod()))
+        value = covariance.value / root
+        # Errors of the variances add to the covariance's to first order; they share few reports.
+        error = np.sqrt((covariance.error / root) ** 2 + value**2 / 4 * float(((e / v) ** 2).sum()))
+        notes = (DOUBTFUL if (v < _CLEARLY * e).any() else "",)
+        return [Part(*where, value, error, covariance.n_answers, notes=notes)]
+
+
+class MeanBy(OfTwo):
+    """The mean of a number in each group: dimensions are the number and the category that groups.
+
+    With y the decoded number and z the decoded indicator of a group, the mean is Σyz/Σz; its error comes from the
+    residuals (y − mean)·z. A group that may be empty is unknown.
+    """
+
+    name = "mean_by"
+
+    def serves(self, dimension: Dimension, channel: Channel) -> bool:
+        return COVARIANCE.serves(dimension, channel) or dimension.is_category
+
+    def refusal(self, dimension: Dimension, channel: Channel) -> str:
+        return f"{dimension.name!r} has no part in {self.name}: it must be a number that is not optional, or a category"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        j, k = self.two(dimensions, options)
+        first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
+        if not first.is_number or not second.is_category:
+            raise InvalidInput(
+                f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
+            )
+        groups = second.categories
+        joints = [joint_of(counted, options.get("pairs"), j, k, None, g) for g in range(len(groups))]
+        return [_ratios(j, groups, joints, scaled=True)]
+
+
+class ShareBy(MeanBy):
+    """The share of each category in each group: dimensions are the category and the one that groups."""
+
+    name = "share_by"
+
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        j, k = self.two(dimensions, options)
+        first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
+        if not first.is_category or not second.is_category:
+            raise InvalidInput(f"{self.name} takes two categories, the second of which groups")
+        own, groups = first.categories, second.categories
+        cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
+        joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
+        labels = tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
+        return [_ratios(j, labels, joints, scaled=False)]
+
+
+COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), MeanBy(), ShareBy()
+
+
+@dataclass(frozen=True)
+class Joint:
+    """How many reports fell into each pair of classes, and the decoded numbers of the classes."""
+
+    counts: Floats
+    first: Floats
+    second: Floats
+
+    @property
+    def n(self) -> float:
+        """How many reports answered both."""
+        return float(self.counts.sum())
+
+    def mean(self, values: Floats) -> float:
+        """The mean over reports of a number given for each pair of classes."""
+        return float((self.counts * values).sum()) / self.n
+
+    def error(self, values: Floats) -> float:
+        """The standard error of that mean."""
+        centred = values - self.mean(values)
+        return float(np.sqrt((self.counts * centred**2).sum() / max(self.n - 1, 1) / self.n))
+
+
+def joint_of(
+    counted: Counted,
+    pairs: PairCounted | None,
+    j: int,
+    k: int,
+    category_j: int | None = None,
+    category_k: int | None = None,
+) -> Joint:
+    """The joint counts of two dimensions that are asked in two questions: numbers, or indicators of a category."""
+    survey = counted.survey
+    names = [survey.schema.names[i] for i in (j, k)]
+    if pairs is None:
+        raise InvalidInput(
+            f"a tally does not tell of {names[0]!r} and {names[1]!r} together: count pairs from the reports "
+            "(hdr4me.PairCounts) and give them as pairs, or ask for their product in the next survey (hdr4me.Product)"
+        )
+    if pairs.survey != survey:
+        raise InvalidInput("the pair counts are of another survey than the tally")
+    counts = pairs.of(names[0], names[1]).astype(np.float64)
+    decoded = []
+    for i, category in ((j, category_j), (k, category_k)):
+        channel, place = channel_of(survey, i)
+        values, take, rest = channel.response.classes(place, category or 0)
+        chosen = counts[take]
+        if (
+            rest
+        ):  # one more class: answers that raise none of these counters; the last entry counts every report
+            chosen = np.concatenate([chosen, (counts[-1] - chosen.sum(axis=0))[None]])
+        counts = chosen.T
+        decoded.append(values)
+    return Joint(counts, *decoded)
+
+
+def _ratios(j: int, labels: tuple[str, ...], joints: list[Joint], *, scaled: bool) -> Part:
+    """The mean of the first decoding among those whom the second one indicates."""
+    value, error = np.full((2, len(joints)), np.nan)
+    unsure = np.zeros(len(joints), bool)
+    for i, joint in enumerate(joints):
+        if joint.n < 2:
+            continue
+        indicator = np.outer(np.ones_like(joint.first), joint.second)
+        share, share_error = joint.mean(indicator), joint.error(indicator)
+        unsure[i] = not share > _SURELY * share_error
+        if not unsure[i]:
+            value[i] = joint.mean(np.outer(joint.first, joint.second)) / share
+            error[i] = joint.error(np.outer(joint.first - value[i], joint.second)) / share
+    answers = np.array([int(joint.n) for joint in joints])
+    return Part(j, labels, value, error, answers, scaled=scaled, unsure=unsure)
+
+
+def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, float, int]:
+    survey = counted.survey
+    if survey.question_of(k) == survey.question_of(j):
+        return _within(counted, j, k)
+    product = product_question(survey, j, k)
+    if product is not None:
+        return _by_product(counted, j, k, product)
+    joint = joint_of(counted, pairs, j, k)
+    r = joint.n
+    if r < 2:
+        return np.nan, np.nan, int(r)
+    row, column = joint.counts.sum(axis=1) / r, joint.counts.sum(axis=0) / r
+    first, second = float(row @ joint.first), float(column @ joint.second)
+    products = np.outer(joint.first - first, joint.second - second)
+    found = joint.mean(products) * r / (r - 1)
+    # The truth over the users who reported does not vary by the variance over users of their own product. With decoders
+    # of the squares its estimate is the mean of their product less Ĉ²; one standard error is subtracted, so that the
+    # error of the covariance is not made too small.
+    squares, spread = [marginal_of(counted, i).square for i in (j, k)], 0.0
+    if squares[0] is not None and squares[1] is not None:
+        a = squares[0] - 2 * first * joint.first + first**2
+        b = squares[1] - 2 * second * joint.second + second**2
+        product_of_squares = np.outer(a, b)
+        spread = joint.mean(product_of_squares) - joint.error(product_of_squares) - found**2
+    variance = joint.error(products) ** 2 - max(spread, 0.0) / max(counted.n_reports, r)
+    return found, float(np.sqrt(max(variance, 0.0))), int(r)
+
+
+def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
+    """Two numbers of one question: the mean of a decoder of their product, less the product of their means."""
+    both = [marginal_of(counted, i) for i in (j, k)]
+    levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
+    product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
+    if product is None:
+        mechanism = channel_of(counted.survey, j)[0].mechanism
+        raise InvalidInput(
+            f"the table {mechanism!r} of this pair does not determine the product of its numbers"
+        )
+    counts = counts_of(counted, j).astype(np.float64)
+    r = float(counts.sum())
+    if r < 2:
+        return np.nan, np.nan, int(r)
+    y, z = (marginal.decoders["value"] for marginal in both)
+    ybar, zbar = float(counts @ y) / r, float(counts @ z) / r
+    found = float(counts @ product) / r - ybar * zbar
+    error = np.sqrt(sample_variance(counts, product - ybar * z - zbar * y) / r)
+    return found, float(error), int(r)
+
+
+def product_question(survey: Survey, j: int, k: int) -> int | None:
+    """The number of the dimension that asks for the product of dimensions j and k; None if there is none."""
+    names = {survey.schema.names[i] for i in (j, k)}
+    for number, dimension in enumerate(survey.schema):
+        if isinstance(dimension, Product) and set(dimension.product) == names:
+            alone = [len(survey.questions[survey.question_of(i)].dimensions) == 1 for i in (j, k, number)]
+            return number if all(alone) else None
+    return None
+
+
+def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
+    """The mean of a number on [−1, 1], its variance, and the variance of the users' own values."""
+    marginal, counts = marginal_of(counted, i), counts_of(counted, i)
+    r = float(counts.sum())
+    if r < 2:
+        return np.nan, np.nan, np.nan
+    mean, variance = value_moments(counts[None, :], counted.n_reports, functional(marginal))
+    square = marginal.square
+    spread = 1.0 if square is None else float(counts @ square) / r - float(mean[0]) ** 2
+    return float(mean[0]), float(variance[0]), min(max(spread, 0.0), 1.0)
+
+
+def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
+    """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
+
+    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. The noises of the three questions are independent. The users who answer
+    them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
+    the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
+    these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+    """
+    survey = counted.survey
+    (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))
+    answers = min(int(counts_of(counted, i).sum()) for i in (j, k, product))
+    found = x - s * t
+    q, m = len(survey.questions), survey.n_sampled
+    share = 1.0 if m == 1 else (q - m) / (m * (q - 1))
+    together = s * t * found + t**2 * spread_s + s**2 * spread_t
+    variance = var_x + t**2 * var_s + s**2 * var_t + var_s * var_t
+    variance += max(2.0 * share / max(counted.n_reports, 1) * together, 0.0)
+    return found, float(np.sqrt(variance)), answers
