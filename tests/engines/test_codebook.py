@@ -21,7 +21,7 @@ from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.exact.codebook import axis_ranks, choose
+from hdr4me.kernels.exact.channels import axis_ranks, choose
 from hdr4me.kernels.exact.secure import SecureDraws
 
 

@@ -263,7 +263,7 @@ class Records(NamedTuple):
     vectors
         The vectors [n, length] of each dimension that is one, in the ball of norm 1.
     ranges
-        How the values of each dimension become positions (`hdr4me.kernels.exact.positions`).
+        How the values of each dimension become positions (`hdr4me.kernels.exact.blocks`).
     """
 
     columns: Columns

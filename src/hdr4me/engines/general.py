@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Records
 from hdr4me.io.columns import Source
+from hdr4me.kernels.exact.blocks import positions, range_lines
 from hdr4me.kernels.exact.perturb import Columns, Plan, alias_table, columns_bits, perturb
-from hdr4me.kernels.exact.positions import positions, range_lines
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Numeric, Product, Survey
 from hdr4me.survey.dimension import FRACTION_BITS

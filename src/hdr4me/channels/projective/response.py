@@ -68,7 +68,7 @@ class ProjectiveResponse(NamingResponse):
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         """As `Projective.draw`, by a compiled loop."""
-        from hdr4me.kernels.exact.projective import points
+        from hdr4me.kernels.exact.channels import points
 
         family = self.channel.family
         n, q, t = len(inputs), family.order, family.length
