@@ -32,8 +32,8 @@ import uvloop
 
 import hdr4me as hd
 from hdr4me.engines import Local
+from hdr4me.io.arrow import dumps
 from hdr4me.io.lines import LineSink
-from hdr4me.io.stream import dumps
 
 FIXED = 10_000
 """Reports in a batch."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hdr4me.engines.spark_files import plan_tasks, record_format
+from hdr4me.engines.spark_perturb import record_format
+from hdr4me.engines.spark_tally import plan_tasks
 from hdr4me.errors import FormatError, InvalidInput
 
 MIB = 1 << 20

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from hdr4me.atomic import write_bytes
 from hdr4me.collector.batch import ID_SIZE
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
+from hdr4me.io.arrow import dumps
 from hdr4me.io.files import read_blocks
 from hdr4me.io.lines import LineSink
-from hdr4me.io.stream import dumps
 from hdr4me.survey import Survey
 
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hdr4me.io.account import Account, OnAccount, judge
+from hdr4me.io.columns import Account, OnAccount, judge
 from hdr4me.registry import Registry
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hdr4me.engines import spark_counts, spark_perturb, spark_tally
+from hdr4me.engines import spark_perturb, spark_tally
 from hdr4me.engines.protocol import Progress
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.account import Account, OnAccount, judge
+from hdr4me.io.columns import Account, OnAccount, judge
 from hdr4me.io.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
@@ -122,7 +122,7 @@ class Spark:
             progress(tally.n_reports)
         return tally
 
-    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
+    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_tally.Names) -> PairCounts:
         """Two answers of one report counted together, as one machine counts them, to the last bit."""
         check_survey(survey)
         return spark_tally.count_pairs(self.session, reports, survey, pairs)

@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.io.report import OnRejected, Reason, Rejected, Report, refuse
 
 if TYPE_CHECKING:
-    from hdr4me.io.account import Account as Account
-    from hdr4me.io.account import RecordsWarning as RecordsWarning
-    from hdr4me.io.account import account_of as account_of
-    from hdr4me.io.account import judge as judge
+    from hdr4me.io.columns import Account as Account
+    from hdr4me.io.columns import RecordsWarning as RecordsWarning
+    from hdr4me.io.columns import account_of as account_of
+    from hdr4me.io.columns import judge as judge
     from hdr4me.io.files import ReportWriter as ReportWriter
     from hdr4me.io.files import read_reports as read_reports
     from hdr4me.io.files import write_reports as write_reports
     from hdr4me.io.infer import infer_schema as infer_schema
     from hdr4me.io.origin import RecordFiles as RecordFiles
-    from hdr4me.io.quarantine import Quarantine as Quarantine
     from hdr4me.io.reading import count_records as count_records
     from hdr4me.io.reading import record_batches as record_batches
+    from hdr4me.io.report import Quarantine as Quarantine
 
 _HOMES = {
-    "Account": "account",
-    "Quarantine": "quarantine",
+    "Account": "columns",
+    "Quarantine": "report",
     "RecordFiles": "origin",
-    "RecordsWarning": "account",
+    "RecordsWarning": "columns",
     "ReportWriter": "files",
-    "account_of": "account",
+    "account_of": "columns",
     "count_records": "reading",
     "infer_schema": "infer",
-    "judge": "account",
+    "judge": "columns",
     "read_reports": "files",
     "record_batches": "reading",
     "write_reports": "files",

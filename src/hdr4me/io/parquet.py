@@ -21,9 +21,9 @@ from hdr4me.io.arrow import (
     COLUMN,
     FilePath,
     as_batch,
-    blocks_of,
     check_schema,
     reasons_of,
+    rows_as_blocks,
     schema_of,
     valid_bits,
     whole,
@@ -123,7 +123,7 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
         offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
         rows, good = from_wire(rows, offsets, survey)
     missing = ~valid_bits(column) if column.null_count else None
-    yield from blocks_of(path, rows, reasons_of(n, good, missing), first)
+    yield from rows_as_blocks(path, rows, reasons_of(n, good, missing), first)
 
 
 @contextmanager
