@@ -20,8 +20,7 @@ from hdr4me.survey.dimension import FRACTION_BITS
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 Vectors = Mapping[int, NDArray[np.float64]]
-_ONE = 65536.0
-"""One row in fixed point."""
+_ONE = 65536.0  # one row in fixed point
 
 
 def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes:

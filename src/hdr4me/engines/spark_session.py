@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput, MissingDependency
@@ -135,7 +136,7 @@ def each_task(tasks: Sequence[T], work: Callable[[T], Iterator[pa.RecordBatch]])
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for index in batch.column(0).to_pylist():
+            for index in np.asarray(batch.column(0)).tolist():
                 yield from work(tasks[index])
 
     return read

@@ -29,9 +29,10 @@ from hdr4me.survey import Survey
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
+_LABELS = (b"hdr4me.format", b"hdr4me.version", b"hdr4me.survey")
 
+# In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32.
 CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
-"""In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32."""
 
 FilePath = str | os.PathLike[str]
 
@@ -50,8 +51,8 @@ def binary_format(path: FilePath) -> str | None:
     return None
 
 
+# What Arrow raises for a damaged file.
 BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
-"""What Arrow raises for a damaged file."""
 
 
 @contextmanager
@@ -68,16 +69,9 @@ def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
 
 def schema_of(survey: Survey) -> pa.Schema:
     """The file's schema: the column, and whose reports they are."""
-    metadata: dict[bytes | str, bytes | str] = {
-        b"hdr4me.format": FORMAT,
-        b"hdr4me.version": VERSION,
-        b"hdr4me.survey": survey.fingerprint.encode(),
-    }
-    return pa.schema([pa.field(COLUMN, _type_of(survey), nullable=False)], metadata=metadata)
-
-
-def _type_of(survey: Survey) -> Any:
-    return pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
+    kind: Any = pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
+    metadata: Any = dict(zip(_LABELS, (FORMAT, VERSION, survey.fingerprint.encode()), strict=True))
+    return pa.schema([pa.field(COLUMN, kind, nullable=False)], metadata=metadata)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -187,8 +181,8 @@ class _Sums:
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
 
 
+# A second column that a file of the collector has: the reports' ids, which a tally does not read.
 ID, ID_SIZE = "id", 16
-"""A second column that a file of the collector has: the reports' ids, which a tally does not read."""
 
 
 def without_ids(schema: pa.Schema) -> pa.Schema:
@@ -198,16 +192,16 @@ def without_ids(schema: pa.Schema) -> pa.Schema:
 
 
 def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
+    """The schema is that of reports of this survey, or it is an error."""
     metadata = schema.metadata or {}
-    if metadata.get(b"hdr4me.format") != FORMAT:
+    kind, version, found = (metadata.get(label, b"none").decode(errors="replace") for label in _LABELS)
+    if kind != FORMAT.decode():
         raise FormatError(f"{path} is not a file of reports: it does not say {FORMAT.decode()!r}")
-    if metadata.get(b"hdr4me.version") != VERSION:
-        found = metadata.get(b"hdr4me.version", b"none").decode(errors="replace")
-        raise FormatError(f"{path} is of version {found!r}: this program reads version {VERSION.decode()}")
-    found = metadata.get(b"hdr4me.survey", b"none").decode(errors="replace")
+    if version != VERSION.decode():
+        raise FormatError(f"{path} is of version {version!r}: this program reads version {VERSION.decode()}")
     if found != survey.fingerprint:
         raise FingerprintMismatch(str(path), survey.fingerprint, found)
-    if schema.names != [COLUMN] or schema.field(0).type != _type_of(survey):
+    if schema.names != [COLUMN] or schema.field(0).type != schema_of(survey).field(0).type:
         size = f"of {survey.report_size} bytes" if survey.fixed_size else "of bytes"
         raise FormatError(f"{path} must have one column, {COLUMN!r}, {size}")
 
@@ -258,8 +252,7 @@ class Broken(ValueError):
     """What is wrong with the file, in words."""
 
 
-Read = Callable[[int, int], Bytes]
-"""Reads so many bytes from an offset of the file or stream."""
+Read = Callable[[int, int], Bytes]  # reads so many bytes from an offset of the file or stream
 
 
 @dataclass(frozen=True)
@@ -288,7 +281,14 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
     thousand times its bytes.
     """
     read = reader_of(file, _MOST_FOOTER)
-    footer, end = _footer(read, size)
+    tail = bytes(read(size - 10, 10)) if size >= 18 else b""
+    if tail[4:] != MAGIC:
+        raise Broken("its end is missing")
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    if not 8 <= length <= min(_MOST_FOOTER, size - 18):
+        raise Broken("its footer has no possible length")
+    end = size - 10 - length
+    footer = Table(bytes(read(end, length)))
     root = footer.root()
     if any(footer.structs(root, 2, 24)):
         raise Broken("it has dictionaries")
@@ -301,16 +301,6 @@ def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
         before = offset + length + body
         message = bytes(read(offset, length))
         yield _batch(Table(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
-
-
-def _footer(read: Read, size: int) -> tuple[Table, int]:
-    tail = bytes(read(size - 10, 10)) if size >= 18 else b""
-    if tail[4:] != MAGIC:
-        raise Broken("its end is missing")
-    length = int(struct.unpack("<i", tail[:4])[0])
-    if not 8 <= length <= min(_MOST_FOOTER, size - 18):
-        raise Broken("its footer has no possible length")
-    return Table(bytes(read(size - 10 - length, length))), size - 10 - length
 
 
 def reader_of(file: Any, most: int) -> Read:
@@ -402,19 +392,18 @@ def report_rows(
     Lengths and which are right are None if all reports have one size.
     """
     if survey.fixed_size:
-        rows = fixed_rows(read, column, survey.report_size, start, n)
+        rows = fixed_rows(read, column.values, survey.report_size, start, n)
         return rows.reshape(-1), None, rows, None
-    offsets = fixed_rows(read, Column(0, (0, 0), (0, 0), column.offsets), 4, start, n + 1)
-    ends = offsets.reshape(-1).view("<i4").astype(np.int64)
+    ends = fixed_rows(read, column.offsets, 4, start, n + 1).reshape(-1).view("<i4").astype(np.int64)
     if ends[0] < 0 or ends[-1] > column.values[1] or (np.diff(ends) < 0).any():
         raise Broken("a batch's rows stand outside it")
     data = read(column.values[0] + int(ends[0]), int(ends[-1] - ends[0]))
     return data, np.diff(ends).astype(np.int32), *from_wire(data, ends - ends[0], survey)
 
 
-def fixed_rows(read: Read, column: Column, size: int, start: int, n: int) -> Bytes:
-    """Rows of `size` bytes each."""
-    at, length = column.values
+def fixed_rows(read: Read, buffer: tuple[int, int], size: int, start: int, n: int) -> Bytes:
+    """Rows of `size` bytes each of a buffer."""
+    at, length = buffer
     if length < (start + n) * size:
         raise Broken("a batch is shorter than its rows")
     return read(at + start * size, n * size).reshape(n, size)
@@ -507,25 +496,16 @@ class Stream:
     reasons: Bytes
 
 
-NO_ID = 255
-"""The reason of a row without an id."""
+NO_ID = 255  # the reason of a row without an id
 
 
 def stream_schema(survey: Survey) -> pa.Schema:
     """The columns `id` and `report`, and whose reports they are."""
-    schema = schema_of(survey)
-    return schema.insert(0, pa.field(ID, pa.binary(ID_SIZE), nullable=False))
+    return schema_of(survey).insert(0, pa.field(ID, pa.binary(ID_SIZE), nullable=False))
 
 
 def dumps(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
-    """Reports, padded rows uint8 [n, report_size], and their ids, uint8 [n, 16], as one stream.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
-    >>> stream = dumps(np.zeros((2, 16), np.uint8), np.array([[0, 0, 1], [0, 0, 0]], np.uint8), survey)
-    >>> loads(stream, survey, 10).rows.tolist()
-    [[0, 0, 1], [0, 0, 0]]
-    """
+    """Reports, padded rows uint8 [n, report_size], and their ids, uint8 [n, 16], as one stream."""
     schema = stream_schema(survey)
     column: Any = pa.Array.from_buffers(
         pa.binary(ID_SIZE), len(ids), [None, pa.py_buffer(np.ascontiguousarray(ids).data)]
@@ -540,7 +520,7 @@ def dumps(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
 def loads(data: bytes, survey: Survey, most: int) -> Stream:
     """The reports in a whole stream of at most `most` rows; raises FormatError if it is anything else."""
     try:
-        parts = _stream_parts(data, survey, most)
+        parts = list(_stream_parts(data, survey, most))
     except BROKEN as error:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(f"not a whole Arrow stream: {reason}") from None
@@ -548,27 +528,22 @@ def loads(data: bytes, survey: Survey, most: int) -> Stream:
     return Stream(ids, rows, reasons)
 
 
-def _stream_parts(data: bytes, survey: Survey, most: int) -> list[tuple[Bytes, Bytes, Bytes]]:
-    """The ids, rows and reasons of each batch."""
+def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Bytes, Bytes, Bytes]]:
+    """The ids, rows and reasons of each batch, after an empty one."""
     start = stream_head(data)
     schema = pa.ipc.read_schema(pa.py_buffer(data[:start]))
     if schema.names != [ID, COLUMN] or schema.field(0).type != pa.binary(ID_SIZE):
         raise FormatError(f"the stream must have two columns: {ID!r} of {ID_SIZE} bytes, and {COLUMN!r}")
     check_schema("the stream", schema.remove(0), survey)
-    nothing = np.empty((0, ID_SIZE), np.uint8), np.empty((0, survey.report_size), np.uint8)
-    parts: list[tuple[Bytes, Bytes, Bytes]] = [(*nothing, np.empty(0, np.uint8))]
-
-    def read(offset: int, length: int) -> Bytes:
-        return np.frombuffer(data, np.uint8, length, offset)
-
+    ids, rows = np.empty((0, ID_SIZE), np.uint8), np.empty((0, survey.report_size), np.uint8)
+    yield ids, rows, np.empty(0, np.uint8)
     n = 0
     for batch in stream_batches(data, start, 2):
         n += batch.n_rows
         if not 0 <= batch.n_rows <= n <= most:
             raise FormatError(f"the stream has more than {most} reports: send fewer in a request")
         if batch.n_rows:
-            parts.append(_stream_rows(read, batch, survey))
-    return parts
+            yield _stream_rows(lambda at, length: np.frombuffer(data, np.uint8, length, at), batch, survey)
 
 
 def _stream_rows(read: Read, batch: Batch, survey: Survey) -> tuple[Bytes, Bytes, Bytes]:
@@ -578,4 +553,4 @@ def _stream_rows(read: Read, batch: Batch, survey: Survey) -> tuple[Bytes, Bytes
     reasons = np.zeros(n, np.uint8) if reasons is None else reasons
     no_id = null_rows(read, ids, 0, n)
     reasons[False if no_id is None else no_id] = NO_ID
-    return fixed_rows(read, ids, ID_SIZE, 0, n), rows, reasons
+    return fixed_rows(read, ids.values, ID_SIZE, 0, n), rows, reasons

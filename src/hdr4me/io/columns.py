@@ -166,8 +166,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
 
 
 FIELDS = ("read", *FAULTS)
-_REPORTED = 0.01
-"""A share of faulty values above this is reported."""
+_REPORTED = 0.01  # A share of faulty values above this is reported
 
 
 class RecordsWarning(UserWarning):
@@ -230,8 +229,8 @@ class Account:
         ]
 
 
+# Takes the account when all records are read and before the reports appear; what it raises stops them.
 OnAccount = Callable[[Account], None]
-"""Takes the account when all records are read and before the reports appear; what it raises stops them."""
 
 
 def judge(account: Account, *, allow_unusable: bool = False) -> None:

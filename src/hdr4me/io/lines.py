@@ -20,15 +20,14 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, questions_of
-from hdr4me.io.report import Reason, Rejected, Report, encode, inspect, pack, prefix_of, survey_of, unpack
+from hdr4me.io.report import Reason, Rejected, Report, inspect, pack, prefix_of, survey_of, unpack
 from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.survey import Survey
 
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
-_SHORTEST = len("[0]]}\n")
-"""The bytes of a line behind its prefix, at least."""
+_SHORTEST = len("[0]]}\n")  # the bytes of a line behind its prefix, at least
 
 
 def longest_line(survey: Survey) -> int:
@@ -247,37 +246,26 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
         yield line
 
 
-class LineSink:
-    """An open file of JSON lines that takes blocks of reports."""
-
-    def __init__(self, file: IO[bytes], survey: Survey) -> None:
-        self._file = file
-        self._survey = survey
-
-    def write(self, block: NDArray[np.uint8]) -> None:
-        """Append one line for each row."""
-        survey, shape = self._survey, _shape(self._survey)
-        if shape is None or not _questions_known(block, survey):
-            lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
-            self._file.write("".join(line + "\n" for line in lines).encode())
-            return
-        prefix = _prefix(survey.fingerprint)
-        rows = max(1, _CHUNK // longest_line(survey))
-        for start in range(0, len(block), rows):
-            part = np.ascontiguousarray(block[start : start + rows])
-            out = np.empty(len(part) * longest_line(survey), np.uint8)
-            size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
-            self._file.write(out[:size].data)
-
-
-def _questions_known(block: Bytes, survey: Survey) -> bool:
-    """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
+def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
+    """Append one line for each row of a block of reports."""
+    shape = _shape(survey)
     slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
-    return bool((questions_of(slots) < len(survey.questions)).all())
+    known = (questions_of(slots) < len(survey.questions)).all()  # what is wrong otherwise is said by `unpack`
+    if shape is None or not known:
+        reports = (Report(survey.fingerprint, unpack(row.tobytes(), survey)) for row in block)
+        file.write("".join(report.to_json() + "\n" for report in reports).encode())
+        return
+    prefix, longest = _prefix(survey.fingerprint), longest_line(survey)
+    rows = max(1, _CHUNK // longest)
+    for start in range(0, len(block), rows):
+        part = np.ascontiguousarray(block[start : start + rows])
+        out = np.empty(len(part) * longest, np.uint8)
+        size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+        file.write(out[:size].data)
 
 
 @contextmanager
 def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
     """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
-        yield LineSink(file, survey).write
+        yield lambda block: write_lines(file, block, survey)

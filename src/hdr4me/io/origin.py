@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from hdr4me.errors import FormatError, InvalidInput
 
-STANDARD_INPUT = "-"
-"""The name that stands for standard input."""
+STANDARD_INPUT = "-"  # the name that stands for standard input
 
 _TAB = {"tab": "\t", "\\t": "\t"}
 
@@ -132,8 +131,7 @@ def _delimiter(text: str) -> str:
 
 # -- text: decompressed, decoded, without a byte order mark ------------------------------------------------------
 
-BLOCK = 1 << 24
-"""A record, and the header, must fit into a block of this many bytes."""
+BLOCK = 1 << 24  # A record, and the header, must fit into a block of this many bytes
 
 _COMPRESSED: dict[bytes, Literal["gzip", "zstd", "bz2"]] = {
     b"\x1f\x8b": "gzip",

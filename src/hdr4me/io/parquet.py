@@ -32,11 +32,10 @@ from hdr4me.io.arrow import (
 from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
+# The reports of a Parquet file may take this many times the file's own size, and this many bytes more.
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
-"""The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
 
-MOST_PAGE = 1 << 26
-"""Bytes that a page may become; writers make pages of about one megabyte."""
+MOST_PAGE = 1 << 26  # Bytes that a page may become; writers make pages of about one megabyte
 
 _STREAMED = 1 << 16
 _MOST_HEADER = 1 << 16

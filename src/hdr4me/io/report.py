@@ -86,14 +86,14 @@ class Report:
         >>> Report("ab12", ((0, 7),)).to_json()
         '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":[[0,7]]}'
         """
-        return encode(self)
+        document = {"format": FORMAT, "version": VERSION, "survey": self.survey, "answers": self.answers}
+        return json.dumps(document, separators=(",", ":"))
 
 
 def fault(answers: Any, survey: Survey) -> Reason | None:
     """What is wrong with these answers to this survey, or None: the reference for every other validator."""
-    if not isinstance(answers, list | tuple) or not all(
-        isinstance(answer, list | tuple) for answer in answers
-    ):
+    lists = list | tuple
+    if not isinstance(answers, lists) or not all(isinstance(answer, lists) for answer in answers):
         return Reason.MALFORMED
     if not all(type(number) is int for answer in answers for number in answer):
         return Reason.MALFORMED
@@ -160,15 +160,9 @@ FORMAT, VERSION = "hdr4me-report", 1
 _FIELDS = {"format", "version", "survey", "answers"}
 
 
-def encode(report: Report) -> str:
-    """A report on one line."""
-    document = {"format": FORMAT, "version": VERSION, "survey": report.survey, "answers": report.answers}
-    return json.dumps(document, separators=(",", ":"))
-
-
 def prefix_of(survey: str) -> str:
-    """How every line that `encode` writes for this survey begins."""
-    return encode(Report(survey, ())).removesuffix("]}")
+    """How the JSON form of every report of this survey begins."""
+    return Report(survey, ()).to_json().removesuffix("]}")
 
 
 def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
@@ -210,8 +204,8 @@ def survey_of(text: str | bytes) -> str:
     return found[:64] if isinstance(found, str) else f"of type {type(found).__name__}"
 
 
+# A quarantine is no larger, however many bad reports there are: beyond it they are only counted.
 QUARANTINE_BYTES = 1 << 26
-"""A quarantine is no larger, however many bad reports there are: beyond it they are only counted."""
 
 
 class Quarantine(AbstractContextManager["Quarantine"]):
@@ -269,14 +263,9 @@ class Quarantine(AbstractContextManager["Quarantine"]):
 
 
 def left_out_lines(left_out: Counter[str]) -> list[tuple[str, str, str]]:
-    """What a quarantine says of reports beyond its limit: reason, place and content of one line for each reason.
-
-    >>> left_out_lines(Counter({"missing": 1200}))
-    [('missing', "beyond the quarantine's limit", '1200 reports')]
-    """
-    return [
-        (reason, "beyond the quarantine's limit", f"{n} reports") for reason, n in sorted(left_out.items())
-    ]
+    """What a quarantine says of reports beyond its limit: reason, place and content of one line for each reason."""
+    place = "beyond the quarantine's limit"
+    return [(reason, place, f"{n} reports") for reason, n in sorted(left_out.items())]
 
 
 def _line(reason: str, where: str, content: str) -> str:

@@ -31,8 +31,8 @@ def is_lines(text: Text) -> bool:
 
 # -- CSV -------------------------------------------------------------------------------------------------------
 
+# Tried in this order; the first one under which the header has every name that is asked for is taken.
 DELIMITERS = (",", ";", "\t", "|")
-"""Tried in this order; the first one under which the header has every name that is asked for is taken."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 
@@ -171,13 +171,11 @@ def _odd_line(text: Text, mark: str, n_read: int) -> str:
 
 # -- JSON lines ------------------------------------------------------------------------------------------------
 
+# Objects are parsed this many bytes at a time: as Python objects they take many times as much.
 _PIECE = 1 << 22
-"""Objects are parsed this many bytes at a time: as Python objects they take many times as much."""
 
-_NOTHING = "\ufffd"
-"""Stands for a value that names no number and no category, such as a list."""
-_HALF = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which has no UTF-8 form."""
+_NOTHING = "\ufffd"  # stands for a value that names no number and no category, such as a list
+_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which has no UTF-8 form
 
 
 def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.RecordBatch]:
