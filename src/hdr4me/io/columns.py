@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from hdr4me.survey.columns import Column, number_counts
 from hdr4me.survey.dimension import FAULTS
 
 
+@dataclass(frozen=True, eq=False)
 class Source:
     """Columns as a kernel reads them, how many records they hold, and the owners of the memory they point to.
 
@@ -33,17 +33,10 @@ class Source:
     dimensions that are computed. `vectors` are those of the dimensions that are vectors.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        n: int,
-        owners: Sequence[Any],
-        cleaned: Mapping[int, Column] = MappingProxyType({}),
-    ) -> None:
-        self.columns = columns
-        self.n = n
-        self.owners = owners
-        self.cleaned = cleaned
+    columns: Columns
+    n: int
+    owners: Sequence[Any]
+    cleaned: Mapping[int, Column]
 
     @property
     def vectors(self) -> dict[int, NDArray[np.float64]]:
@@ -117,20 +110,17 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
 
 def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[int, Column]]:
     """The matrix with a column for each dimension, and the clean columns of those that are not read where they lie."""
-    schema = survey.schema
-    others = [j for j, x in enumerate(schema) if not (isinstance(x, Numeric) or x.categories)]
-    if not others:
+    if all(isinstance(x, Numeric) or x.categories for x in survey.schema):
         return values, {}
-    at = {name: place for place, name in enumerate(schema.columns)}
-    cleaned = {}
-    for j in others:
-        dimension = schema.dimensions[j]
-        columns = [pa.array(values[:, at[name]].astype(np.float64)) for name in dimension.columns]
-        cleaned[j] = dimension.clean_column(columns, _sizes(survey)[j])
-    parts = [
-        np.asarray(cleaned[j].array) if j in cleaned else values[:, at[x.name]].astype(np.float64)
-        for j, x in enumerate(schema)
-    ]
+    parts, cleaned = [], {}
+    at = {name: place for place, name in enumerate(survey.schema.columns)}
+    for j, x in enumerate(survey.schema):
+        columns = [values[:, at[name]].astype(np.float64) for name in x.columns]
+        if isinstance(x, Numeric) or x.categories:
+            parts += columns
+        else:
+            cleaned[j] = x.clean_column([pa.array(column) for column in columns], _sizes(survey)[j])
+            parts.append(np.asarray(cleaned[j].array))
     return np.stack(parts, axis=1), cleaned
 
 
@@ -140,8 +130,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     address, valid = np.zeros((2, d), np.uint64)
     stride, valid_offset, lut_start, lut_size = np.zeros((4, d), np.int64)
     dtype = np.zeros(d, np.uint8)
-    luts: list[Sequence[int]] = [[0]]
-    n_lut = 1
+    lut = [0]
     at = {name: place for place, name in enumerate(survey.schema.columns)}
     sizes = _sizes(survey)
     cleaned: dict[int, Column] = {}
@@ -149,9 +138,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         arrays: list[Any] = [batch.column(at[name]) for name in dimension.columns]
         column = cleaned[j] = dimension.clean_column(arrays, sizes[j])
         if column.lut is not None:
-            lut_start[j], lut_size[j] = n_lut, len(column.lut)
-            n_lut += len(column.lut)
-            luts.append(column.lut)
+            lut_start[j], lut_size[j] = len(lut), len(column.lut)
+            lut += column.lut
         array = column.array
         width = array.type.bit_width // 8
         mask, data = array.buffers()
@@ -160,8 +148,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         stride[j] = width
         if array.null_count:
             valid[j], valid_offset[j] = mask.address, array.offset
-    lut = np.array([x for lut in luts for x in lut], np.uint32)
-    columns = Columns(address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size, 0)
+    luts = np.array(lut, np.uint32)
+    columns = Columns(address, stride, dtype, valid, valid_offset, luts, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, [column.array for column in cleaned.values()], cleaned)
 
 

@@ -8,12 +8,13 @@ line and a byte order mark at its start do not count; a line of nothing else is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +69,8 @@ def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) ->
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
     seen = _Seen(str(path), survey)
     with Path(path).open("rb") as file:
-        for lines, good, rows in _chunks(file, survey):
-            yield from seen.blocks(lines, good, rows, block_rows)
+        for chunk in _chunks(file, survey):
+            yield from seen.blocks(*chunk, block_rows)
     if seen.n_good:
         return
     if seen.foreign is None and not seen.n_other:
@@ -88,7 +89,7 @@ class _Seen:
         self.foreign: str | None = None
 
     def blocks(
-        self, lines: Sequence[bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
+        self, line_at: Callable[[int], bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
     ) -> Iterator[Block]:
         """The reports of some lines, those that are not `good` yet understood one by one."""
         chosen = good.copy()
@@ -96,12 +97,13 @@ class _Seen:
         bad: list[Rejected] = []
         first = 0
         for i in others:
-            found = understand(lines[i], self.survey)
+            line = line_at(i)
+            found = understand(line, self.survey)
             if isinstance(found, Report):
                 rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
                 chosen[i] = True
             elif found is not None:
-                bad.append(self._rejected(found, lines[i], self.n_lines + i + 1))
+                bad.append(self._rejected(found, line, self.n_lines + i + 1))
             if len(bad) == MOST_REJECTED:
                 yield self._block(chosen, rows, first, i + 1, bad)
                 first, bad = i + 1, []
@@ -133,10 +135,11 @@ class _Seen:
         return Block(rows[there], first + there, bad)
 
 
-def _chunks(
-    file: BufferedReader, survey: Survey
-) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
-    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
+_Chunk = tuple[Callable[[int], bytes], NDArray[np.bool_], Bytes]
+
+
+def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
+    """The file's lines in chunks: how a line is got, whether the kernel parsed each, and the rows that it wrote.
 
     One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
     """
@@ -155,14 +158,10 @@ def _chunks(
         memory[:held] = memory[end : end + held]
     if held:
         file.seek(-held, os.SEEK_CUR)
-    few: list[bytes] = []
-    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
-        few.append(line)
-        if len(few) == MOST_REJECTED:
-            yield _unparsed(few, survey)
-            few = []
-    if few:
-        yield _unparsed(few, survey)
+    lines = _lines(file, longest_line(survey) + len(_MARK) + 1)
+    while some := list(islice(lines, MOST_REJECTED)):
+        some_rows = np.zeros((len(some), survey.report_size), np.uint8)
+        yield some.__getitem__, np.zeros(len(some), bool), some_rows
 
 
 def _after_last_feed(text: memoryview) -> int:
@@ -174,27 +173,9 @@ def _after_last_feed(text: memoryview) -> int:
     return 0
 
 
-def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
-    return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
-
-
-class _Lines(Sequence[bytes]):
-    """The lines of a chunk that the kernel did not parse, cut out when they are asked for."""
-
-    def __init__(self, text: bytes | memoryview, places: NDArray[np.int32]) -> None:
-        self._text, self._places = text, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, i: Any) -> Any:
-        start, stop = self._places[i].tolist()
-        return bytes(self._text[start:stop])
-
-
 def _parsed(
     text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
-) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
+) -> _Chunk:
     """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
     data = np.frombuffer(text, np.uint8, end)
     data.flags.writeable = False  # so that one compiled kernel takes all
@@ -210,7 +191,7 @@ def _parsed(
     places, good, rows = places[:n], good[:n], rows[:n]
     if not good.all():
         rows[~good] = 0
-    return _Lines(text, places), good, rows
+    return lambda i: bytes(text[slice(*places[i].tolist())]), good, rows
 
 
 @lru_cache(maxsize=16)

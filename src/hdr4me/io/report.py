@@ -92,7 +92,7 @@ class Report:
 
 def fault(answers: Any, survey: Survey) -> Reason | None:
     """What is wrong with these answers to this survey, or None: the reference for every other validator."""
-    lists = list | tuple
+    lists = (list, tuple)
     if not isinstance(answers, lists) or not all(isinstance(answer, lists) for answer in answers):
         return Reason.MALFORMED
     if not all(type(number) is int for answer in answers for number in answer):
