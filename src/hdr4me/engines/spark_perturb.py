@@ -182,15 +182,7 @@ def record_format(path: str) -> str:
 
 
 def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
-    """What each task reads of files of records: row groups of Parquet files; text files go whole to one task.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in "abc":
-    ...         _ = Path(folder, f"{name}.csv").write_text("age\\n31\\n")
-    ...     [[Path(part.path).name for part in task] for task in record_tasks(RecordFiles(folder), 2)]
-    [['a.csv', 'b.csv', 'c.csv']]
-    """
+    """What each task reads of files of records: row groups of Parquet files; text files go whole to one task."""
     step = task_bytes(sum(Path(x).stat().st_size for x in files.files() if Path(x).exists()), parallelism)
     tasks: list[list[Part]] = []
     room = 0

@@ -148,15 +148,7 @@ class Split:
 
 
 def plan_tasks(paths: Iterable[FilePath], parallelism: int) -> list[list[Split]]:
-    """What each task reads: large files are cut, small ones put together, about one task for each core or more.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.parquet").write_bytes(bytes(24 << 20))
-    ...     _ = Path(folder, "b.parquet").write_bytes(bytes(100))
-    ...     [[(split.start >> 20, split.stop >> 20) for split in task] for task in plan_tasks([folder], 2)]
-    [[(0, 12)], [(12, 24), (0, 0)]]
-    """
+    """What each task reads: large files are cut, small ones put together, about one task for each core or more."""
     files = [(path, path.stat().st_size) for path in map(Path, RecordFiles(list(paths)).files())]
     step = task_bytes(sum(size for _, size in files), parallelism)
     tasks: list[list[Split]] = []
@@ -239,14 +231,7 @@ def add_partials(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def to_vector(counts: Tally | PairCounts) -> Vector:
-    """A tally, or pair counts, as a vector; adding vectors is adding tallies.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi")
-    >>> tally = Tally(survey).add_block(np.array([[0, 0, 1], [0, 0, 7]], np.uint8))
-    >>> from_vector(to_vector(tally) + to_vector(tally), survey) == tally + tally
-    True
-    """
+    """A tally, or pair counts, as a vector; adding vectors is adding tallies."""
     if isinstance(counts, PairCounts):
         return np.concatenate([counts.counts[key].ravel() for key in sorted(counts.counts)])
     rejected = counts.rejected

@@ -46,11 +46,7 @@ _DEEPEST = 12
 def read_parquet(
     path: FilePath, survey: Survey, block_rows: int, *, part: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums.
-
-    Only row groups that begin in the range `part` of the file's bytes are read: ranges that cover the file read each
-    row group once.
-    """
+    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums."""
     with whole(path, "Parquet"):
         yield from _parquet_blocks(path, survey, block_rows, part)
 

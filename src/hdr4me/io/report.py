@@ -62,11 +62,7 @@ def refuse(rejected: Rejected) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
-
-    >>> Report("ab12", ((0, 7), (3, 1))).answers
-    ((0, 7), (3, 1))
-    """
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer."""
 
     survey: str
     answers: tuple[tuple[int, ...], ...]
@@ -118,11 +114,7 @@ def fault(answers: Any, survey: Survey) -> Reason | None:
 
 
 def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = True) -> bytes:
-    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first.
-
-    In memory every slot has the size of the widest and the rest is zero; on the wire (`padded` False) nothing is
-    padded.
-    """
+    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first."""
     size = survey.slot_size if padded else 0
     slots = []
     for question, *numbers in answers:
