@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -131,11 +131,8 @@ class Local:
         """The tally of files of reports, or of folders of them: see `hdr4me.engines.Engine.tally`."""
         check_survey(survey)
         paths = [file for source in paths_of(reports) for file in files_of(source)]
-        with ExitStack() as stack:
-            if strict:
-                return self._tally_files(paths, survey, refuse, progress)
-            handler = None if quarantine is None else stack.enter_context(Quarantine(quarantine))
-            return self._tally_files(paths, survey, handler, progress)
+        with nullcontext() if strict or quarantine is None else Quarantine(quarantine) as handler:
+            return self._tally_files(paths, survey, refuse if strict else handler, progress)
 
     def pair_counts(
         self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]
@@ -143,9 +140,8 @@ class Local:
         """Two answers of one report counted together, from files of reports or folders of them."""
         check_survey(survey)
         counts = PairCounts(survey, pairs)
-        for source in paths_of(reports):
-            for file in files_of(source):
-                counts.add_file(file)
+        for file in (file for source in paths_of(reports) for file in files_of(source)):
+            counts.add_file(file)
         return counts
 
     # -- the work ----------------------------------------------------------------------------------------------
@@ -215,15 +211,11 @@ def open_local(master: str | None = None) -> Iterator[Local]:
     yield Local()
 
 
-def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
-    """The same items, each made in another thread while the one before is used; at most `depth` wait."""
-    iterator = iter(items)
-    end = object()
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, each made in another thread while the one before is used."""
+    iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        waiting = [pool.submit(next, iterator, end) for _ in range(depth)]
-        while True:
-            item = waiting.pop(0).result()
-            if item is end:
-                return
-            waiting.append(pool.submit(next, iterator, end))
+        waiting = pool.submit(next, iterator, end)
+        while (item := waiting.result()) is not end:
+            waiting = pool.submit(next, iterator, end)
             yield item  # type: ignore[misc]
