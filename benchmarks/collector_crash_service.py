@@ -37,8 +37,8 @@ from hdr4me.collector import open_store
 from hdr4me.collector.config import Settings
 from hdr4me.collector.serve import bind, run
 from hdr4me.engines import Local
-from hdr4me.io.lines import LineSink
-from hdr4me.io.stream import dumps
+from hdr4me.io.arrow import dumps
+from hdr4me.io.lines import write_lines
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
@@ -59,7 +59,7 @@ def as_line(row: Any, survey: Survey) -> bytes:
             parts.append(bytes(data))
 
     sink: Any = Sink()
-    LineSink(sink, survey).write(row.reshape(1, -1))
+    write_lines(sink, row.reshape(1, -1), survey)
     return b"".join(parts).strip()
 
 

@@ -35,8 +35,8 @@ from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Settings
 from hdr4me.collector.log import Log
 from hdr4me.collector.state import Collector
+from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
-from hdr4me.io.stream import dumps
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 KINDS = ("application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream")

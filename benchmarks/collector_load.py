@@ -32,8 +32,8 @@ import uvloop
 
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.io.lines import LineSink
-from hdr4me.io.stream import dumps
+from hdr4me.io.arrow import dumps
+from hdr4me.io.lines import write_lines
 
 FIXED = 10_000
 """Reports in a batch."""
@@ -194,7 +194,7 @@ class _Memory:
 def lines_of(survey: hd.Survey, rows: Any) -> list[bytes]:
     """The JSON of each report."""
     sink = _Memory()
-    LineSink(sink, survey).write(rows)  # type: ignore[arg-type]
+    write_lines(sink, rows, survey)  # type: ignore[arg-type]
     return b"".join(sink.parts).splitlines()
 
 

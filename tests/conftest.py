@@ -219,3 +219,18 @@ def mixed_survey() -> Survey:
     )
     questions = [Question((j,), channel) for j, channel in enumerate((steep_coin(), response(3), flipped(4)))]
     return Survey.from_questions(schema, epsilon=9.0, n_sampled=3, questions=questions)
+
+
+@pytest.fixture(scope="session")
+def alias_weights() -> Callable[[Any, int], Any]:
+    """The weights int64 [L, 2^bits] that packed alias entries stand for, added up unit by unit."""
+
+    def weights_of(entries: Any, bits: int) -> Any:
+        weights = np.zeros(entries.shape, np.int64)
+        for row, packed in zip(weights, entries.astype(np.int64), strict=True):
+            threshold, other = packed >> bits, packed & ((1 << bits) - 1)
+            row += threshold
+            np.add.at(row, other, (1 << (32 - bits)) - threshold)
+        return weights
+
+    return weights_of

@@ -16,12 +16,10 @@ from hdr4me.engines.general import plan_of
 from hdr4me.engines.local import Local
 from hdr4me.io import read_reports, write_reports
 from hdr4me.io.columns import from_matrix
-from hdr4me.kernels.exact.keystream import BLOCK, Keystream
 from hdr4me.kernels.exact.perturb import perturb, perturb_matrix
+from hdr4me.kernels.exact.secure import BLOCK, Keystream
 from hdr4me.kernels.machine.jit import kernel
-from hdr4me.kernels.simulate.accumulate import column_sums
-from hdr4me.kernels.simulate.draws import draw
-from hdr4me.kernels.simulate.fused import accumulate
+from hdr4me.kernels.simulate.fused import accumulate, column_sums, draw
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
 from hdr4me.mechanisms import mechanism
 from hdr4me.simulation.laws import law_of

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fuzzing.mutate import change_bytes, change_document, flip, to_text
-from hdr4me.engines.spark_counts import Split, count_splits, from_vector, raise_fault
+from hdr4me.engines.spark_session import raise_fault
+from hdr4me.engines.spark_tally import Split, count_splits, from_vector
 from hdr4me.errors import HDR4MEError
 from hdr4me.io import Rejected, write_reports
 from hdr4me.io.arrow import schema_of

@@ -20,8 +20,8 @@ from hdr4me.collector.answers import Answers
 from hdr4me.collector.batch import Batch
 from hdr4me.collector.config import Limits
 from hdr4me.collector.errors import StoreFull, StoreUnavailable
+from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack
-from hdr4me.io.stream import dumps
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes
@@ -240,7 +240,7 @@ def test_a_compressed_arrow_batch_is_refused_before_it_is_inflated() -> None:
 
     import pyarrow as pa
 
-    from hdr4me.io.stream import stream_schema
+    from hdr4me.io.arrow import stream_schema
 
     schema = stream_schema(SURVEY)
     batch = pa.record_batch(

@@ -13,7 +13,7 @@ import pytest
 from hdr4me.collector.sending import FORMS, NotTaken, Sent, Spool, send
 from hdr4me.engines import Local
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.stream import loads
+from hdr4me.io.arrow import loads
 from hdr4me.survey import Numeric, Schema, Survey
 
 SURVEY = Survey(Schema([Numeric("age", 0, 120), Numeric("height", 0, 250)]), epsilon=1.0, mechanism="duchi")

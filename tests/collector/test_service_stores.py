@@ -13,8 +13,8 @@ from collector_service import Service, serving
 
 from hdr4me.collector.access import digest
 from hdr4me.engines import Local
+from hdr4me.io.arrow import dumps
 from hdr4me.io.report import Report, unpack
-from hdr4me.io.stream import dumps
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps as tally_bytes

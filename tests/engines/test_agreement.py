@@ -23,9 +23,9 @@ from hdr4me.engines import Local
 from hdr4me.engines.general import placing
 from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import from_matrix
-from hdr4me.kernels.exact.agreement import count_signs, differ, number_outputs, row_signs, signs, ways
-from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
-from hdr4me.kernels.exact.secure import SecureDraws
+from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, LOW, SCALE, TOP
+from hdr4me.kernels.exact.channels import count_signs, differ, row_signs, signs, ways
+from hdr4me.kernels.exact.secure import SecureDraws, number_outputs
 from hdr4me.survey.layout import Layout
 
 

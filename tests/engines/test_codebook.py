@@ -21,7 +21,7 @@ from hdr4me.channels.heavy_set import heaviest
 from hdr4me.client import PermanentClient
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.exact.codebook import axis_ranks, choose
+from hdr4me.kernels.exact.channels import axis_ranks, choose
 from hdr4me.kernels.exact.secure import SecureDraws
 
 
@@ -235,8 +235,8 @@ def test_the_engine_has_the_simulated_law() -> None:
 
 def test_what_an_executor_does() -> None:
     """The functions that Spark calls, without a cluster: records to reports, reports to a partial tally."""
-    from hdr4me.engines.spark_counts import count_batches, from_vector
-    from hdr4me.engines.spark_records import account_batches, account_from, report_batches
+    from hdr4me.engines.spark_perturb import account_batches, account_from, report_batches
+    from hdr4me.engines.spark_tally import count_batches, from_vector
 
     names = ["a", "b", "c"]
     schema = hd.Schema([hd.Vector("v", 2), *(hd.Numeric(x, 0, 1) for x in names)])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from hdr4me.engines.general import plan_of
-from hdr4me.kernels.exact.perturb import alias_weights
-from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, TOP
+from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, TOP
 from hdr4me.survey import Numeric, Schema, Survey
 
 
-def test_stacked_tables_reconstruct_every_weight(mixed_survey: Survey) -> None:
+def test_stacked_tables_reconstruct_every_weight(
+    mixed_survey: Survey, alias_weights: Callable[..., Any]
+) -> None:
     plan = plan_of(mixed_survey)
     rows = alias_weights(plan.table.reshape(-1, 1 << plan.bits), plan.bits)
     at = 0

@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdr4me.client import Client
-from hdr4me.engines.spark_counts import (
-    OUTPUT,
+from hdr4me.engines.spark_perturb import report_batches, write_part
+from hdr4me.engines.spark_session import raise_fault, rows_of
+from hdr4me.engines.spark_tally import (
+    SCHEMA,
     Split,
     add_partials,
     count_batches,
     count_splits,
     from_vector,
-    raise_fault,
 )
-from hdr4me.engines.spark_records import report_batches, write_part
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io import Reason, write_reports
 from hdr4me.io.arrow import schema_of
@@ -38,7 +38,7 @@ def frame(values: list[bytes | None] | list[str | None], kind: Any) -> pa.Record
 
 def finish(batches: Iterable[pa.RecordBatch], survey: Survey) -> tuple[Tally, list[dict[str, str]]]:
     """The tally and the rejected rows of an executor's output."""
-    table = pa.Table.from_batches(list(batches), schema=OUTPUT)
+    table = pa.Table.from_batches(list(batches), schema=rows_of(SCHEMA).schema)
     faults = [text for text in table["fault"].to_pylist() if text]
     if faults:
         raise_fault(faults[0])

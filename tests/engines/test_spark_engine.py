@@ -87,8 +87,8 @@ def test_the_tree_adds_as_the_driver_does(
     with write_reports(tmp_path / "r.parquet", mixed) as writer:
         writer.write(some_reports)
     monkeypatch.setattr(spark_tally, "_DIRECT_BYTES", 0)
-    monkeypatch.setattr("hdr4me.engines.spark_files._SMALLEST", 1)
-    monkeypatch.setattr("hdr4me.engines.spark_files._LARGEST", 500)
+    monkeypatch.setattr("hdr4me.engines.spark_session._SMALLEST", 1)
+    monkeypatch.setattr("hdr4me.engines.spark_session._LARGEST", 500)
     assert engine.tally(tmp_path, mixed) == Tally(mixed).add_block(some_reports)
     frame = engine.session.read.parquet(str(tmp_path)).repartition(4)
     assert engine.tally(frame, mixed) == Tally(mixed).add_block(some_reports)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hdr4me.engines.spark_files import plan_tasks, record_format
+from hdr4me.engines.spark_perturb import record_format, record_tasks
+from hdr4me.engines.spark_tally import plan_tasks
 from hdr4me.errors import FormatError, InvalidInput
+from hdr4me.io import RecordFiles
 
 MIB = 1 << 20
 
@@ -48,6 +50,13 @@ def test_a_folder_is_its_files_without_the_hidden_ones(tmp_path: Path) -> None:
     assert [Path(split.path).relative_to(tmp_path).as_posix() for split in task] == ["a", "b", "sub/c"]
     (task,) = plan_tasks([(tmp_path / "a").as_uri()], 1)
     assert task[0].path == str(tmp_path / "a")
+
+
+def test_small_text_files_of_records_are_one_task(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("age\n31\n")
+    (task,) = record_tasks(RecordFiles(tmp_path), 2)
+    assert [Path(part.path).name for part in task] == ["a.csv", "b.csv", "c.csv"]
 
 
 def test_what_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import hdr4me as hd
 from hdr4me.engines import Local
-from hdr4me.engines.spark_counts import Split, add_partials, pair_batches, pair_splits
-from hdr4me.engines.spark_counts import pairs_from_vector as from_vector
+from hdr4me.engines.spark_tally import Split, add_partials, count_batches, count_splits
+from hdr4me.engines.spark_tally import pairs_from_vector as from_vector
 from hdr4me.errors import FormatError, InvalidInput
 
 PAIRS = [("a", "b"), ("b", "c")]
@@ -38,7 +38,9 @@ def partial(batches, survey):
 def test_executors_count_what_one_machine_counts(files):
     survey, paths = files
     one = Local(threads=1).pair_counts(paths, survey, PAIRS)
-    parts = [batch for path in paths for batch in pair_splits([Split(str(path), 0, 10**9)], survey, PAIRS)]
+    parts = [
+        batch for path in paths for batch in count_splits([Split(str(path), 0, 10**9)], survey, names=PAIRS)
+    ]
     assert partial(parts, survey).to_bytes() == one.to_bytes()
     assert one.n_answers("a", "b") + one.n_answers("b", "c") < 1200
     table = Local(threads=1).table(
@@ -46,7 +48,10 @@ def test_executors_count_what_one_machine_counts(files):
     )
     (batch,) = table.select(["report"]).to_batches()
     assert (
-        sum(int(c[-1, -1]) for c in partial(pair_batches([batch], survey, PAIRS), survey).counts.values())
+        sum(
+            int(c[-1, -1])
+            for c in partial(count_batches([batch], survey, names=PAIRS), survey).counts.values()
+        )
         <= 1
     )
 
@@ -57,7 +62,7 @@ def test_a_folder_is_counted_and_a_broken_file_is_a_fault(files, tmp_path):
     assert whole == Local(threads=1).pair_counts(paths, survey, PAIRS)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(paths[0].read_bytes()[:-20])
-    (row,) = list(pair_splits([Split(str(broken), 0, 10**9)], survey, PAIRS))
+    (row,) = list(count_splits([Split(str(broken), 0, 10**9)], survey, names=PAIRS))
     assert "not a whole Parquet file" in row.column("fault")[0].as_py()
     with pytest.raises(FormatError):
         Local(threads=1).pair_counts(broken, survey, PAIRS)

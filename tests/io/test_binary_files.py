@@ -14,14 +14,14 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from hdr4me.engines.spark_counts import Split, count_splits, raise_fault
+from hdr4me.engines.spark_session import raise_fault
+from hdr4me.engines.spark_tally import Split, count_splits
 from hdr4me.errors import FormatError
 from hdr4me.io import Reason, Rejected, read_reports, write_reports
 from hdr4me.io import parquet as parquet_module
-from hdr4me.io.arrow import schema_of, valid_bits
+from hdr4me.io.arrow import Broken, batches_of, schema_of, valid_bits
 from hdr4me.io.blocks import MOST_REJECTED
 from hdr4me.io.files import read_blocks
-from hdr4me.io.ipc import Broken, batches_of
 from hdr4me.io.parquet import Chunk, first_chunks, largest_page
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally

@@ -12,7 +12,7 @@ import pytest
 from hdr4me.engines.general import plan_of
 from hdr4me.errors import InvalidInput
 from hdr4me.io.columns import from_batch, from_matrix
-from hdr4me.kernels.exact.positions import BOTTOM, positions
+from hdr4me.kernels.exact.blocks import BOTTOM, positions
 from hdr4me.survey import Survey
 
 

@@ -149,12 +149,12 @@ def test_white_space_alone_is_an_empty_file(mixed: Survey, tmp_path) -> None:
 
 
 def test_the_longest_report_fits(all_sent: Survey) -> None:
-    from hdr4me.io.report import Report, encode
+    from hdr4me.io.report import Report
 
     longest = Report(
         all_sent.fingerprint, tuple((65535, *[255] * (all_sent.slot_size - 2)) for _ in range(4))
     )
-    assert 2 * len(encode(longest)) <= longest_line(all_sent)
+    assert 2 * len(longest.to_json()) <= longest_line(all_sent)
 
 
 def test_a_file_of_another_survey_altogether(

@@ -13,7 +13,7 @@ from hdr4me.engines import Local
 from hdr4me.io import Report, read_reports, write_reports
 from hdr4me.io import lines as of_lines
 from hdr4me.io.lines import _parsed, _shape, read_lines
-from hdr4me.io.report import encode, inspect, pack, prefix_of, unpack
+from hdr4me.io.report import inspect, pack, prefix_of, unpack
 from hdr4me.kernels.exact.lines import parse_lines
 
 
@@ -44,7 +44,7 @@ def test_lines_are_those_of_the_plain_writer(survey: hd.Survey, tmp_path: Path) 
     rows = some_rows(survey)
     with write_reports(tmp_path / "r.jsonl", survey) as writer:
         writer.write(rows)
-    plain = [encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in rows]
+    plain = [Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_json() for row in rows]
     assert (tmp_path / "r.jsonl").read_text().splitlines() == plain
     read = np.concatenate(list(read_reports(tmp_path / "r.jsonl", survey)))
     assert np.array_equal(read, rows)
@@ -53,7 +53,7 @@ def test_lines_are_those_of_the_plain_writer(survey: hd.Survey, tmp_path: Path) 
 def test_the_kernel_parses_every_canonical_line(survey: hd.Survey) -> None:
     rows = some_rows(survey)
     text = "".join(
-        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) + "\n" for row in rows
+        Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_json() + "\n" for row in rows
     ).encode()
     shape = _shape(survey)
     assert shape is not None
@@ -68,7 +68,7 @@ def test_a_changed_line_is_left_alone_or_is_what_the_plain_reader_says(survey: h
     shape = _shape(survey)
     assert shape is not None
     lines = [
-        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))).encode()
+        Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_json().encode()
         for row in some_rows(survey, 40)
     ]
     changed = []
@@ -100,7 +100,7 @@ def test_a_changed_line_is_left_alone_or_is_what_the_plain_reader_says(survey: h
 def test_many_short_lines_beside_a_report_are_all_read(tmp_path: Path) -> None:
     """Blank lines are shorter than any report: there are more lines than reports have room for."""
     survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120)]), mechanism="duchi")
-    line = encode(hd.Client(survey).report({"age": 30})) + "\n"
+    line = hd.Client(survey).report({"age": 30}).to_json() + "\n"
     path = tmp_path / "reports.jsonl"
     path.write_text("\n" * 500 + line + "\n" * 500 + line, encoding="utf-8")
     blocks = list(read_lines(path, survey, 1000))
@@ -159,7 +159,7 @@ def test_lines_that_two_chunks_share(
 ) -> None:
     """Chunks of any size, also shorter than a line, give the same reports, row numbers and rejected lines."""
     good = [
-        encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in some_rows(survey, 60)
+        Report(survey.fingerprint, unpack(row.tobytes(), survey)).to_json() for row in some_rows(survey, 60)
     ]
     lines = [
         text for i, line in enumerate(good) for text in ([line, "", "no report"] if i % 7 == 3 else [line])

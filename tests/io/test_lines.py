@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.engines.spark_counts import count_batches, from_vector
+from hdr4me.engines.spark_tally import count_batches, from_vector
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io import Reason, Rejected, Report
 from hdr4me.io.blocks import MOST_REJECTED

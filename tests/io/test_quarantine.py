@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hdr4me.engines import spark_counts
+from hdr4me.engines import spark_tally
 from hdr4me.io import Quarantine, Reason, Rejected
 from hdr4me.survey import Survey
 
@@ -38,9 +38,9 @@ def test_one_report_larger_than_the_limit(tmp_path: Path) -> None:
 
 
 def test_an_executor_counts_beyond_the_limit_too(mixed: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_counts, "QUARANTINE_BYTES", 2000)
+    monkeypatch.setattr(spark_tally, "QUARANTINE_BYTES", 2000)
     column = pa.RecordBatch.from_arrays([pa.nulls(10_000, pa.binary())], names=["report"])
-    *bad, last = spark_counts.count_batches([column], mixed, keep=True, where="here")
+    *bad, last = spark_tally.count_batches([column], mixed, keep=True, where="here")
     rows = [row for batch in bad for row in batch.to_pylist()]
     assert len(rows) < 150
     assert rows[-1]["where"] == "beyond the quarantine's limit"

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdr4me.kernels.simulate.accumulate import column_sums, scatter_sums
-from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS, draw
+from hdr4me.kernels.simulate.fused import (
+    INTERVALS,
+    LAPLACE,
+    STEPS,
+    TWO_INTERVALS,
+    column_sums,
+    draw,
+    scatter_sums,
+)
 
 N = 5003
 RNG = np.random.default_rng(2)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.exact.blocks import column_block, finish, wide_block
-from hdr4me.kernels.exact.encode import encode_rows
+from hdr4me.kernels.exact.blocks import LOW, SCALE, column_block, encode_rows, finish, range_lines, wide_block
 from hdr4me.kernels.exact.perturb import (
     Columns,
     Plan,
@@ -17,8 +16,7 @@ from hdr4me.kernels.exact.perturb import (
     perturb,
     perturb_matrix,
 )
-from hdr4me.kernels.exact.positions import LOW, SCALE, range_lines
-from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets
+from hdr4me.kernels.exact.sets import SLACK, below, bitmap, subsets
 from hdr4me.kernels.machine.intrinsics import DTYPES
 
 from .memory import at_the_end_of_memory

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hdr4me.kernels.exact.subset import subsets
+from hdr4me.kernels.exact.sets import subsets
 from hdr4me.kernels.machine import jit
 from hdr4me.kernels.machine.jit import kernel, sources_stamp
 

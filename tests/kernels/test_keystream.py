@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from hdr4me.kernels.exact import keystream
-from hdr4me.kernels.exact.keystream import BLOCK, Keystream
+from hdr4me.kernels.exact import secure as keystream
+from hdr4me.kernels.exact.secure import BLOCK, Keystream
 
 
 def test_is_aes_256_ctr_from_a_zero_nonce(monkeypatch: pytest.MonkeyPatch) -> None:

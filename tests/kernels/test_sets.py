@@ -12,7 +12,7 @@ import pytest
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.kernels.exact.sets import (
     MOST,
-    SLACK,
+    SETS_SLACK,
     coins,
     dense_sets,
     draws_expected,
@@ -89,7 +89,7 @@ def test_the_kernel_is_the_plain_way(v: int, w: int, c: int, b: int) -> None:
     mean = draws_expected(v - 1, w, c, b)[0]
     halves = rng.integers(0, 2**16, int((n - first) * mean * 0.9) + 8, dtype=np.uint16)
     blank = 256**size - 1
-    out = np.full(n * w + SLACK, blank, f"u{size}")
+    out = np.full(n * w + SETS_SLACK, blank, f"u{size}")
     done = dense_sets(planes, c, b, halves, w, v, inputs, heavy, members_of_bytes(size), out, first)
     at = 0
     for row in range(first, done):
@@ -105,7 +105,7 @@ def test_the_kernel_is_the_plain_way(v: int, w: int, c: int, b: int) -> None:
         )
         assert ran_out == (None, halves.size - at)
     assert (out[: first * w] == blank).all()
-    assert (out[done * w + SLACK :] == blank).all()
+    assert (out[done * w + SETS_SLACK :] == blank).all()
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 99, 640, 3999, 40_000, 65_535])
@@ -127,7 +127,7 @@ def test_every_set_is_as_likely_by_enumeration(
     flag, members = np.array([heavy]), members_of_bytes(1)
     allowed = [s for s in combinations(range(v), w) if (1 in s) == heavy]
     found: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    out = np.zeros(w + SLACK, np.uint8)
+    out = np.zeros(w + SETS_SLACK, np.uint8)
     for tossed in product(range(2**d), repeat=b):
         planes = np.array(tossed, np.uint64).reshape(1, b, 1)
         for drawn in product(range(d), repeat=length):
@@ -153,7 +153,7 @@ def test_listed_sets_are_as_likely_by_enumeration(v: int, w: int) -> None:
     words = np.array([-(-(k << 32) // entries.size) + 1 for k in range(entries.size)], np.uint32)
     for x in (0, v // 2, v - 1):
         for heavy in (False, True):
-            out = np.zeros(words.size * w + SLACK, np.uint8)
+            out = np.zeros(words.size * w + SETS_SLACK, np.uint8)
             inputs, flags = np.full(words.size, x), np.full(words.size, heavy)
             assert listed_sets(words, entries, w, v, inputs, flags, members_of_bytes(1), out, 0) == words.size
             found = Counter(map(tuple, out[: words.size * w].reshape(-1, w).tolist()))
@@ -168,7 +168,7 @@ def test_listed_sets_reject_the_words_that_would_bias_and_say_when_words_run_out
     words = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
     kept = [word for word in words.tolist() if word * 6 % 2**32 >= 4]
     inputs, flags = np.zeros(5, np.int64), np.zeros(5, np.bool_)
-    out = np.zeros(5 * 2 + SLACK, np.uint8)
+    out = np.zeros(5 * 2 + SETS_SLACK, np.uint8)
     done = listed_sets(words, entries, 2, 4, inputs, flags, members_of_bytes(1), out, 0)
     assert done == len(kept) == 2
     assert listed(40, 3) is None
@@ -186,7 +186,7 @@ def test_inputs_do_not_decide_what_is_drawn(v: int, w: int) -> None:
     done = set()
     for x in (0, v // 3, v - 1):
         for heavy in (False, True):
-            out = np.zeros(n * w + SLACK, f"u{size}")
+            out = np.zeros(n * w + SETS_SLACK, f"u{size}")
             inputs, flags = np.full(n, x), np.full(n, heavy)
             done.add(dense_sets(planes, c, b, halves, w, v, inputs, flags, members_of_bytes(size), out, 0))
     assert len(done) == 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, unsorted_subsets, words_needed
+from hdr4me.kernels.exact.sets import SLACK, below, bitmap, subsets, unsorted_subsets, words_needed
 
 
 def draw(d: int, m: int, words: np.ndarray) -> tuple[list[int], int]:

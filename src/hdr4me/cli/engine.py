@@ -53,7 +53,7 @@ def tally_files(
 
 def _say_left_out(quarantine: Path | None, n_rejected: int) -> None:
     """A quarantine has a limit: bad reports beyond it are only counted."""
-    from hdr4me.io.quarantine import QUARANTINE_BYTES
+    from hdr4me.io.report import QUARANTINE_BYTES
 
     if not n_rejected or quarantine is None or not quarantine.is_file():
         return

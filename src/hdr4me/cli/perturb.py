@@ -96,7 +96,7 @@ def perturb(
 
 
 def _refuse(account: Account, allow_unusable: bool) -> None:
-    from hdr4me.io.account import refusal
+    from hdr4me.io.columns import refusal
 
     unusable = account.unusable()
     if unusable and not allow_unusable:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hdr4me.collector.batch import Batch, Mask
 from hdr4me.collector.errors import Refusal
 from hdr4me.errors import FormatError
-from hdr4me.io import stream
+from hdr4me.io import arrow
 from hdr4me.io.blocks import to_wire
 from hdr4me.io.lines import _parsed, _shape, longest_line, understand
 from hdr4me.io.report import Reason, Report, fault, pack, prefix_of, understood
@@ -163,12 +163,12 @@ class Forms:
     def arrow(self, body: bytes, source: int) -> Batch:
         """An Arrow IPC stream with the columns `id` and `report`."""
         try:
-            found = stream.loads(body, self.survey, self.most)
+            found = arrow.loads(body, self.survey, self.most)
         except FormatError as error:
             raise Refusal(413 if "fewer" in str(error) else 422, str(error)) from None
         reasons = np.where(found.reasons == 0, self._status(found.rows), found.reasons)
         rejected = [
-            (row + 1, BAD_ID if reasons[row] == stream.NO_ID else Reason(int(reasons[row])).text)
+            (row + 1, BAD_ID if reasons[row] == arrow.NO_ID else Reason(int(reasons[row])).text)
             for row in np.flatnonzero(reasons).tolist()
         ]
         if not rejected:

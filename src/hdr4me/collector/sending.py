@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from hdr4me.atomic import write_bytes
 from hdr4me.collector.batch import ID_SIZE
 from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
+from hdr4me.io.arrow import dumps
 from hdr4me.io.files import read_blocks
-from hdr4me.io.lines import LineSink
-from hdr4me.io.stream import dumps
+from hdr4me.io.lines import write_lines
 from hdr4me.survey import Survey
 
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
@@ -98,7 +98,7 @@ class Spool:
 def as_lines(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
     """Reports and their ids as lines of JSON."""
     sink = io.BytesIO()
-    LineSink(sink, survey).write(np.ascontiguousarray(rows))
+    write_lines(sink, np.ascontiguousarray(rows), survey)
     pairs = zip(ids, sink.getvalue().splitlines(), strict=True)
     return b"\n".join(b'{"id":"%s","report":%s}' % (id.tobytes().hex().encode(), line) for id, line in pairs)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Account
-from hdr4me.io.account import refusal
+from hdr4me.io.columns import refusal
 from hdr4me.io.reading import read_records
 from hdr4me.survey import Schema
 

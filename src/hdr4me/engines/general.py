@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Records
 from hdr4me.io.columns import Source
+from hdr4me.kernels.exact.blocks import positions, range_lines
 from hdr4me.kernels.exact.perturb import Columns, Plan, alias_table, columns_bits, perturb
-from hdr4me.kernels.exact.positions import positions, range_lines
 from hdr4me.kernels.exact.secure import SecureDraws
 from hdr4me.survey import Numeric, Product, Survey
 from hdr4me.survey.dimension import FRACTION_BITS
@@ -20,8 +20,7 @@ from hdr4me.survey.dimension import FRACTION_BITS
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 Vectors = Mapping[int, NDArray[np.float64]]
-_ONE = 65536.0
-"""One row in fixed point."""
+_ONE = 65536.0  # one row in fixed point
 
 
 def perturb_source(source: Source, survey: Survey, *, threads: int = 1) -> Bytes:
@@ -78,8 +77,18 @@ def answers_of(channel: Channel, x: int, n: int) -> Numbers:
     address = np.array([value.ctypes.data], np.uint64)
     lut, nothing = np.zeros(1, np.uint32), np.zeros(1, np.uint64)
     columns = Columns(address, zero, np.zeros(1, np.uint8), nothing, zero, lut, zero, zero, 0)
-    reports = perturb(columns, input_plan(channel), n)
-    return response.from_bytes(reports[:, 2:])
+    bits, n_fields = columns_bits(len(channel.rows[0])), len(channel.fields)
+    plan = Plan(
+        n_sampled=1,
+        width=channel.wire_size,
+        bits=bits,
+        table=alias_table(np.array(channel.rows, np.int64), bits).ravel(),
+        ranges=range_lines(np.zeros(1), _ONE, 0.0, (channel.n_inputs - 1) * _ONE, 0.0),
+        alike=False,
+        entries=np.array([n_fields if n_fields > 1 else 0]),
+        entry_row=zero,
+    )
+    return response.from_bytes(perturb(columns, plan, n)[:, 2:])
 
 
 def _questions(survey: Survey, n: int, draws: SecureDraws) -> Numbers:
@@ -97,17 +106,14 @@ def _ranges(survey: Survey) -> NDArray[np.float64]:
 
 def _inputs(records: Records, survey: Survey, asked: Numbers, draws: SecureDraws) -> Numbers:
     """The channels' inputs [n, m]: each dimension's value placed, rounded at random, and put together."""
-    each = [() if q.channel.response.wide else q.dimensions for q in survey.questions]
-    most = max(map(len, each))
+    each = [
+        [] if q.channel.response.wide else list(zip(q.dimensions, q.channel.takes, strict=True))
+        for q in survey.questions
+    ]
     inputs = np.zeros(asked.shape, np.int64)
-    for k in range(most):
-        dims = np.array([own[min(k, len(own) - 1)] if own else 0 for own in each])
-        sizes = np.array(
-            [
-                q.channel.takes[k].size if k < len(own) else 1
-                for q, own in zip(survey.questions, each, strict=True)
-            ]
-        )
+    for k in range(max(map(len, each))):
+        dims = np.array([own[min(k, len(own) - 1)][0] if own else 0 for own in each])
+        sizes = np.array([own[k][1].size if k < len(own) else 1 for own in each])
         place = _places(records, dims[asked])
         fraction = draws.halves(place.size).reshape(place.shape)
         level = (place >> FRACTION_BITS) + (fraction < (place & ((1 << FRACTION_BITS) - 1)))
@@ -119,16 +125,7 @@ def _places(records: Records, dims: Numbers) -> Numbers:
     """The positions of dimensions dims [n, m] of each record, by the kernel that reads and cleans values."""
     n, m = dims.shape
     nothing = np.zeros(len(records.ranges), np.int64)
-    plan = Plan(
-        n_sampled=m,
-        width=1,
-        bits=0,
-        table=np.zeros(1, np.uint32),
-        ranges=records.ranges,
-        alike=False,
-        entries=nothing,
-        entry_row=nothing,
-    )
+    plan = Plan(m, 1, 0, np.zeros(1, np.uint32), records.ranges, False, nothing, nothing)
     out = np.empty(n * m, np.int64)  # more than 65,536 inputs do not fit into 16.16 bits
     positions(records.columns, plan, dims.astype(np.uint16).ravel(), 0, n, np.empty(n * m), out)
     return out.reshape(n, m)
@@ -139,13 +136,7 @@ def _places(records: Records, dims: Numbers) -> Numbers:
 
 @lru_cache(maxsize=32)
 def plan_of(survey: Survey) -> Plan:
-    """The kernel's view of a survey whose answers are single bytes; a formula is not repeated here, only laid out.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> plan = plan_of(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
-    >>> plan.ranges[0, :5].tolist() == [0, 65536 / 120, 0, 65536, 32768], plan.alike
-    (True, True)
-    """
+    """The kernel's view of a survey whose answers are single bytes; a formula is not repeated here, only laid out."""
     channels = survey.channels
     rows = [channel.rows or () for channel in channels]
     bits = columns_bits(max(len(table[0]) for table in rows))
@@ -169,23 +160,6 @@ def plan_of(survey: Survey) -> Plan:
         alike=numeric and bool((ranges == ranges[0]).all()),
         entries=entries,
         entry_row=entry_row,
-    )
-
-
-def input_plan(channel: Channel) -> Plan:
-    """The plan of a question with integer rows whose only column holds the numbers of inputs."""
-    rows, n_fields = channel.rows or (), len(channel.fields)
-    bits = columns_bits(len(rows[0]))
-    top = (channel.n_inputs - 1) * _ONE
-    return Plan(
-        n_sampled=1,
-        width=channel.wire_size,
-        bits=bits,
-        table=alias_table(np.array(rows, np.int64), bits).ravel(),
-        ranges=range_lines(np.zeros(1), _ONE, 0.0, top, 0.0),
-        alike=False,
-        entries=np.array([n_fields if n_fields > 1 else 0]),
-        entry_row=np.zeros(1, np.int64),
     )
 
 

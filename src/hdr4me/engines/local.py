@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,10 +17,18 @@ from numpy.typing import NDArray
 from hdr4me.engines.general import perturb_source, plan_of
 from hdr4me.engines.protocol import FilePath, Progress, paths_of
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io import OnRejected, Quarantine, Rejected, refuse, write_reports
-from hdr4me.io.account import Account, OnAccount, account_of, judge
+from hdr4me.io import OnRejected, Quarantine, refuse, write_reports
 from hdr4me.io.arrow import as_batch, schema_of
-from hdr4me.io.columns import Source, check_matrix, from_batch, from_matrix
+from hdr4me.io.columns import (
+    Account,
+    OnAccount,
+    Source,
+    account_of,
+    check_matrix,
+    from_batch,
+    from_matrix,
+    judge,
+)
 from hdr4me.io.files import files_of, read_blocks
 from hdr4me.io.reading import batch_rows, check_survey, record_batches
 from hdr4me.kernels.exact.perturb import perturb_matrix
@@ -60,7 +68,7 @@ class Local:
         matrix [n, columns] of numbers (`Schema.columns`) in which a categorical dimension holds category indices.
         """
         check_survey(survey)
-        return self._reports(records, survey, None)
+        return (self._block(source, survey) for source in self._sources(records, survey))
 
     def perturb(
         self,
@@ -76,19 +84,17 @@ class Local:
         The file appears whole or not at all, whatever happens on the way.
         """
         check_survey(survey)
-        parts: list[Account] = [Account.empty(survey)]
-        n = 0
+        total = Account.empty(survey)
         with write_reports(target, survey) as writer:
-            for block in self._reports(records, survey, parts):
-                writer.write(block)
-                n += len(block)
-                parts[:] = [sum(parts[1:], start=parts[0])]
+            for source in self._sources(records, survey):
+                total += account_of(source, survey)
+                writer.write(self._block(source, survey))
                 if progress is not None:
-                    progress(len(block))
-            if not n:
+                    progress(source.n)
+            if not total.n_records:
                 raise FormatError("there are no records")
-            on_account(parts[0])
-        return n
+            on_account(total)
+        return total.n_records
 
     def table(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> pa.Table:
         """The reports of records as an Arrow table with one column, `report`, for any library that takes Arrow.
@@ -97,11 +103,12 @@ class Local:
         """
         check_survey(survey)
         schema = schema_of(survey)
-        parts: list[Account] = [Account.empty(survey)]
+        total = Account.empty(survey)
         batches = []
-        for block in self._reports(records, survey, parts):
-            batches.append(as_batch(block, schema, survey))
-        on_account(sum(parts[1:], start=parts[0]))
+        for source in self._sources(records, survey):
+            total += account_of(source, survey)
+            batches.append(as_batch(self._block(source, survey), schema, survey))
+        on_account(total)
         return pa.Table.from_batches(batches, schema)
 
     def account(self, records: Any, survey: Survey) -> Account:
@@ -124,11 +131,8 @@ class Local:
         """The tally of files of reports, or of folders of them: see `hdr4me.engines.Engine.tally`."""
         check_survey(survey)
         paths = [file for source in paths_of(reports) for file in files_of(source)]
-        with ExitStack() as stack:
-            if strict:
-                return self._tally_files(paths, survey, refuse, progress)
-            handler = None if quarantine is None else stack.enter_context(Quarantine(quarantine))
-            return self._tally_files(paths, survey, handler, progress)
+        with nullcontext() if strict or quarantine is None else Quarantine(quarantine) as handler:
+            return self._tally_files(paths, survey, refuse if strict else handler, progress)
 
     def pair_counts(
         self, reports: FilePath | Sequence[FilePath], survey: Survey, pairs: Sequence[tuple[str, str]]
@@ -136,9 +140,8 @@ class Local:
         """Two answers of one report counted together, from files of reports or folders of them."""
         check_survey(survey)
         counts = PairCounts(survey, pairs)
-        for source in paths_of(reports):
-            for file in files_of(source):
-                counts.add_file(file)
+        for file in (file for source in paths_of(reports) for file in files_of(source)):
+            counts.add_file(file)
         return counts
 
     # -- the work ----------------------------------------------------------------------------------------------
@@ -149,20 +152,24 @@ class Local:
         """Files side by side when there are several; handlers see one thread at a time."""
         lock = threading.Lock()
 
-        def locked_rejected(rejected: Rejected) -> None:
-            if handler is not None:
+        def locked(call: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+            def locked_call(value: Any) -> None:
                 with lock:
-                    handler(rejected)
+                    call(value)  # type: ignore[misc]
 
-        def locked_progress(count: int) -> None:
-            if progress is not None:
-                with lock:
-                    progress(count)
+            return None if call is None else locked_call
 
-        def one(source: FilePath) -> Tally:
-            return self._tally_file(
-                survey, source, None if handler is None else locked_rejected, locked_progress
-            )
+        on_rejected, on_progress = locked(handler), locked(progress) or (lambda count: None)
+
+        def one(path: FilePath) -> Tally:
+            tally = Tally(survey)
+            blocks = read_blocks(path, survey)
+            # Rejected reports come with their block, so that handlers see one thread. One thread is one: nothing
+            # changes cores.
+            for block in ahead(blocks) if self.threads > 1 else blocks:
+                tally.add_read(block, on_rejected=on_rejected, where=str(path))
+                on_progress(len(block.rows))
+            return tally
 
         workers = min(self.threads, len(paths))
         if workers <= 1:
@@ -179,37 +186,21 @@ class Local:
             for batch in ahead(record_batches(records, survey)):
                 yield from_batch(batch, survey)
 
-    def _reports(
-        self, records: Any, survey: Survey, accounts: list[Account] | None
-    ) -> Iterator[NDArray[np.uint8]]:
-        """Blocks of reports; the account of each goes to `accounts`, if there is such a list."""
+    def _block(self, source: Source, survey: Survey) -> NDArray[np.uint8]:
+        """The reports of a source; a plain matrix whose columns are all sent has a kernel of its own."""
+        values, schema = source.owners[0], survey.schema
         plain = (
-            isinstance(records, np.ndarray)
+            isinstance(values, np.ndarray)
             and survey.byte_wise
-            and survey.n_sampled == len(survey.schema) >= WIDTH
-            and not any(dimension.categories for dimension in survey.schema)
-            and len(survey.schema.columns) == len(survey.schema)
+            and survey.n_sampled == len(schema) >= WIDTH
+            and not any(dimension.categories for dimension in schema)
+            and len(schema.columns) == len(schema)
+            and values.dtype in (np.float64, np.float32)
+            and values.flags.c_contiguous
         )
-        for source in self._sources(records, survey):
-            if accounts is not None:
-                accounts.append(account_of(source, survey))
-            values = source.owners[0]
-            if plain and values.dtype in (np.float64, np.float32) and values.flags.c_contiguous:
-                yield perturb_matrix(values, plan_of(survey), threads=self.threads)
-            else:
-                yield perturb_source(source, survey, threads=self.threads)
-
-    def _tally_file(
-        self, survey: Survey, source: FilePath, on_rejected: OnRejected | None, progress: Progress
-    ) -> Tally:
-        tally = Tally(survey)
-        blocks = read_blocks(source, survey)
-        # Rejected reports come with their block, so that handlers see one thread. One thread is one: nothing changes
-        # cores.
-        for block in ahead(blocks) if self.threads > 1 else blocks:
-            tally.add_read(block, on_rejected=on_rejected, where=str(source))
-            progress(len(block.rows))
-        return tally
+        if plain:
+            return perturb_matrix(values, plan_of(survey), threads=self.threads)
+        return perturb_source(source, survey, threads=self.threads)
 
 
 @contextmanager
@@ -220,15 +211,11 @@ def open_local(master: str | None = None) -> Iterator[Local]:
     yield Local()
 
 
-def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
-    """The same items, each made in another thread while the one before is used; at most `depth` wait."""
-    iterator = iter(items)
-    end = object()
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, each made in another thread while the one before is used."""
+    iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        waiting = [pool.submit(next, iterator, end) for _ in range(depth)]
-        while True:
-            item = waiting.pop(0).result()
-            if item is end:
-                return
-            waiting.append(pool.submit(next, iterator, end))
+        waiting = pool.submit(next, iterator, end)
+        while (item := waiting.result()) is not end:
+            waiting = pool.submit(next, iterator, end)
             yield item  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hdr4me.io.account import Account, OnAccount, judge
+from hdr4me.io.columns import Account, OnAccount, judge
 from hdr4me.registry import Registry
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 FilePath = str | os.PathLike[str]
-Progress = Callable[[int], None]
-"""Called with the number of records or reports done since the last call."""
+Progress = Callable[[int], None]  # called with the number of records or reports done since the last call
 
 
 class Engine(Protocol):
@@ -53,8 +52,8 @@ class Engine(Protocol):
         """Count files of reports, or folders of them; a bad report is left out and counted by its reason."""
 
 
+# How an engine is opened: with the master's address if one is given; closed when the context ends.
 Open = Callable[[str | None], AbstractContextManager[Engine]]
-"""How an engine is opened: with the master's address if one is given; closed when the context ends."""
 
 ENGINES: Registry[Open] = Registry(
     "engine",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from hdr4me.engines import spark_counts, spark_perturb, spark_tally
-from hdr4me.engines.protocol import Progress
+from hdr4me.engines import spark_perturb, spark_tally
+from hdr4me.engines.protocol import FilePath, Progress
 from hdr4me.engines.spark_session import require_pyspark
 from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.account import Account, OnAccount, judge
+from hdr4me.io.columns import Account, OnAccount, judge
 from hdr4me.io.reading import check_survey
 from hdr4me.survey import Survey
 from hdr4me.tally import PairCounts, Tally
@@ -18,9 +18,6 @@ from hdr4me.tally import PairCounts, Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-
-_Path = str | os.PathLike[str]
 
 
 def spark(session: SparkSession) -> Spark:
@@ -45,28 +42,15 @@ class Spark:
 
     # -- records to reports --------------------------------------------------------------------------------------
 
-    @overload
-    def perturb(self, records: Any, survey: Survey, *, on_account: OnAccount = judge) -> DataFrame: ...
-    @overload
     def perturb(
         self,
         records: Any,
         survey: Survey,
-        target: _Path,
+        target: FilePath | None = None,
         *,
         progress: Progress | None = None,
         on_account: OnAccount = judge,
-    ) -> int: ...
-
-    def perturb(
-        self,
-        records: Any,
-        survey: Survey,
-        target: _Path | None = None,
-        *,
-        progress: Progress | None = None,
-        on_account: OnAccount = judge,
-    ) -> DataFrame | int:
+    ) -> Any:
         """Reports of records: a DataFrame with one column, `report`, or a folder of report files and their number.
 
         Every record is randomised ONCE: the DataFrame is materialised before it is returned (in the session's
@@ -94,7 +78,7 @@ class Spark:
         reports: Any,
         survey: Survey,
         *,
-        quarantine: _Path | None = None,
+        quarantine: FilePath | None = None,
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Tally:
@@ -122,7 +106,7 @@ class Spark:
             progress(tally.n_reports)
         return tally
 
-    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_counts.Names) -> PairCounts:
+    def pair_counts(self, reports: Any, survey: Survey, pairs: spark_tally.Names) -> PairCounts:
         """Two answers of one report counted together, as one machine counts them, to the last bit."""
         check_survey(survey)
         return spark_tally.count_pairs(self.session, reports, survey, pairs)
@@ -131,12 +115,12 @@ class Spark:
         self,
         reports: DataFrame,
         survey: Survey,
-        folder: _Path,
+        folder: FilePath,
         *,
         keep_rejected: bool = False,
         every: str | None = None,
     ) -> StreamingQuery:
-        """Fold a streaming DataFrame of reports into a tally in `folder`: see `hdr4me.engines.spark_stream`."""
+        """Fold a streaming DataFrame of reports into a tally in `folder`: see `spark_stream.follow`."""
         from hdr4me.engines.spark_stream import follow
 
         return follow(reports, survey, folder, keep_rejected=keep_rejected, every=every)

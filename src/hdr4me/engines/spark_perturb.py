@@ -1,6 +1,7 @@
 """Records to reports on Spark: a DataFrame that is materialised once, or a folder that appears whole or not at all.
 
-Records are files that the executors read themselves, or what Spark has or reads.
+Records are files that the executors read themselves, or what Spark has or reads. Each call of the kernel opens a
+keystream of its own from the operating system, so tasks, retries and forked workers never share a draw.
 """
 
 from __future__ import annotations
@@ -10,36 +11,69 @@ import glob
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hdr4me.engines import spark_records
-from hdr4me.engines.spark_files import Work, each_task, partition, record_format, record_tasks
-from hdr4me.engines.spark_session import labels
-from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.io.account import Account, OnAccount
-from hdr4me.io.columns import from_batch
-from hdr4me.io.origin import STANDARD_INPUT, is_remote
-from hdr4me.io.reading import as_files, is_frame, record_batches
+from hdr4me.engines.general import perturb_source
+from hdr4me.engines.spark_session import (
+    Work,
+    as_fault,
+    each_task,
+    labels,
+    partition,
+    raise_fault,
+    rows_of,
+    task_bytes,
+)
+from hdr4me.errors import FormatError, HDR4MEError, InvalidInput
+from hdr4me.io import write_reports
+from hdr4me.io.blocks import to_wire
+from hdr4me.io.columns import Account, OnAccount, account_of, from_batch
+from hdr4me.io.origin import STANDARD_INPUT, RecordFiles, is_remote
+from hdr4me.io.reading import (
+    Part,
+    as_files,
+    batch_rows,
+    bounded,
+    is_frame,
+    plan_parts,
+    read_part,
+    record_batches,
+)
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Batches = Iterable[pa.RecordBatch]
+
+# What a task counted, or why the job must stop; the file that it wrote and its number of reports; a report, the last
+# one of a task with the counts of its records.
+ACCOUNT_SCHEMA = "account binary, fault string"
+PART_SCHEMA = f"name string, n_reports long, {ACCOUNT_SCHEMA}"
+REPORT_SCHEMA = f"report binary, {ACCOUNT_SCHEMA}"
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+
 
 def perturb_frame(session: SparkSession, records: Any, survey: Survey, on_account: OnAccount) -> DataFrame:
     """The reports of records, each drawn once, as a column `report` (see `Spark.perturb`)."""
-    source, read = record_source(session, records, survey)
-    rows = source.mapInArrow(
-        lambda rows: spark_records.report_batches(read(rows), survey), spark_records.REPORT_SCHEMA
-    )
+    source, read = _record_source(session, records, survey)
+    rows = source.mapInArrow(lambda rows: report_batches(read(rows), survey), REPORT_SCHEMA)
     durable = session.sparkContext.getCheckpointDir() is not None
     rows = rows.checkpoint() if durable else rows.localCheckpoint()
     counted = rows.where("account is not null or fault is not null").select("account", "fault")
-    on_account(spark_records.account_from(counted.collect(), survey))
+    on_account(account_from(counted.collect(), survey))
     return rows.select(rows["report"].alias("report", metadata=labels(survey)))
 
 
@@ -47,7 +81,7 @@ def perturb_to(
     session: SparkSession, records: Any, survey: Survey, target: Path, on_account: OnAccount
 ) -> int:
     """Write the reports of records into a new folder, one file for each task; how many (see `Spark.perturb`)."""
-    source, read = record_source(session, records, survey)
+    source, read = _record_source(session, records, survey)
     target = Path(os.path.realpath(target))
     if target.exists():
         raise InvalidInput(f"{target} exists: Spark writes a folder of reports that is not there yet")
@@ -56,12 +90,10 @@ def perturb_to(
     staging.mkdir()
     try:
         folder = str(staging)
-        made = source.mapInArrow(
-            lambda rows: spark_records.write_part(read(rows), survey, folder, partition()),
-            spark_records.PART_SCHEMA,
-        )
-        rows = made.collect()
-        found = spark_records.account_from(rows, survey)
+        rows = source.mapInArrow(
+            lambda rows: write_part(read(rows), survey, folder, partition()), PART_SCHEMA
+        ).collect()
+        found = account_from(rows, survey)
         if not rows:
             raise FormatError("there are no records")
         on_account(found)
@@ -77,30 +109,25 @@ def perturb_to(
 
 
 def account(session: SparkSession, records: Any, survey: Survey) -> Account:
-    """The account of records, without making a report."""
-    source, read = record_source(session, records, survey)
-    rows = source.mapInArrow(
-        lambda rows: spark_records.account_batches(read(rows), survey), spark_records.ACCOUNT_SCHEMA
-    )
-    return spark_records.account_from(rows.collect(), survey)
+    """The data-quality report of records, without making a report."""
+    source, read = _record_source(session, records, survey)
+    rows = source.mapInArrow(lambda rows: account_batches(read(rows), survey), ACCOUNT_SCHEMA)
+    return account_from(rows.collect(), survey)
 
 
-# -- records --------------------------------------------------------------------------------------------------
-
-
-def record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, Work]:
+def _record_source(session: SparkSession, records: Any, survey: Survey) -> tuple[DataFrame, Work]:
     """Rows for the tasks, and what makes of them the survey's dimensions of the records, in its order.
 
     Files that every executor can open are read by the executors, by the rules of one machine; the rows are then the
-    numbers of the tasks. What is wrong with anything else is said here, before any job.
+    numbers of the tasks. What is wrong with anything else is an error here, before any job.
     """
     files = as_files(records)
     if files is not None and all(_is_here(path) for path in files.paths):
         tasks = record_tasks(files, session.sparkContext.defaultParallelism)
         numbers = session.range(0, len(tasks), 1, len(tasks))
-        return numbers, each_task(tasks, lambda parts: spark_records.part_batches(parts, survey))
+        return numbers, each_task(tasks, lambda parts: _read_parts(parts, survey))
     frame = _frame(session, records if files is None else files.paths, survey)
-    return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.columns]), _same
+    return frame.select([frame["`" + name.replace("`", "``") + "`"] for name in survey.schema.columns]), iter
 
 
 def _is_here(path: str) -> bool:
@@ -148,5 +175,117 @@ def _read(session: SparkSession, path: str) -> DataFrame:
         raise
 
 
-def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
+def record_format(path: str) -> str:
+    """Spark's name of a file's format, by its suffix; what has none is Spark's default, Parquet."""
+    suffix = Path(urlsplit(path).path if "://" in path else path).suffix.lower()
+    return _FORMATS.get(suffix, "parquet")
+
+
+def record_tasks(files: RecordFiles, parallelism: int) -> list[list[Part]]:
+    """What each task reads of files of records: row groups of Parquet files; text files go whole to one task."""
+    step = task_bytes(sum(Path(x).stat().st_size for x in files.files() if Path(x).exists()), parallelism)
+    tasks: list[list[Part]] = []
+    room = 0
+    for part in plan_parts(files, step):
+        if room <= 0:
+            tasks.append([])
+            room = step
+        tasks[-1].append(part)
+        room -= part.n_bytes
+    return tasks
+
+
+def account_from(rows: Iterable[Any], survey: Survey) -> Account:
+    """The sum of the counts in rows with the fields of `ACCOUNT_SCHEMA`; a fault among them is raised."""
+    total = Account.empty(survey)
+    for row in rows:
+        if row["fault"] is not None:
+            raise_fault(row["fault"])
+        counts = np.frombuffer(row["account"], "<i8").reshape(total.counts.shape)
+        total += Account(survey.schema, counts.astype(np.int64))
+    return total
+
+
+# -- on the executors: Arrow batches come in and go out ------------------------------------------------------------
+
+
+def report_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """Reports as a binary column, `report`; see `REPORT_SCHEMA`."""
+    return _guarded(_reports(batches, survey), REPORT_SCHEMA)
+
+
+def write_part(batches: Batches, survey: Survey, folder: str, number: int) -> Iterator[pa.RecordBatch]:
+    """Write the reports to a file in `folder` that no other attempt has, and say which; no records, no file.
+
+    The name is random: an attempt that is repeated writes beside the first, and whoever collects the names (each
+    partition's once) decides which of the two exists.
+    """
+    name = f"part-{number:05d}-{secrets.token_hex(8)}.parquet"
+    return _guarded(_written(batches, survey, Path(folder, name)), PART_SCHEMA)
+
+
+def account_batches(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    """The data-quality report of records, without making a report."""
+    return _guarded(_account(batches, survey), ACCOUNT_SCHEMA)
+
+
+def _guarded(rows: Batches, schema: str) -> Iterator[pa.RecordBatch]:
+    """The same rows; an error of the input becomes a row with a fault."""
+    try:
+        yield from rows
+    except HDR4MEError as error:
+        yield rows_of(schema, {"fault": as_fault(error)})
+
+
+def _read_parts(parts: Sequence[Part], survey: Survey) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        yield from read_part(part, survey.schema, batch_rows(survey))
+
+
+def _blocks(batches: Batches, survey: Survey) -> Iterator[tuple[NDArray[np.uint8], Account]]:
+    """Blocks of reports of batches whose columns are the survey's in its order, and what their records were."""
+    for batch in bounded(batches, batch_rows(survey)):
+        source = from_batch(batch, survey)
+        yield perturb_source(source, survey), account_of(source, survey)
+
+
+def _reports(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    waiting: pa.RecordBatch | None = None
+    total = Account.empty(survey)
+    for block, found in _blocks(batches, survey):
+        total += found
+        if waiting is not None:
+            yield waiting
+        data, offsets = to_wire(block, survey)
+        buffers: list[Any] = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
+        column: Any = pa.Array.from_buffers(pa.binary(), len(block), buffers)
+        nothing: list[Any] = [pa.nulls(len(block), pa.binary()), pa.nulls(len(block), pa.string())]
+        waiting = pa.RecordBatch.from_arrays([column, *nothing], names=["report", "account", "fault"])
+    if waiting is not None:
+        counted = pa.array([None] * (waiting.num_rows - 1) + [_bytes(total)], pa.binary())
+        yield waiting.set_column(1, "account", counted)
+
+
+def _written(batches: Batches, survey: Survey, path: Path) -> Iterator[pa.RecordBatch]:
+    n = 0
+    writer = None
+    total = Account.empty(survey)
+    with ExitStack() as stack:
+        for block, found in _blocks(batches, survey):
+            total += found
+            writer = writer or stack.enter_context(write_reports(path, survey))
+            writer.write(block)
+            n += len(block)
+    if n:
+        yield rows_of(PART_SCHEMA, {"name": path.name, "n_reports": n, "account": _bytes(total)})
+
+
+def _account(batches: Batches, survey: Survey) -> Iterator[pa.RecordBatch]:
+    total = Account.empty(survey)
+    for batch in bounded(batches, batch_rows(survey)):
+        total += account_of(from_batch(batch, survey), survey)
+    yield rows_of(ACCOUNT_SCHEMA, {"account": _bytes(total)})
+
+
+def _bytes(account: Account) -> bytes:
+    return account.counts.astype("<i8").tobytes()

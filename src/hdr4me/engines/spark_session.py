@@ -1,14 +1,18 @@
-"""Opening a Spark session, and the column of a DataFrame that holds reports, labelled with its survey."""
+"""What both directions on Spark need: a session, tasks, rows of output, faults, and the labelled column of reports."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput, MissingDependency
+import numpy as np
+import pyarrow as pa
+
+from hdr4me.errors import FingerprintMismatch, FormatError, HDR4MEError, InvalidInput, MissingDependency
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -17,7 +21,12 @@ if TYPE_CHECKING:
 
     from hdr4me.engines.spark_engine import Spark
 
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # what a task does with its rows
+T = TypeVar("T")
 
+# A task reads at least 8 MiB, since starting one takes as long, and at most 128 MiB, so that a retry is cheap.
+_SMALLEST, _LARGEST = 1 << 23, 1 << 27
+_TYPES: dict[str, Any] = {"binary": pa.binary(), "string": pa.string(), "long": pa.int64()}
 _INSTALL = "the Spark engine needs pyspark: pip install -e '.[spark]' in a clone of hdr4me"
 _JAVA = "Spark needs Java 17 or later: install it and set JAVA_HOME, or put java on the PATH"
 
@@ -112,3 +121,50 @@ def report_column(reports: DataFrame, survey: Survey) -> DataFrame:
     if found != survey.fingerprint:
         raise FingerprintMismatch(f"column {name!r}", survey.fingerprint, found)
     return reports.select(name)
+
+
+# -- tasks --------------------------------------------------------------------------------------------------------
+
+
+def task_bytes(total: int, parallelism: int) -> int:
+    """About how many of all bytes a task reads."""
+    return min(max(-(-total // parallelism), _SMALLEST), _LARGEST)
+
+
+def each_task(tasks: Sequence[T], work: Callable[[T], Iterator[pa.RecordBatch]]) -> Work:
+    """Do the tasks whose numbers are in the first column."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in np.asarray(batch.column(0)).tolist():
+                yield from work(tasks[index])
+
+    return read
+
+
+def partition() -> int:
+    """The number of the partition that this executor works on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
+
+
+def rows_of(schema: str, *rows: dict[str, Any]) -> pa.RecordBatch:
+    """Rows of output with the columns of a schema in Spark's words; what a row leaves out is null."""
+    fields: list[Any] = [pa.field(name, _TYPES[kind]) for name, kind in map(str.split, schema.split(", "))]
+    return pa.RecordBatch.from_pylist(list(rows), schema=pa.schema(fields))
+
+
+def as_fault(error: HDR4MEError) -> str:
+    """An error of the input, which a retry would only repeat, as a text for the driver."""
+    if isinstance(error, FingerprintMismatch):
+        what = str(error).split(" belongs to survey ")[0]
+        return json.dumps(["fingerprint", what, error.expected, error.found])
+    return json.dumps(["input" if isinstance(error, InvalidInput) else "format", str(error)])
+
+
+def raise_fault(fault: str) -> None:
+    """Raise here, on the driver, what an executor found."""
+    kind, *parts = json.loads(fault)
+    raise {"fingerprint": FingerprintMismatch, "input": InvalidInput, "format": FormatError}[kind](*parts)

@@ -57,8 +57,19 @@ def follow(
     root = Path(folder).absolute()
     root.mkdir(parents=True, exist_ok=True)
     state = _latest(root)
-    if state is not None:
-        _check_query(root, state)
+    if (
+        state is not None
+    ):  # a tally without its checkpoint would begin again at batch 0 and pass over everything
+        try:
+            found = _query(root)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FormatError(
+                f"{root} has a tally but no checkpoint: the stream cannot go on from it"
+            ) from error
+        if found != state.query:
+            raise FormatError(
+                f"{root}: the tally is of stream {state.query}, the checkpoint of stream {found}"
+            )
         Tally.load(state.path, survey)
     writer = reports.writeStream.foreachBatch(_fold(root, survey, keep_rejected))
     writer = writer.option("checkpointLocation", (root / "checkpoint").as_uri())
@@ -112,13 +123,3 @@ def _latest(root: Path) -> _State | None:
 def _query(root: Path) -> str:
     """The identity that Spark gave the stream when its checkpoint was made."""
     return str(json.loads((root / "checkpoint" / "metadata").read_text())["id"])
-
-
-def _check_query(root: Path, state: _State) -> None:
-    """A tally without its checkpoint would begin again at batch 0 and pass over everything."""
-    try:
-        found = _query(root)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{root} has a tally but no checkpoint: the stream cannot go on from it") from error
-    if found != state.query:
-        raise FormatError(f"{root}: the tally is of stream {state.query}, the checkpoint of stream {found}")

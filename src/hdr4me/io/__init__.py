@@ -1,7 +1,7 @@
 """Records and reports: one reader for every command, one writer; NumPy and Arrow load only with what needs them.
 
 Records are true values in any form (files, tables, frames) and never leave the machine that holds them. Reports are
-what users send. The modules `report` and `quarantine` use the standard library only.
+what users send. The module `report` uses the standard library only.
 """
 
 from __future__ import annotations
@@ -9,35 +9,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hdr4me.io.report import OnRejected, Reason, Rejected, Report, refuse
+from hdr4me.io.report import OnRejected, Quarantine, Reason, Rejected, Report, refuse
 
 if TYPE_CHECKING:
-    from hdr4me.io.account import Account as Account
-    from hdr4me.io.account import RecordsWarning as RecordsWarning
-    from hdr4me.io.account import account_of as account_of
-    from hdr4me.io.account import judge as judge
-    from hdr4me.io.files import ReportWriter as ReportWriter
-    from hdr4me.io.files import read_reports as read_reports
-    from hdr4me.io.files import write_reports as write_reports
-    from hdr4me.io.infer import infer_schema as infer_schema
-    from hdr4me.io.origin import RecordFiles as RecordFiles
-    from hdr4me.io.quarantine import Quarantine as Quarantine
-    from hdr4me.io.reading import count_records as count_records
-    from hdr4me.io.reading import record_batches as record_batches
+    from hdr4me.io.columns import Account, RecordsWarning, account_of, judge
+    from hdr4me.io.files import ReportWriter, read_reports, write_reports
+    from hdr4me.io.infer import infer_schema
+    from hdr4me.io.origin import RecordFiles
+    from hdr4me.io.reading import count_records, record_batches
 
 _HOMES = {
-    "Account": "account",
-    "Quarantine": "quarantine",
-    "RecordFiles": "origin",
-    "RecordsWarning": "account",
-    "ReportWriter": "files",
-    "account_of": "account",
-    "count_records": "reading",
-    "infer_schema": "infer",
-    "judge": "account",
-    "read_reports": "files",
-    "record_batches": "reading",
-    "write_reports": "files",
+    "columns": ("Account", "RecordsWarning", "account_of", "judge"),
+    "files": ("ReportWriter", "read_reports", "write_reports"),
+    "infer": ("infer_schema",),
+    "origin": ("RecordFiles",),
+    "reading": ("count_records", "record_batches"),
 }
 
 __all__ = [
@@ -62,6 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hdr4me.io' has no attribute {name!r}")
-    return getattr(import_module(f"hdr4me.io.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"hdr4me.io.{home}"), name)
+    raise AttributeError(f"module 'hdr4me.io' has no attribute {name!r}")

@@ -1,13 +1,21 @@
-"""Reports in Arrow IPC files: one column of binary values, read and written in blocks."""
+"""Reports in Arrow IPC: files, and streams with ids.
+
+Arrow's own reader maps a file or reads a whole batch, and inflates compressed batches to any size. Here footers and
+messages (both flatbuffers) are parsed from bytes in own memory, so that a file or a stream that changes or lies cannot
+crash the process or take more memory than a block; the columns themselves are read block by block.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +23,16 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError, InvalidInput
-from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, to_wire
-from hdr4me.io.ipc import Batch, batches_of, null_rows, reader_of, report_rows
+from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, from_wire, to_wire
 from hdr4me.io.report import Reason, Rejected
 from hdr4me.survey import Survey
 
 FORMAT, VERSION = b"hdr4me-reports", b"1"
 COLUMN = "report"
+_LABELS = (b"hdr4me.format", b"hdr4me.version", b"hdr4me.survey")
 
+# In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32.
 CHECKSUM, ROWS, SUM = b"hdr4me.checksum", b"hdr4me.rows", b"hdr4me.crc32"
-"""In an Arrow file's schema: that its last batch, without rows, says how many reports there are and their CRC-32."""
 
 FilePath = str | os.PathLike[str]
 
@@ -43,8 +51,8 @@ def binary_format(path: FilePath) -> str | None:
     return None
 
 
+# What Arrow raises for a damaged file.
 BROKEN = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
-"""What Arrow raises for a damaged file."""
 
 
 @contextmanager
@@ -61,16 +69,9 @@ def whole(path: FilePath, kind: str, *, quoted: bool = True) -> Iterator[None]:
 
 def schema_of(survey: Survey) -> pa.Schema:
     """The file's schema: the column, and whose reports they are."""
-    metadata: dict[bytes | str, bytes | str] = {
-        b"hdr4me.format": FORMAT,
-        b"hdr4me.version": VERSION,
-        b"hdr4me.survey": survey.fingerprint.encode(),
-    }
-    return pa.schema([pa.field(COLUMN, _type_of(survey), nullable=False)], metadata=metadata)
-
-
-def _type_of(survey: Survey) -> Any:
-    return pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
+    kind: Any = pa.binary(survey.report_size) if survey.fixed_size else pa.binary()
+    metadata: Any = dict(zip(_LABELS, (FORMAT, VERSION, survey.fingerprint.encode()), strict=True))
+    return pa.schema([pa.field(COLUMN, kind, nullable=False)], metadata=metadata)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -87,7 +88,13 @@ def valid_bits(column: Any) -> NDArray[np.bool_]:
     return bits[column.offset - 8 * first :][: len(column)].astype(bool)
 
 
-def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) -> Iterator[Block]:
+def rows_as_blocks(
+    path: FilePath,
+    rows: Bytes,
+    reasons: Bytes | None,
+    first: int,
+    content: Callable[[int], str] = lambda row: "",
+) -> Iterator[Block]:
     """Rows as a block; as small blocks, with few rejected reports each, if some have a reason not to be counted."""
     if reasons is None:
         yield Block(rows, range(first + 1, first + len(rows) + 1))
@@ -96,7 +103,7 @@ def blocks_of(path: FilePath, rows: Bytes, reasons: Bytes | None, first: int) ->
         gone = reasons[start : start + MOST_REJECTED]
         before = first + start + 1
         bad = [
-            Rejected(Reason(int(gone[row])), f"{path}, row {before + row}", "")
+            Rejected(Reason(int(gone[row])), f"{path}, row {before + row}", content(start + row))
             for row in np.flatnonzero(gone).tolist()
         ]
         there = np.flatnonzero(gone == 0)
@@ -116,7 +123,7 @@ def read_arrow(path: FilePath, survey: Survey, block_rows: int) -> Iterator[Bloc
         for batch in batches_of(file, size):
             last = batch.metadata
             for rows, reasons in _batch_rows(file, batch, survey, block_rows, found):
-                yield from blocks_of(path, rows, reasons, first)
+                yield from rows_as_blocks(path, rows, reasons, first)
                 first += len(rows)
         if checked and (last.get(ROWS), last.get(SUM)) != found.closing(first):
             raise FormatError(f"{path} is not a whole Arrow IPC file: its checksum does not match")
@@ -174,8 +181,8 @@ class _Sums:
         return str(n_rows).encode(), f"{self._data:08x}{more}".encode()
 
 
+# A second column that a file of the collector has: the reports' ids, which a tally does not read.
 ID, ID_SIZE = "id", 16
-"""A second column that a file of the collector has: the reports' ids, which a tally does not read."""
 
 
 def without_ids(schema: pa.Schema) -> pa.Schema:
@@ -185,16 +192,16 @@ def without_ids(schema: pa.Schema) -> pa.Schema:
 
 
 def check_schema(path: FilePath, schema: pa.Schema, survey: Survey) -> None:
+    """The schema is that of reports of this survey, or it is an error."""
     metadata = schema.metadata or {}
-    if metadata.get(b"hdr4me.format") != FORMAT:
+    kind, version, found = (metadata.get(label, b"none").decode(errors="replace") for label in _LABELS)
+    if kind != FORMAT.decode():
         raise FormatError(f"{path} is not a file of reports: it does not say {FORMAT.decode()!r}")
-    if metadata.get(b"hdr4me.version") != VERSION:
-        found = metadata.get(b"hdr4me.version", b"none").decode(errors="replace")
-        raise FormatError(f"{path} is of version {found!r}: this program reads version {VERSION.decode()}")
-    found = metadata.get(b"hdr4me.survey", b"none").decode(errors="replace")
+    if version != VERSION.decode():
+        raise FormatError(f"{path} is of version {version!r}: this program reads version {VERSION.decode()}")
     if found != survey.fingerprint:
         raise FingerprintMismatch(str(path), survey.fingerprint, found)
-    if schema.names != [COLUMN] or schema.field(0).type != _type_of(survey):
+    if schema.names != [COLUMN] or schema.field(0).type != schema_of(survey).field(0).type:
         size = f"of {survey.report_size} bytes" if survey.fixed_size else "of bytes"
         raise FormatError(f"{path} must have one column, {COLUMN!r}, {size}")
 
@@ -232,3 +239,318 @@ def arrow_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
         rows, crc = sums.closing(n)
         nothing = as_batch(np.empty((0, survey.report_size), np.uint8), schema, survey)
         writer.write_batch(nothing, custom_metadata={ROWS: rows, SUM: crc})
+
+
+MAGIC = b"ARROW1"
+_MOST_FOOTER = 1 << 26
+_MOST_METADATA = 1 << 20
+_SCHEMA, _RECORD_BATCH = 1, 3
+_MARK = b"\xff\xff\xff\xff"
+
+
+class Broken(ValueError):
+    """What is wrong with the file, in words."""
+
+
+Read = Callable[[int, int], Bytes]  # reads so many bytes from an offset of the file or stream
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a column's buffers stand, each an offset and a length; `offsets` matter if values differ in size."""
+
+    n_nulls: int
+    validity: tuple[int, int]
+    offsets: tuple[int, int]
+    values: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Where a batch's columns stand, and what its message says beside them."""
+
+    n_rows: int
+    columns: tuple[Column, ...]
+    metadata: dict[bytes, bytes]
+
+
+def batches_of(file: IO[bytes], size: int) -> Iterator[Batch]:
+    """The batches of one column that the footer of a file of this size lists, in the file's order.
+
+    Batches must follow one another without overlap: a footer that names one batch a thousand times would cost a
+    thousand times its bytes.
+    """
+    read = reader_of(file, _MOST_FOOTER)
+    tail = bytes(read(size - 10, 10)) if size >= 18 else b""
+    if tail[4:] != MAGIC:
+        raise Broken("its end is missing")
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    if not 8 <= length <= min(_MOST_FOOTER, size - 18):
+        raise Broken("its footer has no possible length")
+    end = size - 10 - length
+    footer = Table(bytes(read(end, length)))
+    root = footer.root()
+    if any(footer.structs(root, 2, 24)):
+        raise Broken("it has dictionaries")
+    before = len(MAGIC)
+    for at in footer.structs(root, 3, 24):
+        offset, length = footer.number("<q", at), footer.number("<i", at + 8)
+        body = footer.number("<q", at + 16)
+        if offset < before or not 8 <= length <= _MOST_METADATA or not 0 <= body <= end - offset - length:
+            raise Broken("a batch stands outside the file, or over another batch")
+        before = offset + length + body
+        message = bytes(read(offset, length))
+        yield _batch(Table(message[8 if message[:4] == _MARK else 4 :]), offset + length, body, 1)
+
+
+def reader_of(file: Any, most: int) -> Read:
+    """Reads a file into own memory, at most so many bytes at once."""
+
+    def read(offset: int, length: int) -> Bytes:
+        if length > most:
+            raise Broken("a batch's rows are longer than any reports")
+        data = np.empty(length, np.uint8)
+        file.seek(offset)
+        if file.readinto(data.data) != length:
+            raise Broken("it became shorter while it was read")
+        return data
+
+    return read
+
+
+def stream_head(data: bytes) -> int:
+    """Where the first batch of a stream begins; before it stands the schema."""
+    table, start = _message(data, 0)
+    if table is None or table.field("<B", table.root(), 1) != _SCHEMA or table.field("<q", table.root(), 3):
+        raise Broken("it does not begin with a schema")
+    return start
+
+
+def stream_batches(data: bytes, at: int, n_columns: int) -> Iterator[Batch]:
+    """The batches of a stream in memory from the offset `at` to its end, which must be there."""
+    while True:
+        table, start = _message(data, at)
+        if table is None:
+            if start != len(data):
+                raise Broken("it has bytes after its end")
+            return
+        length = table.field("<q", table.root(), 3)
+        if not 0 <= length <= len(data) - start:
+            raise Broken("a batch is longer than the stream")
+        yield _batch(table, start, length, n_columns)
+        at = start + length
+
+
+def _message(data: bytes, at: int) -> tuple[Table | None, int]:
+    """The message that begins at `at`, or None for the end marker, and where its body begins."""
+    if data[at : at + 4] != _MARK or len(data) < at + 8:
+        raise Broken("its end is missing")
+    length = int.from_bytes(data[at + 4 : at + 8], "little")
+    if length == 0:
+        return None, at + 8
+    if length > min(_MOST_METADATA, len(data) - at - 8):
+        raise Broken("a message is longer than the stream")
+    return Table(data[at + 8 : at + 8 + length]), at + 8 + length
+
+
+def _batch(table: Table, start: int, body: int, n_columns: int) -> Batch:
+    """The batch of a message whose body of so many bytes begins at `start`; only its last column has offsets."""
+    root = table.root()
+    if table.field("<B", root, 1) != _RECORD_BATCH:
+        raise Broken("it has a message that is not a batch")
+    batch = table.child(root, 2)
+    if table.where(batch, 3):
+        raise Broken("its batches are compressed: reports travel uncompressed in Arrow")
+    n_rows = table.field("<q", batch, 0)
+    nodes, buffers = list(table.structs(batch, 1, 16)), list(table.structs(batch, 2, 16))
+    if len(nodes) != n_columns or len(buffers) - 2 * n_columns not in (0, 1):
+        raise Broken("a batch has too many or too few columns")
+    spans = []
+    for at in buffers:
+        offset, length = table.number("<q", at), table.number("<q", at + 8)
+        if offset < 0 or not 0 <= length <= body - offset:
+            raise Broken("a buffer stands outside its batch")
+        spans.append((start + offset, length))
+    columns = []
+    for k, node in enumerate(nodes):
+        n_nulls = table.number("<q", node + 8)
+        if table.number("<q", node) != n_rows or not 0 <= n_nulls <= n_rows:
+            raise Broken("a batch's columns are not as long as the batch")
+        values = spans[-1] if k == n_columns - 1 else spans[2 * k + 1]
+        columns.append(Column(n_nulls, spans[2 * k], spans[2 * k + 1], values))
+    return Batch(n_rows, tuple(columns), table.pairs(root, 4))
+
+
+# -- the rows of a column ----------------------------------------------------------------------------------------
+
+
+def report_rows(
+    read: Read, column: Column, survey: Survey, start: int, n: int
+) -> tuple[Bytes, NDArray[np.int32] | None, Bytes, NDArray[np.bool_] | None]:
+    """The bytes of n reports, their lengths, the padded rows, and which have the right length.
+
+    Lengths and which are right are None if all reports have one size.
+    """
+    if survey.fixed_size:
+        rows = fixed_rows(read, column.values, survey.report_size, start, n)
+        return rows.reshape(-1), None, rows, None
+    ends = fixed_rows(read, column.offsets, 4, start, n + 1).reshape(-1).view("<i4").astype(np.int64)
+    if ends[0] < 0 or ends[-1] > column.values[1] or (np.diff(ends) < 0).any():
+        raise Broken("a batch's rows stand outside it")
+    data = read(column.values[0] + int(ends[0]), int(ends[-1] - ends[0]))
+    return data, np.diff(ends).astype(np.int32), *from_wire(data, ends - ends[0], survey)
+
+
+def fixed_rows(read: Read, buffer: tuple[int, int], size: int, start: int, n: int) -> Bytes:
+    """Rows of `size` bytes each of a buffer."""
+    at, length = buffer
+    if length < (start + n) * size:
+        raise Broken("a batch is shorter than its rows")
+    return read(at + start * size, n * size).reshape(n, size)
+
+
+def null_rows(read: Read, column: Column, start: int, n: int) -> NDArray[np.bool_] | None:
+    """Which rows are null, None if the column has no nulls; `start` is a multiple of 8."""
+    if not column.n_nulls:
+        return None
+    at, length = column.validity
+    if length < -(-(start + n) // 8):
+        raise Broken("a batch is shorter than its rows")
+    packed = read(at + start // 8, -(-n // 8))
+    return np.asarray(np.unpackbits(packed, count=n, bitorder="little") == 0)
+
+
+# -- flatbuffers -------------------------------------------------------------------------------------------------
+
+
+class Table:
+    """A flatbuffer in own memory; every number is read inside the bounds or the file is broken."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def number(self, kind: str, at: int) -> int:
+        """The number of `struct` kind `kind` at `at`."""
+        if not 0 <= at <= len(self._data) - struct.calcsize(kind):
+            raise Broken("an offset points outside")
+        return int(struct.unpack_from(kind, self._data, at)[0])
+
+    def root(self) -> int:
+        """Where the root table stands."""
+        return self.number("<I", 0)
+
+    def where(self, table: int, index: int) -> int:
+        """Where the table's field of this index stands, or 0 if the table leaves it out."""
+        vtable = table - self.number("<i", table)
+        inside = 4 + 2 * index + 2 <= self.number("<H", vtable)
+        offset = self.number("<H", vtable + 4 + 2 * index) if inside else 0
+        return table + offset if offset else 0
+
+    def field(self, kind: str, table: int, index: int) -> int:
+        """A number in the table, 0 if left out."""
+        at = self.where(table, index)
+        return self.number(kind, at) if at else 0
+
+    def child(self, table: int, index: int) -> int:
+        """Where the table's child stands."""
+        at = self.where(table, index)
+        if not at:
+            raise Broken("a message is empty")
+        return at + self.number("<I", at)
+
+    def structs(self, table: int, index: int, size: int) -> Iterator[int]:
+        """Where the elements of a vector of structs, or of 4-byte offsets, stand."""
+        if not self.where(table, index):
+            return
+        vector = self.child(table, index)
+        n = self.number("<I", vector)
+        if n * size > len(self._data) - vector - 4:
+            raise Broken("a list is longer than what holds it")
+        yield from range(vector + 4, vector + 4 + n * size, size)
+
+    def pairs(self, table: int, index: int) -> dict[bytes, bytes]:
+        """A list of keys and values."""
+        found = {}
+        for at in self.structs(table, index, 4):
+            pair = at + self.number("<I", at)
+            found[self._text(pair, 0)] = self._text(pair, 1)
+        return found
+
+    def _text(self, table: int, index: int) -> bytes:
+        at = self.child(table, index)
+        n = self.number("<I", at)
+        if n > len(self._data) - at - 4:
+            raise Broken("a text is longer than what holds it")
+        return self._data[at + 4 : at + 4 + n]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a stream holds: ids [n, 16], padded reports [n, report_size] that are still to be checked, and reasons.
+
+    A reason is 0, the `Reason` why a row is not a report, or `NO_ID`.
+    """
+
+    ids: Bytes
+    rows: Bytes
+    reasons: Bytes
+
+
+NO_ID = 255  # the reason of a row without an id
+
+
+def stream_schema(survey: Survey) -> pa.Schema:
+    """The columns `id` and `report`, and whose reports they are."""
+    return schema_of(survey).insert(0, pa.field(ID, pa.binary(ID_SIZE), nullable=False))
+
+
+def dumps(ids: Bytes, rows: Bytes, survey: Survey) -> bytes:
+    """Reports, padded rows uint8 [n, report_size], and their ids, uint8 [n, 16], as one stream."""
+    schema = stream_schema(survey)
+    column: Any = pa.Array.from_buffers(
+        pa.binary(ID_SIZE), len(ids), [None, pa.py_buffer(np.ascontiguousarray(ids).data)]
+    )
+    reports = as_batch(np.ascontiguousarray(rows), schema_of(survey), survey).column(0)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([column, reports], schema=schema))
+    return sink.getvalue()
+
+
+def loads(data: bytes, survey: Survey, most: int) -> Stream:
+    """The reports in a whole stream of at most `most` rows; raises FormatError if it is anything else."""
+    try:
+        parts = list(_stream_parts(data, survey, most))
+    except BROKEN as error:
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise FormatError(f"not a whole Arrow stream: {reason}") from None
+    ids, rows, reasons = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Stream(ids, rows, reasons)
+
+
+def _stream_parts(data: bytes, survey: Survey, most: int) -> Iterator[tuple[Bytes, Bytes, Bytes]]:
+    """The ids, rows and reasons of each batch, after an empty one."""
+    start = stream_head(data)
+    schema = pa.ipc.read_schema(pa.py_buffer(data[:start]))
+    if schema.names != [ID, COLUMN] or schema.field(0).type != pa.binary(ID_SIZE):
+        raise FormatError(f"the stream must have two columns: {ID!r} of {ID_SIZE} bytes, and {COLUMN!r}")
+    check_schema("the stream", schema.remove(0), survey)
+    ids, rows = np.empty((0, ID_SIZE), np.uint8), np.empty((0, survey.report_size), np.uint8)
+    yield ids, rows, np.empty(0, np.uint8)
+    n = 0
+    for batch in stream_batches(data, start, 2):
+        n += batch.n_rows
+        if not 0 <= batch.n_rows <= n <= most:
+            raise FormatError(f"the stream has more than {most} reports: send fewer in a request")
+        if batch.n_rows:
+            yield _stream_rows(lambda at, length: np.frombuffer(data, np.uint8, length, at), batch, survey)
+
+
+def _stream_rows(read: Read, batch: Batch, survey: Survey) -> tuple[Bytes, Bytes, Bytes]:
+    n, (ids, reports) = batch.n_rows, batch.columns
+    _, _, rows, good = report_rows(read, reports, survey, 0, n)
+    reasons = reasons_of(n, good, null_rows(read, reports, 0, n))
+    reasons = np.zeros(n, np.uint8) if reasons is None else reasons
+    no_id = null_rows(read, ids, 0, n)
+    reasons[False if no_id is None else no_id] = NO_ID
+    return fixed_rows(read, ids.values, ID_SIZE, 0, n), rows, reasons

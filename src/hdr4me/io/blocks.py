@@ -19,8 +19,8 @@ from hdr4me.survey import Survey
 
 Bytes = NDArray[np.uint8]
 
+# A block holds no more rejected reports, so that memory is bounded whatever a file holds.
 MOST_REJECTED = 4096
-"""A block holds no more rejected reports, so that memory is bounded whatever a file holds."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class Block:
     """What the reader itself rejected since the block before: at most `MOST_REJECTED`."""
 
 
-_NOBODY = 0xFFFF
-"""The question's number in rows that stand for what is not a report."""
+_NOBODY = 0xFFFF  # the question's number in rows that stand for what is not a report
 
 
 def to_wire(rows: Bytes, survey: Survey) -> tuple[Bytes, NDArray[np.int32]]:

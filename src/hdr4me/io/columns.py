@@ -1,10 +1,16 @@
-"""Records in Arrow or NumPy as the columns of addresses that kernels read; nothing is copied that need not be."""
+"""Records as the columns of addresses that kernels read, and the data-quality report of them.
+
+Nothing is copied that need not be. The data-quality report counts, for each column, how many values were read, missing,
+unknown or out of range. It is made where the true records are, for whoever holds them; it is counted from the true
+values, so it is not private, never written beside the reports and never sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,10 +20,12 @@ from numpy.typing import NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.kernels.exact.perturb import Columns
 from hdr4me.kernels.machine.intrinsics import DTYPES
-from hdr4me.survey import Numeric, Survey
-from hdr4me.survey.columns import Column
+from hdr4me.survey import Numeric, Schema, Survey
+from hdr4me.survey.columns import Column, number_counts
+from hdr4me.survey.dimension import FAULTS
 
 
+@dataclass(frozen=True, eq=False)
 class Source:
     """Columns as a kernel reads them, how many records they hold, and the owners of the memory they point to.
 
@@ -25,17 +33,10 @@ class Source:
     dimensions that are computed. `vectors` are those of the dimensions that are vectors.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        n: int,
-        owners: Sequence[Any],
-        cleaned: Mapping[int, Column] = MappingProxyType({}),
-    ) -> None:
-        self.columns = columns
-        self.n = n
-        self.owners = owners
-        self.cleaned = cleaned
+    columns: Columns
+    n: int
+    owners: Sequence[Any]
+    cleaned: Mapping[int, Column]
 
     @property
     def vectors(self) -> dict[int, NDArray[np.float64]]:
@@ -109,20 +110,17 @@ def from_matrix(values: NDArray[Any], survey: Survey) -> Source:
 
 def _computed(values: NDArray[Any], survey: Survey) -> tuple[NDArray[Any], dict[int, Column]]:
     """The matrix with a column for each dimension, and the clean columns of those that are not read where they lie."""
-    schema = survey.schema
-    others = [j for j, x in enumerate(schema) if not (isinstance(x, Numeric) or x.categories)]
-    if not others:
+    if all(isinstance(x, Numeric) or x.categories for x in survey.schema):
         return values, {}
-    at = {name: place for place, name in enumerate(schema.columns)}
-    cleaned = {}
-    for j in others:
-        dimension = schema.dimensions[j]
-        columns = [pa.array(values[:, at[name]].astype(np.float64)) for name in dimension.columns]
-        cleaned[j] = dimension.clean_column(columns, _sizes(survey)[j])
-    parts = [
-        np.asarray(cleaned[j].array) if j in cleaned else values[:, at[x.name]].astype(np.float64)
-        for j, x in enumerate(schema)
-    ]
+    parts, cleaned = [], {}
+    at = {name: place for place, name in enumerate(survey.schema.columns)}
+    for j, x in enumerate(survey.schema):
+        columns = [values[:, at[name]].astype(np.float64) for name in x.columns]
+        if isinstance(x, Numeric) or x.categories:
+            parts += columns
+        else:
+            cleaned[j] = x.clean_column([pa.array(column) for column in columns], _sizes(survey)[j])
+            parts.append(np.asarray(cleaned[j].array))
     return np.stack(parts, axis=1), cleaned
 
 
@@ -132,8 +130,7 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
     address, valid = np.zeros((2, d), np.uint64)
     stride, valid_offset, lut_start, lut_size = np.zeros((4, d), np.int64)
     dtype = np.zeros(d, np.uint8)
-    luts: list[Sequence[int]] = [[0]]
-    n_lut = 1
+    lut = [0]
     at = {name: place for place, name in enumerate(survey.schema.columns)}
     sizes = _sizes(survey)
     cleaned: dict[int, Column] = {}
@@ -141,9 +138,8 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         arrays: list[Any] = [batch.column(at[name]) for name in dimension.columns]
         column = cleaned[j] = dimension.clean_column(arrays, sizes[j])
         if column.lut is not None:
-            lut_start[j], lut_size[j] = n_lut, len(column.lut)
-            n_lut += len(column.lut)
-            luts.append(column.lut)
+            lut_start[j], lut_size[j] = len(lut), len(column.lut)
+            lut += column.lut
         array = column.array
         width = array.type.bit_width // 8
         mask, data = array.buffers()
@@ -152,6 +148,117 @@ def from_batch(batch: pa.RecordBatch, survey: Survey) -> Source:
         stride[j] = width
         if array.null_count:
             valid[j], valid_offset[j] = mask.address, array.offset
-    lut = np.array([x for lut in luts for x in lut], np.uint32)
-    columns = Columns(address, stride, dtype, valid, valid_offset, lut, lut_start, lut_size, 0)
+    luts = np.array(lut, np.uint32)
+    columns = Columns(address, stride, dtype, valid, valid_offset, luts, lut_start, lut_size, 0)
     return Source(columns, batch.num_rows, [column.array for column in cleaned.values()], cleaned)
+
+
+FIELDS = ("read", *FAULTS)
+_REPORTED = 0.01  # A share of faulty values above this is reported
+
+
+class RecordsWarning(UserWarning):
+    """More than one value in a hundred of a column is not what the survey asks for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """Counts [d, 5] of values read, missing, unknown, below and above the range; accounts of parts add up.
+
+    Of several choices, `unknown` are values that name no category, `low` those that name something unknown beside a
+    category, and `high` those with more choices than are allowed.
+
+    >>> from hdr4me.survey import Numeric
+    >>> schema = Schema([Numeric("age", 0, 120)])
+    >>> part = Account(schema, np.array([[100, 2, 1, 0, 5]]))
+    >>> (part + part).rows()
+    [{'column': 'age', 'read': 200, 'missing': 4, 'unknown': 2, 'low': 0, 'high': 10}]
+    """
+
+    schema: Schema
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, survey: Survey) -> Account:
+        """The account of no records."""
+        return cls(survey.schema, np.zeros((len(survey.schema), len(FIELDS)), np.int64))
+
+    def __add__(self, other: Account) -> Account:
+        return Account(self.schema, self.counts + other.counts)
+
+    @property
+    def n_records(self) -> int:
+        """How many records were read."""
+        return int(self.counts[0, 0])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each column."""
+        pairs = zip(self.schema.names, self.counts.tolist(), strict=True)
+        return [{"column": name, **dict(zip(FIELDS, counts, strict=True))} for name, counts in pairs]
+
+    def unusable(self) -> list[str]:
+        """A sentence for each column in which no value is usable."""
+        found = []
+        for dimension, row in zip(self.schema, self.rows(), strict=True):
+            faults = {name: fault for name, fault in dimension.faults().items() if not fault.usable}
+            if 0 < row["read"] <= sum(row[name] for name in faults):
+                parts = ", ".join(f"{row[name]:,} {fault.what}" for name, fault in faults.items())
+                found.append(f"column {dimension.name!r} has no usable value among {row['read']:,} ({parts})")
+        return found
+
+    def notes(self) -> list[str]:
+        """A sentence for each share of faulty values above one in a hundred, and what becomes of those values."""
+        return [
+            f"column {dimension.name!r}: {row[name]:,} of {row['read']:,} values "
+            f"({100 * row[name] / row['read']:.3g} %) are {fault.what} {fault.effect}"
+            for dimension, row in zip(self.schema, self.rows(), strict=True)
+            for name, fault in dimension.faults().items()
+            if fault.effect and row[name] > _REPORTED * row["read"]
+        ]
+
+
+# Takes the account when all records are read and before the reports appear; what it raises stops them.
+OnAccount = Callable[[Account], None]
+
+
+def judge(account: Account, *, allow_unusable: bool = False) -> None:
+    """Warn of shares above one in a hundred; refuse a column in which no value is usable, unless that is allowed."""
+    unusable = account.unusable()
+    if unusable and not allow_unusable:
+        raise refusal(unusable)
+    for sentence in account.notes():
+        warnings.warn(sentence, RecordsWarning, stacklevel=3)
+
+
+def refusal(unusable: Sequence[str], remedy: str = "allow it (--allow-unusable)") -> InvalidInput:
+    """The error for columns without a usable value."""
+    more = f", and {len(unusable) - 3} columns more" if len(unusable) > 3 else ""
+    return InvalidInput(
+        f"{'; '.join(unusable[:3])}{more}: check the range, the categories and the file, or {remedy}"
+    )
+
+
+def account_of(source: Source, survey: Survey) -> Account:
+    """The account of the records that a kernel is about to read."""
+    counts = np.zeros((len(survey.schema), len(FIELDS)), np.int64)
+    counts[:, 0] = source.n
+    if source.n and len(source.cleaned) < len(survey.schema):
+        _count_matrix(source.owners[0], survey.schema, counts)
+    for j, column in source.cleaned.items():
+        counts[j, 1:] = column.counts()
+    return Account(survey.schema, counts)
+
+
+def _count_matrix(values: NDArray[Any], schema: Schema, counts: NDArray[np.int64]) -> None:
+    """Count the faults of a matrix of numbers and of the indices of categories."""
+    ends = [(0.0, len(x.categories) - 1.0) if x.categories else x.bounds for x in schema]
+    low, high = np.array(ends).T
+    least, largest = values.min(axis=0), values.max(axis=0)
+    for j in np.flatnonzero(~((least >= low) & (largest <= high))).tolist():
+        missing, below, above = number_counts(values[:, j], *ends[j])
+        if schema.dimensions[j].categories:
+            # A fraction is cut off, so that an index is too large only from the number of categories on.
+            above = int(np.count_nonzero(values[:, j] >= high[j] + 1))
+            counts[j, 1:] = missing, below + above, 0, 0
+        else:
+            counts[j, 1:] = missing, 0, below, above

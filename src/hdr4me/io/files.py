@@ -20,8 +20,7 @@ from hdr4me.io.parquet import parquet_sink, read_parquet
 from hdr4me.io.report import OnRejected, refuse
 from hdr4me.survey import Survey
 
-BLOCK_BYTES = 1 << 22
-"""About how large a block is."""
+BLOCK_BYTES = 1 << 22  # about how large a block is
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -72,18 +71,7 @@ def block_rows_of(survey: Survey) -> int:
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """The files of reports that a path stands for: itself, or the files in the folder and in the folders inside.
-
-    A file in it that is no file of reports is an error when it is read, never passed over.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("day=2/b.parquet", "a.PARQUET", "_SUCCESS", ".a.crc"):
-    ...         Path(folder, name).parent.mkdir(exist_ok=True)
-    ...         Path(folder, name).touch()
-    ...     [file.relative_to(folder).as_posix() for file in files_of(folder)]
-    ['a.PARQUET', 'day=2/b.parquet']
-    """
+    """The files of reports that a path stands for: itself, or the files in the folder and in the folders inside."""
     return files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,33 +13,8 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import column_types, file_kind
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
-from hdr4me.survey.columns import is_text
 
 _WILD = "*?["
-
-
-@dataclass(frozen=True)
-class _Types:
-    """The columns of a file: number, truth or text each, or the name of another type."""
-
-    file: str
-    kinds: dict[str, str]
-    is_text: bool
-
-    def shown(self, names: Iterable[str]) -> str:
-        """The columns as a message calls them: of a text file by their places, since its first line may be a record."""
-        places = {name: f"column {i + 1}" for i, name in enumerate(self.kinds)}
-        return ", ".join(places[name] if self.is_text else repr(name) for name in names)
-
-    def matching(self, pattern: str) -> list[str]:
-        """The columns that a name or a pattern stands for."""
-        if pattern in self.kinds:
-            return [pattern]
-        wild = any(c in pattern for c in _WILD)
-        found = [name for name in self.kinds if wild and fnmatchcase(name, pattern)]
-        if not found:
-            raise InvalidInput(f"{self.file} has no column {pattern!r}")
-        return found
 
 
 def infer_schema(
@@ -91,56 +65,54 @@ def infer_schema(
     named = [*(ranges or {}), *(categories or {}), *(columns or ())]
     found = column_types(files, [name for name in named if not any(c in name for c in _WILD)])
     kinds = {field.name: _kind(field.type) for field in found}
-    types = _Types(first := files.files()[0], kinds, file_kind(first) == "text")
-    bounds, lists = _expanded(types, ranges or {}), _expanded(types, categories or {})
-    chosen = _expanded(types, defaults or {})
-    wanted = _expanded(types, dict.fromkeys(optional, True))
-    patterns = list(types.kinds) if columns is None else columns
-    asked = list(dict.fromkeys(name for pattern in patterns for name in types.matching(pattern)))
-    twice = [name for name in asked if name in bounds and name in lists]
-    if twice:
-        raise InvalidInput(
-            f"{types.shown(twice)}: a range and categories are given, only one of them applies"
-        )
-    for kind, what in (
-        ("number", "numeric columns without a range"),
-        ("text", "text columns without categories"),
-    ):
-        lacking = [name for name in asked if types.kinds[name] == kind and name not in {**bounds, **lists}]
-        if lacking:
+    file = files.files()[0]
+    is_text = file_kind(file) == "text"
+
+    def shown(
+        names: Iterable[str],
+    ) -> str:  # columns of a text file by their places: its first line may be a record
+        return ", ".join(f"column {list(kinds).index(x) + 1}" if is_text else repr(x) for x in names)
+
+    def matching(pattern: str) -> list[str]:
+        wild = pattern not in kinds and any(c in pattern for c in _WILD)
+        names = [name for name in kinds if name == pattern or (wild and fnmatchcase(name, pattern))]
+        if not names:
+            raise InvalidInput(f"{file} has no column {pattern!r}")
+        return names
+
+    def expanded(given: Mapping[str, Any]) -> dict[str, Any]:
+        """The entries by column: a column's own name counts before a pattern, and two patterns must not meet."""
+        by: dict[str, str] = {}
+        for pattern in given:
+            for name in matching(pattern):
+                if name in by and name not in given:
+                    raise InvalidInput(f"{pattern!r} and {by[name]!r} both match {shown([name])}")
+                by[name] = name if name in given else pattern
+        return {name: given[pattern] for name, pattern in by.items()}
+
+    bounds, lists, chosen = expanded(ranges or {}), expanded(categories or {}), expanded(defaults or {})
+    wanted = expanded(dict.fromkeys(optional, True))
+    asked = dict.fromkeys(name for x in (kinds if columns is None else columns) for name in matching(x))
+    if twice := [name for name in asked if name in bounds and name in lists]:
+        raise InvalidInput(f"{shown(twice)}: a range and categories are given, only one of them applies")
+    lacks = {"number": "numeric columns without a range", "text": "text columns without categories"}
+    for kind, what in lacks.items():
+        if names := [x for x in asked if kinds[x] == kind and x not in bounds and x not in lists]:
             raise InvalidInput(
-                f"{what}: {types.shown(lacking)}; give each its range or its categories, or name only the columns that "
+                f"{what}: {shown(names)}; give each its range or its categories, or name only the columns that "
                 "are to be asked"
             )
     return Schema(
-        _dimension(name, types.kinds[name], bounds, lists, chosen.get(name), name in wanted) for name in asked
+        _dimension(x, kinds[x], bounds.get(x), lists.get(x), chosen.get(x), x in wanted) for x in asked
     )
 
 
-def _expanded(types: _Types, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries by column: a column's own name counts before a pattern, and two patterns must not meet."""
-    found = {name: value for name, value in given.items() if name in types.kinds}
-    by: dict[str, str] = {}
-    for pattern, value in given.items():
-        for name in types.matching(pattern):
-            if name in given:
-                continue
-            if name in by:
-                raise InvalidInput(f"{pattern!r} and {by[name]!r} both match {types.shown([name])}")
-            by[name], found[name] = pattern, value
-    return found
-
-
 def _dimension(
-    name: str,
-    kind: str,
-    ranges: Mapping[str, Any],
-    categories: Mapping[str, Sequence[Any]],
-    default: Any,
-    optional: bool,
+    name: str, kind: str, bounds: Any, categories: Sequence[Any] | None, default: Any, optional: bool
 ) -> Dimension:
-    if name in categories or (kind == "truth" and name not in ranges):
-        made = Categorical(name, categories.get(name, ["false", "true"]), default, optional=optional)
+    if categories is not None or (kind == "truth" and bounds is None):
+        listed = ["false", "true"] if categories is None else categories
+        made = Categorical(name, listed, default, optional=optional)
         if kind == "truth" and made.find(True) is None and made.find(False) is None:
             raise InvalidInput(
                 f"column {name!r} holds truth values, and its categories have neither true nor false"
@@ -150,16 +122,15 @@ def _dimension(
         raise InvalidInput(
             f"column {name!r} is of type {kind}: only numbers, texts and truth values can be asked"
         )
-    pair = ranges[name]
-    if isinstance(pair, str) or len(pair) != 2:
-        raise InvalidInput(f"range of {name!r} = {pair!r} must be a pair (low, high)")
+    if isinstance(bounds, str) or len(bounds) != 2:
+        raise InvalidInput(f"range of {name!r} = {bounds!r} must be a pair (low, high)")
     if optional and default is not None:
         raise InvalidInput(f"column {name!r} is optional, so it goes without a default")
     try:
         default = None if default is None else float(default)
     except (TypeError, ValueError):
         raise InvalidInput(f"default of {name!r} = {default!r} must be a number") from None
-    return Numeric(name, pair[0], pair[1], default, optional)
+    return Numeric(name, bounds[0], bounds[1], default, optional)
 
 
 def _kind(column: Any) -> str:
@@ -171,4 +142,4 @@ def _kind(column: Any) -> str:
     if types.is_integer(column) or types.is_floating(column) or types.is_decimal(column):
         return "number"
     binary = types.is_binary(column) or types.is_large_binary(column) or types.is_binary_view(column)
-    return "text" if types.is_null(column) or (is_text(column) and not binary) else str(column)
+    return "text" if types.is_null(column) or (is_text_type(column) and not binary) else str(column)

@@ -8,27 +8,27 @@ line and a byte order mark at its start do not count; a line of nothing else is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import FingerprintMismatch, FormatError
 from hdr4me.io.blocks import MOST_REJECTED, Block, Bytes, questions_of
-from hdr4me.io.report import Reason, Rejected, Report, encode, inspect, pack, prefix_of, survey_of, unpack
+from hdr4me.io.report import Reason, Rejected, Report, inspect, pack, prefix_of, survey_of, unpack
 from hdr4me.kernels.exact.lines import format_lines, parse_lines
 from hdr4me.survey import Survey
 
 _BLANKS = b" \t\r\n\v\f"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
-_SHORTEST = len("[0]]}\n")
-"""The bytes of a line behind its prefix, at least."""
+_SHORTEST = len("[0]]}\n")  # the bytes of a line behind its prefix, at least
 
 
 def longest_line(survey: Survey) -> int:
@@ -69,8 +69,8 @@ def read_lines(path: str | os.PathLike[str], survey: Survey, block_rows: int) ->
     """Blocks of the valid reports; a file without one, or with another survey's only, is an error."""
     seen = _Seen(str(path), survey)
     with Path(path).open("rb") as file:
-        for lines, good, rows in _chunks(file, survey):
-            yield from seen.blocks(lines, good, rows, block_rows)
+        for chunk in _chunks(file, survey):
+            yield from seen.blocks(*chunk, block_rows)
     if seen.n_good:
         return
     if seen.foreign is None and not seen.n_other:
@@ -89,7 +89,7 @@ class _Seen:
         self.foreign: str | None = None
 
     def blocks(
-        self, lines: Sequence[bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
+        self, line_at: Callable[[int], bytes], good: NDArray[np.bool_], rows: Bytes, block_rows: int
     ) -> Iterator[Block]:
         """The reports of some lines, those that are not `good` yet understood one by one."""
         chosen = good.copy()
@@ -97,12 +97,13 @@ class _Seen:
         bad: list[Rejected] = []
         first = 0
         for i in others:
-            found = understand(lines[i], self.survey)
+            line = line_at(i)
+            found = understand(line, self.survey)
             if isinstance(found, Report):
                 rows[i] = np.frombuffer(pack(found.answers, self.survey), np.uint8)
                 chosen[i] = True
             elif found is not None:
-                bad.append(self._rejected(found, lines[i], self.n_lines + i + 1))
+                bad.append(self._rejected(found, line, self.n_lines + i + 1))
             if len(bad) == MOST_REJECTED:
                 yield self._block(chosen, rows, first, i + 1, bad)
                 first, bad = i + 1, []
@@ -134,10 +135,11 @@ class _Seen:
         return Block(rows[there], first + there, bad)
 
 
-def _chunks(
-    file: BufferedReader, survey: Survey
-) -> Iterator[tuple[Sequence[bytes], NDArray[np.bool_], Bytes]]:
-    """The file's lines in chunks: each line, whether the kernel parsed it, and the rows that it wrote.
+_Chunk = tuple[Callable[[int], bytes], NDArray[np.bool_], Bytes]
+
+
+def _chunks(file: BufferedReader, survey: Survey) -> Iterator[_Chunk]:
+    """The file's lines in chunks: how a line is got, whether the kernel parsed each, and the rows that it wrote.
 
     One piece of memory takes every chunk in turn, so a chunk's lines can be asked for until the next chunk is.
     """
@@ -156,14 +158,10 @@ def _chunks(
         memory[:held] = memory[end : end + held]
     if held:
         file.seek(-held, os.SEEK_CUR)
-    few: list[bytes] = []
-    for line in _lines(file, longest_line(survey) + len(_MARK) + 1):
-        few.append(line)
-        if len(few) == MOST_REJECTED:
-            yield _unparsed(few, survey)
-            few = []
-    if few:
-        yield _unparsed(few, survey)
+    lines = _lines(file, longest_line(survey) + len(_MARK) + 1)
+    while some := list(islice(lines, MOST_REJECTED)):
+        some_rows = np.zeros((len(some), survey.report_size), np.uint8)
+        yield some.__getitem__, np.zeros(len(some), bool), some_rows
 
 
 def _after_last_feed(text: memoryview) -> int:
@@ -175,27 +173,9 @@ def _after_last_feed(text: memoryview) -> int:
     return 0
 
 
-def _unparsed(lines: list[bytes], survey: Survey) -> tuple[list[bytes], NDArray[np.bool_], Bytes]:
-    return lines, np.zeros(len(lines), bool), np.zeros((len(lines), survey.report_size), np.uint8)
-
-
-class _Lines(Sequence[bytes]):
-    """The lines of a chunk that the kernel did not parse, cut out when they are asked for."""
-
-    def __init__(self, text: bytes | memoryview, places: NDArray[np.int32]) -> None:
-        self._text, self._places = text, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, i: Any) -> Any:
-        start, stop = self._places[i].tolist()
-        return bytes(self._text[start:stop])
-
-
 def _parsed(
     text: bytes | memoryview, end: int, survey: Survey, shape: tuple[NDArray[np.int64], ...]
-) -> tuple[_Lines, NDArray[np.bool_], Bytes]:
+) -> _Chunk:
     """The lines of text[:end], which ends in a line feed; of the lines only those that are not parsed can be had."""
     data = np.frombuffer(text, np.uint8, end)
     data.flags.writeable = False  # so that one compiled kernel takes all
@@ -211,7 +191,7 @@ def _parsed(
     places, good, rows = places[:n], good[:n], rows[:n]
     if not good.all():
         rows[~good] = 0
-    return _Lines(text, places), good, rows
+    return lambda i: bytes(text[slice(*places[i].tolist())]), good, rows
 
 
 @lru_cache(maxsize=16)
@@ -247,37 +227,26 @@ def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:
         yield line
 
 
-class LineSink:
-    """An open file of JSON lines that takes blocks of reports."""
-
-    def __init__(self, file: IO[bytes], survey: Survey) -> None:
-        self._file = file
-        self._survey = survey
-
-    def write(self, block: NDArray[np.uint8]) -> None:
-        """Append one line for each row."""
-        survey, shape = self._survey, _shape(self._survey)
-        if shape is None or not _questions_known(block, survey):
-            lines = (encode(Report(survey.fingerprint, unpack(row.tobytes(), survey))) for row in block)
-            self._file.write("".join(line + "\n" for line in lines).encode())
-            return
-        prefix = _prefix(survey.fingerprint)
-        rows = max(1, _CHUNK // longest_line(survey))
-        for start in range(0, len(block), rows):
-            part = np.ascontiguousarray(block[start : start + rows])
-            out = np.empty(len(part) * longest_line(survey), np.uint8)
-            size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
-            self._file.write(out[:size].data)
-
-
-def _questions_known(block: Bytes, survey: Survey) -> bool:
-    """Whether every slot names a question: what is wrong otherwise is said by `unpack`."""
+def write_lines(file: IO[bytes], block: Bytes, survey: Survey) -> None:
+    """Append one line for each row of a block of reports."""
+    shape = _shape(survey)
     slots = block.reshape(len(block), survey.n_sampled, survey.slot_size)
-    return bool((questions_of(slots) < len(survey.questions)).all())
+    known = (questions_of(slots) < len(survey.questions)).all()  # what is wrong otherwise is said by `unpack`
+    if shape is None or not known:
+        reports = (Report(survey.fingerprint, unpack(row.tobytes(), survey)) for row in block)
+        file.write("".join(report.to_json() + "\n" for report in reports).encode())
+        return
+    prefix, longest = _prefix(survey.fingerprint), longest_line(survey)
+    rows = max(1, _CHUNK // longest)
+    for start in range(0, len(block), rows):
+        part = np.ascontiguousarray(block[start : start + rows])
+        out = np.empty(len(part) * longest, np.uint8)
+        size = format_lines(part, prefix, survey.n_sampled, survey.slot_size, *shape[:2], out)
+        file.write(out[:size].data)
 
 
 @contextmanager
 def line_sink(path: Path, survey: Survey) -> Iterator[Callable[[Bytes], None]]:
     """Writes blocks to a file of JSON lines."""
     with path.open("wb") as file:
-        yield LineSink(file, survey).write
+        yield lambda block: write_lines(file, block, survey)

@@ -12,15 +12,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
 from hdr4me.errors import FormatError, InvalidInput
 
-STANDARD_INPUT = "-"
-"""The name that stands for standard input."""
+STANDARD_INPUT = "-"  # the name that stands for standard input
 
 _TAB = {"tab": "\t", "\\t": "\t"}
 
@@ -72,11 +71,7 @@ class RecordFiles:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names another machine's storage, which only Spark can open.
-
-    >>> is_remote("s3://bucket/people.parquet"), is_remote("file:///data/people.parquet"), is_remote("people.csv")
-    (True, False, False)
-    """
+    """Whether a path names another machine's storage, which only Spark can open."""
     return "://" in path and not path.startswith("file:")
 
 
@@ -132,20 +127,13 @@ def _delimiter(text: str) -> str:
 
 # -- text: decompressed, decoded, without a byte order mark ------------------------------------------------------
 
-BLOCK = 1 << 24
-"""A record, and the header, must fit into a block of this many bytes."""
+BLOCK = 1 << 24  # A record, and the header, must fit into a block of this many bytes
 
-_COMPRESSED: dict[bytes, Literal["gzip", "zstd", "bz2"]] = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bz2",
+_COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_MARKS = {
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 @dataclass(frozen=True)
@@ -171,38 +159,32 @@ def open_text(path: str, encoding: str | None = None) -> Iterator[Text]:
     """Open a file of text, or standard input, whatever it is compressed with (gzip, zstd, bzip2)."""
     name = "standard input" if path == STANDARD_INPUT else path
     with ExitStack() as stack:
-        raw: IO[bytes] = (
-            sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
-        )
-        start = _read(raw, 4)
-        whole: Any = _stream(chain([start], _rest(raw)))
+        piped = path == STANDARD_INPUT
+        whole: Any = sys.stdin.buffer if piped else stack.enter_context(Path(path).open("rb"))
+        start, whole = _peek(whole, 4)
         for magic, method in _COMPRESSED.items():
             if start.startswith(magic):
-                whole = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
-                start = _read(whole, 4)
-                whole = _stream(chain([start], _rest(whole)))
+                inflated = pa.CompressedInputStream(pa.PythonFile(whole, "r"), method)
+                start, whole = _peek(_stream(_rest(inflated)), 4)
         if not start:
             raise FormatError(f"{name} is empty")
         if start == b"PAR1" or start == b"ARRO":
             raise FormatError(
                 f"{name} holds Parquet or Arrow behind compression or standard input: give it as a plain file"
             )
-        used = encoding or next((kind for bom, kind in _MARKS if start.startswith(bom)), "utf-8")
+        used = encoding or next((kind for kind, marks in _MARKS.items() if start.startswith(marks)), "utf-8")
         if used not in ("utf-8", "utf-8-sig"):
             whole = _stream(_decoded(name, whole, used), BLOCK)
-        head = _read(whole, BLOCK).removeprefix(codecs.BOM_UTF8)
+        head = whole.read(BLOCK).removeprefix(codecs.BOM_UTF8)
         if not head.strip():
             raise FormatError(f"{name} is empty")
         yield Text(path, name, encoding, head, _stream(chain([head], _rest(whole)), BLOCK))
 
 
-def _read(stream: Any, size: int) -> bytes:
-    """`size` bytes, or fewer at the end of the stream."""
-    parts: list[bytes] = []
-    while size and (part := stream.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _peek(stream: Any, size: int) -> tuple[bytes, io.BufferedReader]:
+    """The first `size` bytes of a buffered stream, and a stream that begins with them."""
+    start = stream.read(size)
+    return start, _stream(chain([start], _rest(stream)))
 
 
 def _rest(stream: Any) -> Iterator[bytes]:

@@ -21,9 +21,9 @@ from hdr4me.io.arrow import (
     COLUMN,
     FilePath,
     as_batch,
-    blocks_of,
     check_schema,
     reasons_of,
+    rows_as_blocks,
     schema_of,
     valid_bits,
     whole,
@@ -32,11 +32,10 @@ from hdr4me.io.arrow import (
 from hdr4me.io.blocks import Block, Bytes, from_wire
 from hdr4me.survey import Survey
 
+# The reports of a Parquet file may take this many times the file's own size, and this many bytes more.
 MOST_GROWTH, FREE_GROWTH = 1024, 1 << 24
-"""The reports of a Parquet file may take this many times the file's own size, and this many bytes more."""
 
-MOST_PAGE = 1 << 26
-"""Bytes that a page may become; writers make pages of about one megabyte."""
+MOST_PAGE = 1 << 26  # Bytes that a page may become; writers make pages of about one megabyte
 
 _STREAMED = 1 << 16
 _MOST_HEADER = 1 << 16
@@ -47,11 +46,7 @@ _DEEPEST = 12
 def read_parquet(
     path: FilePath, survey: Survey, block_rows: int, *, part: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums.
-
-    Only row groups that begin in the range `part` of the file's bytes are read: ranges that cover the file read each
-    row group once.
-    """
+    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums."""
     with whole(path, "Parquet"):
         yield from _parquet_blocks(path, survey, block_rows, part)
 
@@ -123,7 +118,7 @@ def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> I
         offsets = np.frombuffer(column.buffers()[1], "<i4")[start : start + n + 1].astype(np.int64)
         rows, good = from_wire(rows, offsets, survey)
     missing = ~valid_bits(column) if column.null_count else None
-    yield from blocks_of(path, rows, reasons_of(n, good, missing), first)
+    yield from rows_as_blocks(path, rows, reasons_of(n, good, missing), first)
 
 
 @contextmanager

@@ -43,12 +43,7 @@ def check_survey(survey: object) -> None:
 
 
 def batch_rows(survey: Survey) -> int:
-    """Records held at once: about 32 MiB of their numbers, and of their reports.
-
-    >>> from hdr4me.survey import Numeric, Schema
-    >>> batch_rows(Survey(Schema([Numeric("age", 0, 120)]), mechanism="duchi"))
-    131072
-    """
+    """Records held at once: about 32 MiB of their numbers, and of their reports."""
     widest = max(8 * sum(getattr(x, "length", 1) for x in survey.schema), survey.report_size)
     return max(1, min(_MOST_ROWS, _BATCH_BYTES // widest))
 
@@ -86,10 +81,8 @@ def read_records(records: Any, schema: Schema, rows: int) -> Iterator[pa.RecordB
     elif isinstance(records, pa.Table | pa.RecordBatch):
         _check_names("the table", records.schema.names, names)
         yield from bounded(pa.table(records.select(names)).to_batches(), rows)
-    elif is_frame(records):
-        yield from bounded(_read_frame(records, names), rows)
     else:
-        raise _not_records(records)
+        yield from bounded(_read_frame(records, names), rows)
 
 
 def read_table(records: Any) -> pa.Table:
@@ -98,15 +91,8 @@ def read_table(records: Any) -> pa.Table:
     if files is not None:
         tables = [_typed(part) for part in _parts(files)]
         return pa.concat_tables(tables, promote_options="default")
-    if isinstance(records, pa.RecordBatch) or is_frame(records):
-        return pa.table(records)
-    raise _not_records(records)
-
-
-def _not_records(records: Any) -> InvalidInput:
-    return InvalidInput(
-        f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
-    )
+    _check_frame(records)
+    return pa.table(records)
 
 
 def bounded(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Any]:
@@ -123,7 +109,7 @@ def read_part(part: Part, schema: Schema, rows: int) -> Iterator[pa.RecordBatch]
     batches: Iterator[pa.RecordBatch]
     if kind == "parquet":
         texts = [x.name for x in schema if x.categories]
-        batches = _read_parquet(part.path, names, texts=texts, rows=rows, row_groups=part.row_groups)
+        batches = _read_parquet(part.path, names, texts, rows, part.row_groups)
     elif kind == "arrow":
         batches = _read_arrow(part.path, names)
     else:
@@ -249,17 +235,9 @@ def _parquet_metadata(path: str) -> Any:
 
 
 def _read_parquet(
-    path: str,
-    names: Sequence[str],
-    *,
-    texts: Sequence[str] = (),
-    rows: int,
-    row_groups: Sequence[int] | None = None,
+    path: str, names: Sequence[str], texts: Sequence[str], rows: int, row_groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries.
-
-    All row groups are read unless some are given.
-    """
+    """Batches of at most `rows` records with the columns `names`; of `texts`, those with texts as dictionaries."""
     # Without pre-buffering a row group is streamed, not held; each column has its own small buffer.
     buffer = max(1 << 14, min(1 << 20, _COLUMN_BYTES // len(names)))
     with ExitStack() as stack:
@@ -318,12 +296,20 @@ def _check_names(what: str, found: Sequence[str], names: Sequence[str]) -> None:
 
 
 def is_frame(records: object) -> bool:
-    """Whether an object has Arrow's C stream interface, as pandas and polars frames, DuckDB relations and others do."""
+    """Whether an object has Arrow's C stream interface, as Arrow's tables, pandas and polars frames and others do."""
     return hasattr(records, "__arrow_c_stream__")
+
+
+def _check_frame(records: object) -> None:
+    if not is_frame(records):
+        raise InvalidInput(
+            f"records of type {type(records).__name__}: expected files, an Arrow table, a frame or a matrix"
+        )
 
 
 def _read_frame(frame: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of a frame, with the columns `names`."""
+    _check_frame(frame)
     what = f"the {type(frame).__name__}"
     columns = getattr(frame, "columns", None)
     if columns is not None and hasattr(frame, "__getitem__"):

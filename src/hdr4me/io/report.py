@@ -1,13 +1,18 @@
-"""One report: what a user sends, in binary and as JSON, and the checks that it must pass; standard library only."""
+"""One report in binary and as JSON, its checks, and where bad reports go; standard library only."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from types import TracebackType
+from typing import IO, Any
 
+from hdr4me.atomic import replacing
 from hdr4me.errors import FingerprintMismatch, FormatError, printable
 from hdr4me.survey import Survey
 from hdr4me.survey.canonical import no_twins
@@ -57,11 +62,7 @@ def refuse(rejected: Rejected) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
-
-    >>> Report("ab12", ((0, 7), (3, 1))).answers
-    ((0, 7), (3, 1))
-    """
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer."""
 
     survey: str
     answers: tuple[tuple[int, ...], ...]
@@ -81,14 +82,14 @@ class Report:
         >>> Report("ab12", ((0, 7),)).to_json()
         '{"format":"hdr4me-report","version":1,"survey":"ab12","answers":[[0,7]]}'
         """
-        return encode(self)
+        document = {"format": FORMAT, "version": VERSION, "survey": self.survey, "answers": self.answers}
+        return json.dumps(document, separators=(",", ":"))
 
 
 def fault(answers: Any, survey: Survey) -> Reason | None:
     """What is wrong with these answers to this survey, or None: the reference for every other validator."""
-    if not isinstance(answers, list | tuple) or not all(
-        isinstance(answer, list | tuple) for answer in answers
-    ):
+    lists = (list, tuple)
+    if not isinstance(answers, lists) or not all(isinstance(answer, lists) for answer in answers):
         return Reason.MALFORMED
     if not all(type(number) is int for answer in answers for number in answer):
         return Reason.MALFORMED
@@ -113,11 +114,7 @@ def fault(answers: Any, survey: Survey) -> Reason | None:
 
 
 def pack(answers: Iterable[tuple[int, ...]], survey: Survey, *, padded: bool = True) -> bytes:
-    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first.
-
-    In memory every slot has the size of the widest and the rest is zero; on the wire (`padded` False) nothing is
-    padded.
-    """
+    """Valid answers in binary: for each two bytes of the question's number and its fields, little end first."""
     size = survey.slot_size if padded else 0
     slots = []
     for question, *numbers in answers:
@@ -155,15 +152,9 @@ FORMAT, VERSION = "hdr4me-report", 1
 _FIELDS = {"format", "version", "survey", "answers"}
 
 
-def encode(report: Report) -> str:
-    """A report on one line."""
-    document = {"format": FORMAT, "version": VERSION, "survey": report.survey, "answers": report.answers}
-    return json.dumps(document, separators=(",", ":"))
-
-
 def prefix_of(survey: str) -> str:
-    """How every line that `encode` writes for this survey begins."""
-    return encode(Report(survey, ())).removesuffix("]}")
+    """How the JSON form of every report of this survey begins."""
+    return Report(survey, ()).to_json().removesuffix("]}")
 
 
 def inspect(text: str | bytes, survey: Survey) -> Report | Reason:
@@ -203,3 +194,71 @@ def survey_of(text: str | bytes) -> str:
     """The fingerprint that a report names, as far as it can be one."""
     found = json.loads(text)["survey"]
     return found[:64] if isinstance(found, str) else f"of type {type(found).__name__}"
+
+
+# A quarantine is no larger, however many bad reports there are: beyond it they are only counted.
+QUARANTINE_BYTES = 1 << 26
+
+
+class Quarantine(AbstractContextManager["Quarantine"]):
+    """A handler for rejected reports that writes them to `path`; without any, no file is made.
+
+    Beyond `limit_bytes` reports are only counted: `n_left_out` says how many, and so does the file in a last line for
+    each reason.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hdr4me.io import Reason
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Quarantine(Path(folder, "bad.jsonl")) as quarantine:
+    ...         quarantine(Rejected(Reason.CODE, "row 7", "0000ff"))
+    ...     Path(folder, "bad.jsonl").read_text()
+    '{"reason": "code out of support", "where": "row 7", "content": "0000ff"}\\n'
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, limit_bytes: int = QUARANTINE_BYTES) -> None:
+        self.path = path
+        self.n_written = 0
+        self.left_out: Counter[str] = Counter()
+        self._room = limit_bytes
+        self._stack = ExitStack()
+        self._file: IO[str] | None = None
+
+    @property
+    def n_left_out(self) -> int:
+        """How many rejected reports are only counted."""
+        return sum(self.left_out.values())
+
+    def __call__(self, rejected: Rejected) -> None:
+        """Write one down, or count it if the limit is reached."""
+        line = _line(rejected.reason.text, rejected.where, rejected.content) if self._room >= 0 else ""
+        self._room -= len(line)
+        if self._room < 0:
+            self.left_out[rejected.reason.text] += 1
+            return
+        self._open().write(line)
+        self.n_written += 1
+
+    def _open(self) -> IO[str]:
+        if self._file is None:
+            temporary = self._stack.enter_context(replacing(self.path))
+            self._file = self._stack.enter_context(temporary.open("w", encoding="utf-8"))
+        return self._file
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self.left_out:
+            self._open().writelines(_line(*line) for line in left_out_lines(self.left_out))
+        self._stack.__exit__(kind, error, trace)
+        self._file = None
+
+
+def left_out_lines(left_out: Counter[str]) -> list[tuple[str, str, str]]:
+    """What a quarantine says of reports beyond its limit: reason, place and content of one line for each reason."""
+    place = "beyond the quarantine's limit"
+    return [(reason, place, f"{n} reports") for reason, n in sorted(left_out.items())]
+
+
+def _line(reason: str, where: str, content: str) -> str:
+    return json.dumps({"reason": reason, "where": where, "content": content}) + "\n"

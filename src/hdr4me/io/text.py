@@ -31,17 +31,14 @@ def is_lines(text: Text) -> bool:
 
 # -- CSV -------------------------------------------------------------------------------------------------------
 
+# Tried in this order; the first one under which the header has every name that is asked for is taken.
 DELIMITERS = (",", ";", "\t", "|")
-"""Tried in this order; the first one under which the header has every name that is asked for is taken."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 
 
 def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tuple[list[str], str]:
-    """The fields of the header, and the delimiter under which it has all `names`, or else the most fields.
-
-    Nothing of the header goes into a message: a file without a header begins with a record.
-    """
+    """The fields of the header, and the delimiter under which it has all `names`, or else the most fields."""
     lines = _header_lines(text)
     found: list[tuple[list[str], str]] = []
     for mark in DELIMITERS if delimiter is None else (delimiter,):
@@ -57,16 +54,16 @@ def read_header(text: Text, names: Sequence[str], delimiter: str | None) -> tupl
     return max(found, key=lambda pair: len(pair[0]))
 
 
+def _check_twice(name: str, header: Sequence[str]) -> None:
+    if len(set(header)) < len(header):
+        raise FormatError(f"{name} has two columns of the same name")
+
+
 def open_delimited(text: Text, names: Sequence[str], delimiter: str | None) -> pv.CSVStreamingReader:
     """All columns of a CSV file, with the types that Arrow finds in its first block."""
     header, mark = read_header(text, names, delimiter)
     _check_twice(text.name, header)
     return pv.open_csv(text.stream, pv.ReadOptions(block_size=BLOCK), pv.ParseOptions(delimiter=mark))
-
-
-def _check_twice(name: str, header: Sequence[str]) -> None:
-    if len(set(header)) < len(header):
-        raise FormatError(f"{name} has two columns of the same name")
 
 
 def _header_lines(text: Text) -> list[str]:
@@ -96,15 +93,16 @@ def _header_lines(text: Text) -> list[str]:
 def read_delimited(
     text: Text, names: Sequence[str], delimiter: str | None = None, *, filled: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of text columns called `names`; an empty field is null, in the columns `filled` an empty text.
-
-    Every column is read as text and understood as the client would, so that no value can stop the file. Bytes that
-    are not text in the encoding are an error that names the row.
-    """
+    """Batches of text columns called `names`; an empty field is null, in the columns `filled` an empty text."""
     header, mark = read_header(text, names, delimiter)
     missing = [name for name in names if name not in set(header)]
     if missing:
-        raise FormatError(_no_column(text.name, missing, len(header), mark))
+        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
+        raise FormatError(
+            f"{text.name} has no column {shown}: its first line has {len(header):,} field{'s' * (len(header) > 1)}, "
+            f"separated by {by}, and must be a header with the columns' names (--delimiter says what separates them)"
+        )
     _check_twice(text.name, header)
     types: Any = {name: pa.binary() for name in names}
     convert = pv.ConvertOptions(
@@ -124,15 +122,6 @@ def read_delimited(
         raise FormatError(f"{text.name} is not a whole CSV file: {_odd_line(text, mark, n)}") from None
     if not n:
         raise FormatError(f"{text.name} has a header and no records")
-
-
-def _no_column(name: str, missing: Sequence[str], n_fields: int, mark: str) -> str:
-    shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-    by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}.get(mark, repr(mark))
-    return (
-        f"{name} has no column {shown}: its first line has {n_fields:,} field{'s' * (n_fields > 1)}, separated by "
-        f"{by}, and must be a header with the columns' names (--delimiter says what separates them)"
-    )
 
 
 def _as_text(batch: pa.RecordBatch, name: str, before: int, filled: Collection[str]) -> pa.RecordBatch:
@@ -171,13 +160,11 @@ def _odd_line(text: Text, mark: str, n_read: int) -> str:
 
 # -- JSON lines ------------------------------------------------------------------------------------------------
 
+# Objects are parsed this many bytes at a time: as Python objects they take many times as much.
 _PIECE = 1 << 22
-"""Objects are parsed this many bytes at a time: as Python objects they take many times as much."""
 
-_NOTHING = "\ufffd"
-"""Stands for a value that names no number and no category, such as a list."""
-_HALF = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which has no UTF-8 form."""
+_NOTHING = "\ufffd"  # stands for a value that names no number and no category, such as a list
+_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which has no UTF-8 form
 
 
 def read_lines(text: Text, dimensions: Sequence[Dimension]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.kernels.simulate.draws import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
+from hdr4me.kernels.simulate.fused import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import AdditiveNoise, Mechanism, Parts, UniformMixture
 from hdr4me.mechanisms.staircase import StaircaseFamily

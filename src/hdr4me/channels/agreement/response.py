@@ -34,8 +34,8 @@ class AgreementResponse(HeavyResponse):
         self, records: Records, dimensions: Sequence[int], users: Numbers, draws: SecureDraws
     ) -> Numbers:
         """The signs of each block as the fields of an output, each number rounded to −1 or 1 at random."""
-        from hdr4me.kernels.exact.agreement import row_signs, signs
-        from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
+        from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, LOW, SCALE, TOP
+        from hdr4me.kernels.exact.channels import row_signs, signs
 
         found = np.empty((len(users), len(self.channel.fields)), np.int64)
         done = 0
@@ -64,7 +64,8 @@ class AgreementResponse(HeavyResponse):
         return np.array(self.channel.family.split(x), np.uint64).view(np.int64)
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        from hdr4me.kernels.exact.agreement import MOST, differ
+        from hdr4me.kernels.exact.agreement import MOST
+        from hdr4me.kernels.exact.channels import differ
 
         family = self.channel.family
         blocks = inputs.reshape(len(inputs), len(family.fields)).copy()
@@ -79,7 +80,7 @@ class AgreementResponse(HeavyResponse):
 
     def _flip_many(self, blocks: Numbers, heavy: Mask, draws: SecureDraws) -> None:
         """Flip signs of blocks of more than 64; users who flip as many are handled together."""
-        from hdr4me.kernels.exact.agreement import flip
+        from hdr4me.kernels.exact.channels import flip
 
         family, n = self.channel.family, len(blocks)
         most = family.size - family.agreeing
@@ -99,7 +100,7 @@ class AgreementResponse(HeavyResponse):
         return np.asarray(np.concatenate(parts, axis=1) + 2 * np.arange(self.channel.family.size))
 
     def count(self, outputs: Numbers, good: Mask, counts: Numbers) -> None:
-        from hdr4me.kernels.exact.agreement import count_signs
+        from hdr4me.kernels.exact.channels import count_signs
 
         first = 0
         for column, width in enumerate(self.channel.family.widths):
@@ -159,7 +160,7 @@ class AgreementResponse(HeavyResponse):
 
 @lru_cache(maxsize=1)
 def _binomials() -> NDArray[np.uint64]:
-    from hdr4me.kernels.exact.agreement import ways
+    from hdr4me.kernels.exact.channels import ways
 
     return ways()
 

@@ -148,7 +148,7 @@ class CodebookResponse(HeavyResponse):
         return np.tile(np.array(self.channel.family.vector(x)), (n, 1))
 
     def sample(self, inputs: Floats, draws: SecureDraws) -> Numbers:
-        from hdr4me.kernels.exact.codebook import choose
+        from hdr4me.kernels.exact.channels import choose
 
         n, d = inputs.shape
         targets = np.zeros((n, 4 * (d // 4 + 1)), np.float32)
@@ -169,7 +169,7 @@ class CodebookResponse(HeavyResponse):
         return np.asarray(np.where(heavy, draws.below(family.heavy, n), light))
 
     def counters(self, outputs: Numbers) -> Numbers:
-        from hdr4me.kernels.exact.codebook import levels_of
+        from hdr4me.kernels.exact.channels import levels_of
 
         length = self.channel.family.length
         found = np.empty((len(outputs), length), np.int64)
@@ -177,7 +177,7 @@ class CodebookResponse(HeavyResponse):
         return np.asarray(found + N_LEVELS * np.arange(length))
 
     def count(self, outputs: Numbers, good: Mask, counts: Numbers) -> None:
-        from hdr4me.kernels.exact.codebook import count_levels
+        from hdr4me.kernels.exact.channels import count_levels
 
         by_coordinate = counts.reshape(self.channel.family.length, N_LEVELS)
         count_levels(outputs[:, 0], outputs[:, 1], good, _levels(), by_coordinate)
@@ -186,7 +186,7 @@ class CodebookResponse(HeavyResponse):
         """By a kernel for the two ends of the first axis, the worst pair."""
         if (first, second) != self.channel.worst_pair():
             return super().contrast(first, second)
-        from hdr4me.kernels.exact.codebook import axis_ranks
+        from hdr4me.kernels.exact.channels import axis_ranks
 
         def classify(outputs: Numbers) -> Numbers:
             family, ranks = self.channel.family, np.empty((len(outputs), 2), np.int64)

@@ -62,7 +62,7 @@ class ProjectiveResponse(NamingResponse):
     in_order = False
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        from hdr4me.kernels.exact.projective import points
+        from hdr4me.kernels.exact.channels import points
 
         family = self.channel.family
         n, q, t = len(inputs), family.order, family.length

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hdr4me.kernels.machine.intrinsics import BYTES, I32, I64, WIDTH, WORDS, Emitter
+from hdr4me.kernels.machine.intrinsics import BYTES, I32, I64, WIDTH, WORDS, Emitter, emit_loop, emits
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.machine.threads import share
 
-BEYOND = WIDTH
-"""How many bytes after the last slot are read without being used."""
+BEYOND = WIDTH  # how many bytes after the last slot are read without being used
 
 _ALL = 0xFFFFFFFF
 
@@ -35,52 +33,34 @@ def within(n_slots: int, n_sampled: int) -> NDArray[np.uint32]:
     return pattern
 
 
-def _walk(typingctx: Any, slots: Any, n: Any, d: Any, stride: Any, inner: Any, at: Any) -> Any:
-    """Emit the loop over n slots, a multiple of sixteen; its value is 1 if all slots are valid, else 0.
+@emits(types.uint64(*[types.uint64] * 6))
+def _locate(b: Any, slots: Any, n: Any, d: Any, stride: Any, inner: Any, at: Any) -> Any:
+    """The loop over n slots, a multiple of sixteen; its value is 1 if all slots are valid, else 0.
 
     The difference of two numbers below 2^31 has its sign bit set exactly if the first number is the smaller. Each test
     is such a difference, and one vector holds the bitwise "and" of all of them: its sign bits are all set at the end
     exactly if every test of every slot was passed.
     """
+    e = Emitter(b)
+    dims, codes = e.splat(d), e.splat(stride)
+    low, byte, shift = (ir.Constant(WORDS, [value] * WIDTH) for value in (0xFFFF, 0xFF, 16))
+    spread = [3 * k + min(byte_, 2) for k in range(WIDTH) for byte_ in range(4)]
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        slots, n, d, stride, inner, at = args
-        b, e = builder, Emitter(builder)
-        dims, codes = e.splat(d), e.splat(stride)
-        low, byte, shift = (ir.Constant(WORDS, [value] * WIDTH) for value in (0xFFFF, 0xFF, 16))
-        before = b.block
-        loop, after = b.append_basic_block("slots"), b.append_basic_block("located")
-        b.branch(loop)
-        b.position_at_end(loop)
-        index, good, previous = b.phi(I64), b.phi(WORDS), b.phi(WORDS)
+    def sixteen(index: Any, good: Any, previous: Any) -> tuple[Any, Any]:
         bytes_ = e.load(e.at(slots, index, 3), BYTES)
-        spread = [3 * k + min(byte_, 2) for k in range(WIDTH) for byte_ in range(4)]
         word = b.bitcast(e.shuffle(bytes_, bytes_, spread), WORDS)
         dim, code = b.and_(word, low), b.and_(b.lshr(word, shift), byte)
         e.store(b.add(b.mul(dim, codes), code), e.at(at, index, 4))
         earlier = e.shuffle(previous, dim, list(range(WIDTH - 1, 2 * WIDTH - 1)))
         increasing = b.or_(b.sub(earlier, dim), e.load(e.at(inner, index, 4), WORDS))
-        still_good = b.and_(b.and_(good, increasing), b.and_(b.sub(dim, dims), b.sub(code, codes)))
-        following = b.add(index, ir.Constant(I64, WIDTH))
-        for phi, first, then in (
-            (index, ir.Constant(I64, 0), following),
-            (good, ir.Constant(WORDS, [_ALL] * WIDTH), still_good),
-            (previous, ir.Constant(WORDS, [0] * WIDTH), dim),
-        ):
-            phi.add_incoming(first, before)
-            phi.add_incoming(then, loop)
-        b.cbranch(b.icmp_unsigned("<", following, n), loop, after)
-        b.position_at_end(after)
-        for half in (8, 4, 2, 1):
-            turned = e.shuffle(still_good, still_good, [(k + half) % WIDTH for k in range(WIDTH)])
-            still_good = b.and_(still_good, turned)
-        sign = b.lshr(b.extract_element(still_good, ir.Constant(I32, 0)), ir.Constant(I32, 31))
-        return b.zext(sign, I64)
+        return b.and_(b.and_(good, increasing), b.and_(b.sub(dim, dims), b.sub(code, codes))), dim
 
-    return types.uint64(*[types.uint64] * 6), codegen
-
-
-_locate: Any = intrinsic(_walk)
+    first = ir.Constant(WORDS, [_ALL] * WIDTH), ir.Constant(WORDS, [0] * WIDTH)
+    good, _ = emit_loop(b, n, WIDTH, first, sixteen)
+    for half in (8, 4, 2, 1):
+        good = b.and_(good, e.shuffle(good, good, [(k + half) % WIDTH for k in range(WIDTH)]))
+    sign = b.lshr(b.extract_element(good, ir.Constant(I32, 0)), ir.Constant(I32, 31))
+    return b.zext(sign, I64)
 
 
 @njit(inline="always")
@@ -91,25 +71,16 @@ def locate(reports, n_slots, d, stride, inner, at):  # type: ignore[no-untyped-d
     below `stride`. n_slots is a multiple of sixteen, and BEYOND bytes after the last slot must be readable.
     """
     slots, pattern, places = reports.ctypes.data, inner.ctypes.data, at.ctypes.data
-    found = _locate(
-        np.uint64(slots),
-        np.uint64(n_slots),
-        np.uint64(d),
-        np.uint64(stride),
-        np.uint64(pattern),
-        np.uint64(places),
-    )
-    return found == np.uint64(1)
+    return _locate(slots, n_slots, d, stride, pattern, places) == np.uint64(1)
 
 
+# Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding.
 OK, BAD_DIMENSION, NOT_INCREASING, BAD_CODE, BAD_PADDING = range(5)
-"""Status of a report: added; or a dimension >= d; slots not strictly increasing; a code out of support; padding."""
 
+# How many reports 16-bit counters can count: a valid report adds at most 1 to a counter. A multiple of WIDTH.
 _FULL = (1 << 16) - WIDTH
-"""How many reports 16-bit counters can count: a valid report adds at most 1 to a counter. A multiple of WIDTH."""
 
-_GROUP = 1024
-"""About how many slots are located and then counted together."""
+_GROUP = 1024  # about how many slots are located and then counted together
 
 
 @kernel()

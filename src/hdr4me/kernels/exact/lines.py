@@ -21,8 +21,7 @@ _JOIN_ONES, _JOIN_PAIRS, _JOIN_FOURS = (
     np.uint64(1 + (ten << bits)) for ten, bits in ((10, 8), (100, 16), (10000, 32))
 )
 
-_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""No number, or no line feed: larger than any."""
+_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no number, or no line feed: larger than any
 
 # The functions that are called for every line take addresses and no arrays: numba would count the references to an
 # array at each call, which takes longer than a line. All of their integers are uint64.

@@ -16,11 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.kernels.exact.blocks import column_block, wide_block
-from hdr4me.kernels.exact.encode import GROUP, encode_rows
-from hdr4me.kernels.exact.keystream import BLOCK, Keystream
-from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT
-from hdr4me.kernels.exact.subset import bitmap, words_needed
+from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, MATRIX_GROUP, column_block, encode_rows, wide_block
+from hdr4me.kernels.exact.secure import BLOCK, Keystream
+from hdr4me.kernels.exact.sets import bitmap, words_needed
 from hdr4me.kernels.machine.intrinsics import WIDTH
 from hdr4me.kernels.machine.threads import share
 
@@ -129,9 +127,14 @@ def perturb_matrix(
 
 
 def matrix_layout(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
-    """`ranges` and `dims` in the layout that `encode_rows` expects."""
+    """`ranges` and `dims` as `encode_rows` takes them.
+
+    `dims` [d + MATRIX_GROUP + WIDTH] starts again from 0 after d − 1, so that a group may run past the end of a row.
+    `ranges` [5, as many] has low, scale, bottom, top and default in that order, the last three with half a unit added;
+    it is [5, WIDTH] where all dimensions have the same five numbers.
+    """
     d = plan.entries.size
-    dims = np.arange(d + GROUP + WIDTH) % d
+    dims = np.arange(d + MATRIX_GROUP + WIDTH) % d
     ranges = plan.ranges[dims[:WIDTH] if plan.alike else dims, : DEFAULT + 1].T.copy()
     ranges[BOTTOM:] += 0.5
     return ranges, dims.astype(np.uint16)
@@ -198,18 +201,3 @@ def alias_row(weights: list[int], bits: int) -> list[int]:
 def alias_table(weights: NDArray[np.int64], bits: int) -> NDArray[np.uint32]:
     """Packed entries of every row: uint32 [L, 2^bits] from weights int64 [L, N]."""
     return np.array([alias_row(row, bits) for row in weights.tolist()], np.uint32)
-
-
-def alias_weights(entries: NDArray[np.uint32], bits: int) -> NDArray[np.int64]:
-    """Give back the weights int64 [L, 2^bits] that packed entries stand for.
-
-    >>> alias_weights(alias_table(np.array([[2**31, 2**30, 2**30]]), 2), 2).tolist()
-    [[2147483648, 1073741824, 1073741824, 0]]
-    """
-    capacity = 1 << (BITS - bits)
-    weights = np.zeros(entries.shape, np.int64)
-    for row, packed in zip(weights, entries.astype(np.int64), strict=True):
-        threshold, other = packed >> bits, packed & ((1 << bits) - 1)
-        row += threshold
-        np.add.at(row, other, capacity - threshold)
-    return weights

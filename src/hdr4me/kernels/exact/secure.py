@@ -1,17 +1,92 @@
-"""The system's randomness for many users at once: words, bounded numbers and subsets, all exactly uniform."""
+"""The system's randomness, exactly uniform: a keystream, and words, bounded numbers and subsets drawn from it.
+
+The keystream is AES-256 in counter mode. There is no seed parameter: the key comes from `os.urandom` and never leaves
+the object, and a forked child draws a new key. OpenSSL works with the GIL released, so threads scale.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from hdr4me.kernels.exact.agreement import number_outputs
-from hdr4me.kernels.exact.keystream import Keystream
-from hdr4me.kernels.exact.sets import SLACK as SETS_SLACK
-from hdr4me.kernels.exact.sets import coins, dense_sets, listed, listed_sets, members_of_bytes
-from hdr4me.kernels.exact.subset import SLACK, below, bitmap, subsets, words_needed
+from hdr4me.kernels.exact.sets import (
+    SETS_SLACK,
+    SLACK,
+    below,
+    bitmap,
+    coins,
+    dense_sets,
+    listed,
+    listed_sets,
+    members_of_bytes,
+    subsets,
+    words_needed,
+)
+from hdr4me.kernels.machine.jit import kernel
+
+# Bytes asked of the cipher at once: half of a typical second-level cache, and long enough to hide the call.
+BLOCK = 1 << 19
+
+_ZEROS = np.zeros(BLOCK, np.uint8)
+_ZEROS.flags.writeable = False
+
+_forks = 0
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Keystream:
+    """Uniform bits from AES-256-CTR under a fresh system key. Not for sharing between threads: make one each.
+
+    >>> stream = Keystream()
+    >>> stream.words32(3).shape, stream.words16(5).dtype
+    ((3,), dtype('uint16'))
+    """
+
+    __slots__ = ("_encryptor", "_forks")
+
+    def __init__(self) -> None:
+        self._rekey()
+
+    def _rekey(self) -> None:
+        self._forks = _forks
+        # The key is used once, for this stream only, so a zero nonce is sound.
+        self._encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        """Overwrite a contiguous array of bytes with fresh randomness."""
+        if self._forks != _forks:
+            self._rekey()
+        for start in range(0, out.size, BLOCK):
+            part = out[start : start + BLOCK]
+            self._encryptor.update_into(_ZEROS[: part.size], part)  # type: ignore[arg-type]
+
+    def words32(self, n: int) -> NDArray[np.uint32]:
+        """n uniform 32-bit words."""
+        out = np.empty(n, np.uint32)
+        self.fill(out.view(np.uint8))
+        return out
+
+    def words16(self, n: int) -> NDArray[np.uint16]:
+        """n uniform 16-bit words."""
+        out = np.empty(n, np.uint16)
+        self.fill(out.view(np.uint8))
+        return out
+
+    def __reduce__(self) -> tuple[type[Keystream], tuple[()]]:
+        """A copy sent elsewhere is a new stream: key and position never leave the object."""
+        return Keystream, ()
+
 
 _CHUNK = 1 << 16
 _BYTES = 1 << 18
@@ -106,3 +181,21 @@ class SecureDraws:
             halves = self._stream.words16(int(count * mean + 4 * (count * variance) ** 0.5) + 64)
             at = dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at)
         return out[: n * width].reshape(n, width)
+
+
+@kernel()
+def number_outputs(words, rows, heavy, inside, rest, keep_inside, keep_rest, numbers):  # type: ignore[no-untyped-def]
+    """Number an output of each row by a word of 64 bits: below `inside` where heavy, else one of the `rest` after it.
+
+    As many low bits of a word are kept as the bound has. Rows whose bits reach the bound are moved to the front of
+    `rows`, to be drawn anew; returns how many they are.
+    """
+    again = 0
+    for k in range(words.size):
+        i = rows[k]
+        own = heavy[i]
+        bits = words[k] & (keep_inside if own else keep_rest)
+        numbers[i] = bits + (np.uint64(0) if own else inside)
+        rows[again] = i
+        again += bits >= (inside if own else rest)
+    return again

@@ -1,14 +1,13 @@
-"""Sets of categories for subset selection, drawn for many users at once, 64 categories in an operation.
+"""Uniform sets: m of d dimensions for each user, and sets of categories for subset selection.
 
-1. Each of the d other categories enters the set with probability c / 2^b, independently: b random words decide 64 of
-   them, from the lowest binary digit of c on, by "or" for a digit 1 and by "and" for a digit 0.
-2. Categories drawn one by one are taken out, or put in, until the set has m − 1. A category that is not in the set
-   cannot be taken out, and one that is in the set cannot be put in: another is drawn.
-3. One more is put in. It gives its place to one's own category if the output is heavy.
+Dimensions: uniform integers below d are marked in a bitmap until m bits are set (for m > d / 2, the d − m that are left
+out). An integer that is already marked is skipped, at most 39 % of them; in return no draw depends on the one before. A
+summary bitmap, one bit for each word of the first, skips empty words when the bits are read back in increasing order.
 
-Neither step knows one category from another, so every set of as many is as likely, whatever c and b are, and however
-many words were used: the law is exact, and c / 2^b only decides how much is left for step 2. Inputs decide which
-bit is set at the end, never which words are drawn. Where there are few sets they are listed, and one word picks one.
+Categories: each of the d others enters with probability c / 2^b, decided for 64 of them by b random words ("or" for a
+digit 1 of c, "and" for a digit 0). Then categories drawn one by one are taken out, or put in, until the set has m − 1;
+one more is put in, which gives its place to one's own category if the output is heavy. No step knows one category from
+another, so every set is as likely, whatever c and b are. Where there are few sets, a word picks one of a list.
 """
 
 from __future__ import annotations
@@ -19,26 +18,156 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from hdr4me.kernels.machine.intrinsics import ones, put_eight
+from hdr4me.kernels.machine.intrinsics import ones, put_eight, trailing_zeros
 from hdr4me.kernels.machine.jit import kernel
 
-MOST = 65536
-"""Categories: one is drawn, and written, in 16 bits."""
+SLACK = 1  # how many elements after its last one a subset may overwrite
 
-SLACK = 8
-"""How many elements after the last one of a set may be overwritten."""
+
+@kernel()
+def bitmap(d: int) -> NDArray[np.uint64]:
+    """An empty buffer for subsets of d: the words of a bitmap of d bits, then those of its summary bitmap."""
+    words = (d + 63) // 64
+    return np.zeros(words + (words + 63) // 64, np.uint64)
+
+
+@kernel()
+def words_needed(d: int, m: int, times: int) -> int:
+    """How many words nearly always suffice for `times` subsets: a bound of the mean, 4 standard deviations, and 16."""
+    drawn = min(m, d - m)
+    at_most = times * d * math.log(d / (d - drawn)) if drawn else 0.0
+    return int(at_most + 4.0 * math.sqrt(at_most)) + 16
+
+
+@kernel()
+def below(words, bound, out):  # type: ignore[no-untyped-def]
+    """Write uniform integers below `bound` made from the words, and return how many: rejected words give none.
+
+    Rejections are rare, so all words are first converted as if none were rejected, in loops that vectorise. Only if the
+    sign bits of the differences show a rejection are the words gone through one by one.
+    """
+    bound = np.uint64(bound)
+    biased = (_2_32 - bound) % bound
+    signs = np.uint64(0)
+    for i in range(words.size):
+        out[i] = np.uint16(np.uint64(words[i]) * bound >> np.uint64(32))
+    for i in range(words.size):
+        signs |= (np.uint64(words[i]) * bound & _LOW_32) - biased
+    if signs >> _63 == 0:
+        return words.size
+    count = 0
+    for i in range(words.size):
+        product = np.uint64(words[i]) * bound
+        out[count] = np.uint16(product >> np.uint64(32))
+        count += product & _LOW_32 >= biased
+    return count
+
+
+@njit
+def _mark(scratch, chosen):  # type: ignore[no-untyped-def]
+    """Set a bit of the bitmap; returns 1 if the bit was not set before, else 0."""
+    word, bit = chosen >> _6, _1 << (chosen & _63)
+    before = scratch[word]
+    scratch[word] = before | bit
+    return np.uint64(before & bit == 0)
+
+
+@kernel()
+def unsorted_subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
+    """The same as `subsets`, but the dimensions of a subset are in the order in which they were drawn."""
+    if 2 * m > d:
+        return subsets(d, m, drawn, cursor, scratch, out, at, count)
+    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    have = np.uint64(at)
+    for done in range(count):
+        first, wanted = have, have + np.uint64(m)
+        while have < wanted and taken < end:
+            chosen = np.uint64(drawn[taken])
+            taken += _1
+            out[have] = np.uint16(chosen)
+            have += _mark(scratch, chosen)
+        for i in range(first, have):
+            scratch[np.uint64(out[i]) >> _6] = np.uint64(0)
+        if have < wanted:
+            return done, np.int64(taken)
+    return count, np.int64(taken)
+
+
+@kernel()
+def subsets(d, m, drawn, cursor, scratch, out, at, count):  # type: ignore[no-untyped-def]
+    """Write `count` uniform m-subsets of range(d), each sorted, one after the other to out[at:].
+
+    `drawn` holds uniform integers below d, used from index `cursor` on; `scratch` is an empty `bitmap(d)` and is empty
+    again afterwards. Returns how many subsets were written (fewer than `count` if the integers ran out) and the index
+    of the first unused integer. A subset that was begun when the integers ran out is dropped; it is begun again with
+    fresh integers, which leaves it uniform, because the number of integers used is independent of the subset. Up to
+    SLACK elements after the last subset are overwritten: the bits of a word are read back two at a time, without a
+    test for whether there is a second, because the processor could not predict that branch.
+    """
+    n_words = np.uint64((d + 63) >> 6)
+    taken, end = np.uint64(cursor), np.uint64(drawn.size)
+    complement = 2 * m > d
+    wanted = np.uint64(d - m if complement else m)
+    position = np.uint64(at)
+    for done in range(count):
+        have = np.uint64(0)
+        while have < wanted and taken < end:
+            chosen = np.uint64(drawn[taken])
+            taken += _1
+            have += _mark(scratch, chosen)
+            _mark(scratch, (n_words << _6) + (chosen >> _6))
+        if have < wanted:
+            scratch[:] = np.uint64(0)
+            return done, np.int64(taken)
+        if complement:
+            _complement(d, n_words, scratch)
+        for summary in range(n_words, np.uint64(scratch.size)):
+            left = scratch[summary]
+            scratch[summary] = np.uint64(0)
+            while left:
+                word = (summary - n_words) << _6 | trailing_zeros(left)
+                left &= left - _1
+                bits = scratch[word]
+                scratch[word] = np.uint64(0)
+                following = position + ones(bits)
+                while True:
+                    for k in range(1 + SLACK):
+                        out[position + np.uint64(k)] = np.uint16(word << _6 | trailing_zeros(bits))
+                        bits &= bits - _1
+                    if bits == 0:
+                        break
+                    position += np.uint64(1 + SLACK)
+                position = following
+    return count, np.int64(taken)
+
+
+@kernel()
+def _complement(d, n_words, scratch):  # type: ignore[no-untyped-def]
+    """Replace the marked subset of range(d) by its complement, and rebuild the summary bitmap."""
+    for word in range(n_words):
+        scratch[word] = ~scratch[word]
+    if d & 63:
+        scratch[n_words - _1] &= (_1 << np.uint64(d & 63)) - _1
+    scratch[n_words:] = np.uint64(0)
+    for word in range(n_words):
+        scratch[n_words + (word >> _6)] |= np.uint64(scratch[word] != 0) << (word & _63)
+
+
+MOST = 65536  # categories: one is drawn, and written, in 16 bits
+
+SETS_SLACK = 8  # how many elements after the last one of a set may be overwritten
 
 _MOST_BITS = 6
+# What 64 fair bits cost beside one category drawn, measured; the choice of coins does not touch the law.
 _PLANE, _DRAW = 8.0, 11.0
-"""What 64 fair bits cost beside one category drawn, measured; the choice of coins does not touch the law."""
 
-_LISTED, _LISTED_CATEGORIES = 1 << 14, 32
-"""At most so many sets, of fewer categories than so many, are listed."""
+_LISTED, _LISTED_CATEGORIES = 1 << 14, 32  # at most so many sets, of fewer categories, are listed
 
 _0, _1, _6, _8, _16, _32, _63, _255 = (np.uint64(x) for x in (0, 1, 6, 8, 16, 32, 63, 255))
-_LOW, _LOW_32 = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
+_LOW_16, _LOW_32, _2_32 = (np.uint64(x) for x in (0xFFFF, 0xFFFFFFFF, 1 << 32))
 _EACH_BYTE = np.uint64(0x0101010101010101)
 _EACH_HALF = np.uint64(0x0001000100010001)
 
@@ -94,8 +223,8 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
     """Write a sorted set of `width` of v categories for each input from row `at` on; returns the next row.
 
     `planes` [rows, b, words of 64 bits] are the coins of rows at, at + 1, …; `halves` uniform numbers of 16 bits for
-    the draws. `out` holds the rows end to end, in numbers of one byte or of two, and SLACK elements. A set that was
-    begun when the numbers ran out is dropped: how many it took says nothing about which set it is.
+    the draws. `out` holds the rows end to end, in numbers of one byte or of two, and SETS_SLACK elements. A set
+    that was begun when the numbers ran out is dropped: how many it took says nothing about which set it is.
     """
     d = np.uint64(v - 1)
     n_words = (v + 63) >> 6
@@ -126,7 +255,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
         while have >= width and taken < end:
             product = np.uint64(halves[taken]) * d
             taken += 1
-            if product & _LOW >= biased:
+            if product & _LOW_16 >= biased:
                 chosen = product >> _16
                 before = mask[chosen >> _6]
                 bit = _1 << (chosen & _63)
@@ -138,7 +267,7 @@ def dense_sets(planes, c, b, halves, width, v, inputs, heavy, members, out, at):
         while have < width and taken < end:
             product = np.uint64(halves[taken]) * d
             taken += 1
-            if product & _LOW >= biased:
+            if product & _LOW_16 >= biased:
                 chosen = product >> _16
                 before = mask[chosen >> _6]
                 bit = _1 << (chosen & _63)

@@ -8,7 +8,8 @@ their lowest byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,30 +17,75 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-DTYPES = tuple(
-    np.dtype(name)
-    for name in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1")  # the order `load` counts in
-)
-"""Element types a column may have; a column is described by its type's number here."""
+
+def emits(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make an intrinsic of this signature from f(builder, *arguments), which emits its LLVM code."""
+
+    def decorate(emit: Callable[..., Any]) -> Any:
+        def typed(typingctx: Any, *arguments: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                value = emit(builder, *args)
+                return context.get_dummy_value() if value is None else value
+
+            return signature, codegen
+
+        # numba asks for names and takes no *arguments
+        names = ["typingctx", *(f"argument{i}" for i in range(len(signature.args)))]
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        typed.__name__ = emit.__name__
+        return intrinsic(typed)
+
+    return decorate
+
+
+_word = types.uint64(types.uint64)
+_I1, _I8, I32, I64, _I256 = (ir.IntType(bits) for bits in (1, 8, 32, 64, 256))
+_DOUBLE = ir.DoubleType()
+
+
+def emit_loop(
+    b: Any, n: Any, step: int, first: Sequence[Any], body: Callable[..., Sequence[Any]]
+) -> Sequence[Any]:
+    """Emit a loop over 0, step, … below n, at least once; body(index, *values) gives the values for the next round.
+
+    `first` are the values of the first round; those after the last one are returned.
+    """
+    before = b.block
+    loop, after = b.append_basic_block("round"), b.append_basic_block("done")
+    b.branch(loop)
+    b.position_at_end(loop)
+    index, values = b.phi(I64), [b.phi(value.type) for value in first]
+    new = body(index, *values)
+    following = b.add(index, ir.Constant(I64, step))
+    starts, nexts = [ir.Constant(I64, 0), *first], [following, *new]
+    for phi, start, then in zip([index, *values], starts, nexts, strict=True):
+        phi.add_incoming(start, before)
+        phi.add_incoming(then, loop)
+    b.cbranch(b.icmp_unsigned("<", following, n), loop, after)
+    b.position_at_end(after)
+    return new
+
+
+def _at(builder: Any, address: Any, kind: Any) -> Any:
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+# Element types that a column may have; a column is described by its type's number here.
+DTYPES = tuple(np.dtype(name) for name in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"))
 
 
 def _loader(number: int) -> Any:
     """An intrinsic that reads one element of the numbered type, at any alignment, as a float64."""
     kind, bits = DTYPES[number].kind, 8 * DTYPES[number].itemsize
-    stored = ir.IntType(bits) if kind in "iu" else ir.DoubleType() if bits == 64 else ir.FloatType()
+    stored = ir.IntType(bits) if kind in "iu" else _DOUBLE if bits == 64 else ir.FloatType()
 
-    @intrinsic
-    def read(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], stored.as_pointer())
-            value = builder.load(pointer, align=1, typ=stored)
-            if kind == "i":
-                return builder.sitofp(value, ir.DoubleType())
-            if kind == "u":
-                return builder.uitofp(value, ir.DoubleType())
-            return value if bits == 64 else builder.fpext(value, ir.DoubleType())
-
-        return types.float64(types.uint64), codegen
+    @emits(types.float64(types.uint64))
+    def read(b: Any, address: Any) -> Any:
+        value = b.load(_at(b, address, stored), align=1, typ=stored)
+        if kind in "iu":
+            return (b.sitofp if kind == "i" else b.uitofp)(value, _DOUBLE)
+        return value if bits == 64 else b.fpext(value, _DOUBLE)
 
     return read
 
@@ -71,107 +117,67 @@ def load(address: Any, number: Any) -> float:
     return _u1(address)  # type: ignore[no-any-return]
 
 
-def _trailing_zeros(typingctx: Any, word: Any) -> Any:
+@emits(_word)
+def trailing_zeros(b: Any, word: Any) -> Any:
     """The position of the lowest set bit of a uint64; 64 if there is none."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), codegen
+    return b.cttz(word, ir.Constant(_I1, 0))
 
 
-def _ones(typingctx: Any, word: Any) -> Any:
+@emits(_word)
+def ones(b: Any, word: Any) -> Any:
     """How many bits of a uint64 are set."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), codegen
+    return b.ctpop(word)
 
 
-def _integer(bits: int) -> Any:
-    """An intrinsic that reads an unsigned integer of so many bits at an address of any alignment, as a uint64."""
-
-    def read(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = ir.IntType(bits)
-            value = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1, typ=kind)
-            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
-
-        return types.uint64(types.uint64), codegen
-
-    return intrinsic(read)
+@emits(_word)
+def one_byte(b: Any, address: Any) -> Any:
+    """The byte at an address."""
+    return b.zext(b.load(_at(b, address, _I8), align=1, typ=_I8), I64)
 
 
-def _put(bits: int) -> Any:
-    """An intrinsic that writes so many low bits of a uint64 to an address of any alignment."""
-
-    def write(typingctx: Any, address: Any, value: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = ir.IntType(bits)
-            value = builder.trunc(args[1], kind) if bits < 64 else args[1]
-            builder.store(value, builder.inttoptr(args[0], kind.as_pointer()), align=1)
-            return context.get_dummy_value()
-
-        return types.void(types.uint64, types.uint64), codegen
-
-    return intrinsic(write)
+@emits(_word)
+def eight_bytes(b: Any, address: Any) -> Any:
+    """The eight bytes at an address of any alignment."""
+    return b.load(_at(b, address, I64), align=1, typ=I64)
 
 
-def _same_32(typingctx: Any, one: Any, other: Any) -> Any:
+@emits(types.void(types.uint64, types.uint64))
+def put_byte(b: Any, address: Any, value: Any) -> None:
+    """Write the lowest byte of a uint64 to an address."""
+    b.store(b.trunc(value, _I8), _at(b, address, _I8), align=1)
+
+
+@emits(types.void(types.uint64, types.uint64))
+def put_eight(b: Any, address: Any, value: Any) -> None:
+    """Write a uint64 to an address of any alignment."""
+    b.store(value, _at(b, address, I64), align=1)
+
+
+@emits(types.boolean(types.uint64, types.uint64))
+def same_32(b: Any, one: Any, other: Any) -> Any:
     """Whether the 32 bytes at two addresses are the same."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.IntType(256)
-        a, b = (builder.load(builder.inttoptr(x, kind.as_pointer()), align=1, typ=kind) for x in args)
-        return builder.icmp_unsigned("==", a, b)
-
-    return types.boolean(types.uint64, types.uint64), codegen
-
-
-eight_bytes, one_byte = _integer(64), _integer(8)
-put_byte, put_eight = _put(8), _put(64)
-same_32: Any = intrinsic(_same_32)
-trailing_zeros: Any = intrinsic(_trailing_zeros)
-ones: Any = intrinsic(_ones)
+    return b.icmp_unsigned("==", *(b.load(_at(b, x, _I256), align=1, typ=_I256) for x in (one, other)))
 
 
 def emit_prefetch(builder: Any, address: Any, *, write: int, near: int = 3) -> None:
     """Emit a request for the cache line at an address, to read or write it; near 3 is the first cache, 2 the second."""
-    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-    name = "llvm.prefetch.p0"
+    name, pointer = "llvm.prefetch.p0", _I8.as_pointer()
     known = builder.module.globals.get(name)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-    purpose, level, data = (ir.Constant(flag, value) for value in (write, near, 1))
+    kind = ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
+    purpose, level, data = (ir.Constant(I32, value) for value in (write, near, 1))
     function = known or ir.Function(builder.module, kind, name)
     builder.call(function, [builder.inttoptr(address, pointer), purpose, level, data])
 
 
-def _prefetcher() -> Any:
-    """The intrinsic that prefetches the cache line at an address into the second-level cache.
-
-    Many prefetches are under way at a time, where loads would wait for each other.
-    """
-
-    def ask(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            emit_prefetch(builder, args[0], write=0, near=2)
-            return context.get_dummy_value()
-
-        return types.void(types.uint64), codegen
-
-    return intrinsic(ask)
+@emits(types.void(types.uint64))
+def prefetch(b: Any, address: Any) -> None:
+    """Prefetch the cache line at an address into the second-level cache: many at a time, where loads would wait."""
+    emit_prefetch(b, address, write=0, near=2)
 
 
-prefetch = _prefetcher()
-
-
-WIDTH = 16
-"""Elements at once."""
-
-I32, I64 = ir.IntType(32), ir.IntType(64)
+WIDTH = 16  # elements at once
 WORDS, HALVES = ir.VectorType(I32, WIDTH), ir.VectorType(ir.IntType(16), WIDTH)
-BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
+BYTES = ir.VectorType(_I8, 4 * WIDTH)
 
 
 class Emitter:

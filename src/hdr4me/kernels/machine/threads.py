@@ -18,8 +18,7 @@ from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock
 
-_MOST = 256
-"""The largest number of threads in the pool."""
+_MOST = 256  # the largest number of threads in the pool
 
 _jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
 _n_threads = 0

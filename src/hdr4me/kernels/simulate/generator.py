@@ -15,95 +15,62 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hdr4me.kernels.machine.intrinsics import emit_prefetch
+from hdr4me.kernels.machine.intrinsics import I64, emit_loop, emit_prefetch, emits
 from hdr4me.kernels.machine.jit import kernel
 
 LANES = 16
 _WIDTH = 8
 _GROUPS = LANES // _WIDTH
-_I64 = ir.IntType(64)
-_VECTOR = ir.VectorType(_I64, _WIDTH)
+_VECTOR = ir.VectorType(I64, _WIDTH)
 
 
-def _fill_lanes(typingctx: Any, state: Any, out: Any, n: Any, soon: Any) -> Any:
+@emits(types.void(*[types.uint64] * 4))
+def _fill(b: Any, state: Any, out: Any, n: Any, soon: Any) -> None:
     """Fill n words (a multiple of LANES) at address `out`; `state` is the address of uint64 [4, LANES].
 
     Meanwhile as many bytes are prefetched from address `soon` into the second-level cache (the first is full of words):
     drawing words leaves memory idle.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        state_address, out_address, n_words, soon_address = args
+    def splat(bits: int) -> Any:
+        return ir.Constant(_VECTOR, [bits] * _WIDTH)
 
-        def splat(bits: int) -> Any:
-            return ir.Constant(_VECTOR, [bits] * _WIDTH)
+    def place(base: Any, element: Any) -> Any:
+        return b.inttoptr(b.add(base, b.mul(element, ir.Constant(I64, 8))), _VECTOR.as_pointer())
 
-        def place(base: Any, element: Any) -> Any:
-            address = builder.add(base, builder.mul(element, ir.Constant(_I64, 8)))
-            return builder.inttoptr(address, _VECTOR.as_pointer())
+    def rotate(x: Any, k: int) -> Any:
+        return b.or_(b.shl(x, splat(k)), b.lshr(x, splat(64 - k)))
 
-        def state_place(word: int, group: int) -> Any:
-            return place(state_address, ir.Constant(_I64, word * LANES + group * _WIDTH))
-
-        def rotate(x: Any, k: int) -> Any:
-            return builder.or_(builder.shl(x, splat(k)), builder.lshr(x, splat(64 - k)))
-
-        before = builder.block
-        loop, after = builder.append_basic_block("draw"), builder.append_basic_block("drawn")
-        start = [
-            [builder.load(state_place(word, g), align=8, typ=_VECTOR) for word in range(4)]
-            for g in range(_GROUPS)
-        ]
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        index = builder.phi(_I64)
-        index.add_incoming(ir.Constant(_I64, 0), before)
-        held = [[builder.phi(_VECTOR) for _ in range(4)] for _ in range(_GROUPS)]
+    def draw(index: Any, *held: Any) -> list[Any]:
         moved = []
         for g in range(_GROUPS):
-            a, b, c, d = held[g]
-            drawn = builder.add(rotate(builder.add(a, d), 23), a)
-            builder.store(
-                drawn, place(out_address, builder.add(index, ir.Constant(_I64, g * _WIDTH))), align=8
-            )
-            shifted = builder.shl(b, splat(17))
-            c, d = builder.xor(c, a), builder.xor(d, b)
-            b, a = builder.xor(b, c), builder.xor(a, d)
-            moved.append([a, b, builder.xor(c, shifted), rotate(d, 45)])
+            s0, s1, s2, s3 = held[4 * g : 4 * g + 4]
+            drawn = b.add(rotate(b.add(s0, s3), 23), s0)
+            b.store(drawn, place(out, b.add(index, ir.Constant(I64, g * _WIDTH))), align=8)
+            shifted = b.shl(s1, splat(17))
+            s2, s3 = b.xor(s2, s0), b.xor(s3, s1)
+            s1, s0 = b.xor(s1, s2), b.xor(s0, s3)
+            moved += [s0, s1, b.xor(s2, shifted), rotate(s3, 45)]
         for line in range(LANES // 8):
-            ahead = builder.add(soon_address, builder.mul(index, ir.Constant(_I64, 8)))
-            emit_prefetch(builder, builder.add(ahead, ir.Constant(_I64, 64 * line)), write=0, near=2)
-        following = builder.add(index, ir.Constant(_I64, LANES))
-        index.add_incoming(following, loop)
-        for phis, first, new in zip(held, start, moved, strict=True):
-            for phi, x, y in zip(phis, first, new, strict=True):
-                phi.add_incoming(x, before)
-                phi.add_incoming(y, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, n_words), loop, after)
-        builder.position_at_end(after)
-        for g, new in enumerate(moved):
-            for word, value in enumerate(new):
-                builder.store(value, state_place(word, g), align=8)
-        return context.get_dummy_value()
+            ahead = b.add(soon, b.mul(index, ir.Constant(I64, 8)))
+            emit_prefetch(b, b.add(ahead, ir.Constant(I64, 64 * line)), write=0, near=2)
+        return moved
 
-    return types.void(types.uint64, types.uint64, types.uint64, types.uint64), codegen
+    places = [
+        place(state, ir.Constant(I64, word * LANES + g * _WIDTH)) for g in range(_GROUPS) for word in range(4)
+    ]
+    first = [b.load(at, align=8, typ=_VECTOR) for at in places]
+    for value, at in zip(emit_loop(b, n, LANES, first, draw), places, strict=True):
+        b.store(value, at, align=8)
 
 
-def _to_unit(typingctx: Any, word: Any) -> Any:
+@emits(types.float64(types.uint64))
+def to_unit(b: Any, word: Any) -> Any:
     """The double in [1, 2) whose 52 fraction bits are the word's highest: two integer operations, no conversion."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        fraction = builder.lshr(args[0], ir.Constant(_I64, 12))
-        return builder.bitcast(builder.or_(fraction, ir.Constant(_I64, 0x3FF << 52)), ir.DoubleType())
-
-    return types.float64(types.uint64), codegen
-
-
-_fill: Any = intrinsic(_fill_lanes)
-to_unit: Any = intrinsic(_to_unit)
+    fraction = b.lshr(word, ir.Constant(I64, 12))
+    return b.bitcast(b.or_(fraction, ir.Constant(I64, 0x3FF << 52)), ir.DoubleType())
 
 
 @kernel()
@@ -113,9 +80,8 @@ def fill(state: NDArray[np.uint64], out: NDArray[np.uint64], soon: int = 0) -> N
     `soon` is an address whose next 8 bytes for each word will be read soon, if any.
     """
     if out.size:
-        into = np.uint64(out.ctypes.data)
-        ahead = np.uint64(soon) if soon else into
-        _fill(np.uint64(state.ctypes.data), into, np.uint64(out.size), ahead)
+        ahead = np.uint64(soon) if soon else np.uint64(out.ctypes.data)
+        _fill(state.ctypes.data, out.ctypes.data, out.size, ahead)
 
 
 @kernel()

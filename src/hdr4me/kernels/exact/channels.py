@@ -1,8 +1,4 @@
-"""Blocks of up to 64 signs for many users at once: values to signs, numbers of outputs to places, reports to counts.
-
-Users pass through each stage some hundreds at a time and place by place, so that the steps of different users do not
-wait for each other.
-"""
+"""Loops of single channels: blocks of signs, codebooks, and points of a projective space."""
 
 from __future__ import annotations
 
@@ -12,12 +8,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hdr4me.kernels.exact.positions import BOTTOM, DEFAULT, LOW, SCALE, TOP
+from hdr4me.kernels.exact.blocks import BOTTOM, DEFAULT, LOW, SCALE, TOP
 from hdr4me.kernels.machine.intrinsics import load
 from hdr4me.kernels.machine.jit import kernel
 
-MOST = 64
-"""Signs in one word."""
+MOST = 64  # signs in one word
 _TOGETHER = 256
 _ROW = np.uint64(MOST + 1)
 _0, _1 = np.uint64(0), np.uint64(1)
@@ -73,24 +68,6 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
             place -= 1
         for i in range(n):
             blocks[start + i] ^= found[i]
-
-
-@kernel()
-def number_outputs(words, rows, heavy, inside, rest, keep_inside, keep_rest, numbers):  # type: ignore[no-untyped-def]
-    """Number an output of each row by a word of 64 bits: below `inside` where heavy, else one of the `rest` after it.
-
-    As many low bits of a word are kept as the bound has. Rows whose bits reach the bound are moved to the front of
-    `rows`, to be drawn anew; returns how many they are.
-    """
-    again = 0
-    for k in range(words.size):
-        i = rows[k]
-        own = heavy[i]
-        bits = words[k] & (keep_inside if own else keep_rest)
-        numbers[i] = bits + (_0 if own else inside)
-        rows[again] = i
-        again += bits >= (inside if own else rest)
-    return again
 
 
 @kernel()
@@ -201,3 +178,172 @@ def count_signs(blocks, good, size, counts):  # type: ignore[no-untyped-def]
             ones += np.int64(blocks[i] >> shift & _1) & np.int64(good[i])
         counts[2 * j] += n - ones
         counts[2 * j + 1] += ones
+
+
+_MASK = np.uint64(0xFFFF)
+_GOLDEN, _FIRST, _SECOND = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+
+
+@njit(inline="always")
+def _mix(counter):  # type: ignore[no-untyped-def]
+    z = counter * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def _counter(seed, index):  # type: ignore[no-untyped-def]
+    return np.uint64(seed) << np.uint64(32) | np.uint64(index) << np.uint64(16)
+
+
+@kernel()
+def _ranked(scores, rank):  # type: ignore[no-untyped-def]
+    """The codeword at place `rank` by falling score, of equal scores the first: every place is another codeword."""
+    n = scores.size
+    value = np.partition(scores, n - 1 - rank)[n - 1 - rank]
+    before = 0
+    for i in range(n):
+        before += scores[i] > value
+    left = rank - before
+    for i in range(n):
+        if scores[i] == value:
+            if left == 0:
+                return i
+            left -= 1
+    return 0
+
+
+@kernel()
+def choose(targets, seeds, ranks, n_codewords, numbers, out):  # type: ignore[no-untyped-def]
+    """Write for each user the codeword whose inner product with targets[i] has the place ranks[i].
+
+    `targets` [n, d + 1, filled up to a multiple of 4] are float32, `numbers` what each of the 65,536 half words stands
+    for. Every codeword is computed, and every product taken, whatever the target.
+    """
+    n_words = targets.shape[1] // 4
+    scores = np.empty(n_codewords, np.float32)
+    for i in range(seeds.size):
+        target = targets[i]
+        for index in range(n_codewords):
+            first = _counter(seeds[i], index)
+            a, b = np.float32(0.0), np.float32(0.0)
+            c, d = np.float32(0.0), np.float32(0.0)
+            for w in range(n_words):
+                word = _mix(first + np.uint64(w))
+                a += numbers[word & _MASK] * target[4 * w]
+                b += numbers[(word >> np.uint64(16)) & _MASK] * target[4 * w + 1]
+                c += numbers[(word >> np.uint64(32)) & _MASK] * target[4 * w + 2]
+                d += numbers[word >> np.uint64(48)] * target[4 * w + 3]
+            scores[index] = (a + b) + (c + d)
+        out[i] = _ranked(scores, ranks[i])
+
+
+@kernel()
+def levels_of(seeds, indices, levels, out):  # type: ignore[no-untyped-def]
+    """Write the levels of the first out.shape[1] numbers of each codeword."""
+    for i in range(seeds.size):
+        first = _counter(seeds[i], indices[i])
+        for j in range(out.shape[1]):
+            word = _mix(first + np.uint64(j >> 2))
+            out[i, j] = levels[(word >> np.uint64(16 * (j & 3))) & _MASK]
+
+
+@kernel()
+def count_levels(seeds, indices, good, levels, counts):  # type: ignore[no-untyped-def]
+    """Add the levels of the good codewords to counts [length, 256]."""
+    length = counts.shape[0]
+    for i in range(seeds.size):
+        if not good[i]:
+            continue
+        first = _counter(seeds[i], indices[i])
+        for j in range(length):
+            word = _mix(first + np.uint64(j >> 2))
+            counts[j, levels[(word >> np.uint64(16 * (j & 3))) & _MASK]] += 1
+
+
+@kernel()
+def axis_ranks(seeds, indices, n_codewords, numbers, out):  # type: ignore[no-untyped-def]
+    """Write the places of each codeword for the two ends of the first axis: by its first number, falling and rising."""
+    for i in range(seeds.size):
+        own = numbers[_mix(_counter(seeds[i], indices[i])) & _MASK]
+        above, below = 0, 0
+        for index in range(n_codewords):
+            other = numbers[_mix(_counter(seeds[i], index)) & _MASK]
+            equal = other == own and index < indices[i]
+            above += other > own or equal
+            below += other < own or equal
+        out[i, 0], out[i, 1] = above, below
+
+
+@kernel()
+def points(inputs, heavy, inside, outside, powers, starts, products, differences, inverses, out):  # type: ignore[no-untyped-def]
+    """A point on the hyperplane of each input where `heavy`, else one that is not on it.
+
+    `inside` are uniform points of one dimension less, `outside` uniform numbers below q^(t−1); powers[f] = q^f for f up
+    to t, starts[f] = (q^f − 1)/(q − 1) for f up to t. `products` and `differences` are the field's tables, a·b and
+    a − b at place a·q + b, if q is a power of a prime, and empty if q is a prime. `inverses` are empty if q is a large
+    prime.
+    """
+    t = starts.size - 1
+    q = powers[1]
+    power = products.size > 0
+    x = np.empty(t, np.int64)
+    y = np.empty(t, np.int64)
+    for i in range(inputs.size):
+        free = 0
+        for f in range(1, t):
+            free += inputs[i] >= starts[f]
+        number = powers[free] + inputs[i] - starts[free]
+        for c in range(t - 1, -1, -1):
+            rest = number // q
+            x[c] = number - rest * q
+            number = rest
+        place = t - 1 - free
+        free = 0
+        for f in range(1, t - 1):
+            free += inside[i] >= starts[f]
+        number = powers[free] + inside[i] - starts[free] if heavy[i] else outside[i]
+        left = 0 if heavy[i] else 1  # what ⟨x, y⟩ still lacks
+        for c in range(t - 1, -1, -1):
+            if c == place:
+                continue
+            rest = number // q
+            y[c] = number - rest * q
+            number = rest
+            if power:
+                left = differences[left * q + products[x[c] * q + y[c]]]
+            else:
+                left -= x[c] * y[c]
+        y[place] = left if power else left % q
+        first = 0
+        while y[first] == 0:
+            first += 1
+        a = y[first]
+        if a != 1:
+            if power:
+                scale = np.int64(inverses[a])
+                for c in range(first, t):
+                    y[c] = products[scale * q + y[c]]
+            elif inverses.size:
+                scale = np.int64(inverses[a])
+                for c in range(first, t):
+                    y[c] = scale * y[c] % q
+            else:
+                scale, power_of_a, exponent = np.int64(1), a, q - 2
+                while exponent:
+                    if exponent & 1:
+                        scale = scale * power_of_a % q
+                    power_of_a = power_of_a * power_of_a % q
+                    exponent >>= 1
+                for c in range(first, t):
+                    y[c] = scale * y[c] % q
+        number = 0
+        for c in range(t):
+            number = number * q + y[c]
+        free = t - 1 - first
+        out[i] = number - powers[free] + starts[free]
