@@ -20,8 +20,7 @@ from hdr4me.io.files import read_reports
 from hdr4me.survey import Survey
 
 _ROWS = 100_000
-_OPTIONS: Any = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
-_OPTIONS["write_page_checksum"] = True
+_LEAN: Any = {"use_dictionary": False, "write_statistics": False}  # neither helps with random bytes
 
 
 def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey: Survey) -> int:
@@ -57,7 +56,7 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
     removed (`dropDuplicates`).
     """
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
-    with pq.ParquetWriter(pieces, schema, **_OPTIONS) as writer:
+    with pq.ParquetWriter(pieces, schema, compression="lz4", write_page_checksum=True, **_LEAN) as writer:
         held: list[Block] = []
         for block in store.blocks(number):
             held.append(block)
