@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +23,18 @@ from hdr4me.channels.blanket import Blanket
 
 Floats = NDArray[np.float64]
 
-_ATOMS = 4_000_000
-"""Numbers worked on at a time."""
-_GRID = 1 << 16
-"""The most multiples of the step that V takes."""
-FINE, COARSE = 32, 8
-"""Steps to one standard deviation of V, for a result and for finding where it lies."""
-_LEAST = 1e-12
-"""The least tilt, in units of the largest value."""
+_ATOMS = 4_000_000  # array elements that are worked on at a time
+_GRID = 1 << 16  # maximum number of multiples of the step that V takes
+FINE, COARSE = 32, 8  # steps to one standard deviation of V, for a result and for the search
+_LEAST = 1e-12  # the smallest tilt, in units of the largest value
 
 
-class Law:
+class Law(NamedTuple):
     """Probabilities of the consecutive multiples first·h, (first + 1)·h, … of a step h."""
 
-    def __init__(self, probabilities: Floats, first: int, step: float) -> None:
-        self.probabilities = probabilities
-        self.first = first
-        self.step = step
+    probabilities: Floats
+    first: int
+    step: float
 
     @property
     def values(self) -> Floats:
@@ -129,18 +125,13 @@ def _stop_loss(laws: Floats, step: float) -> Floats:
     return losses
 
 
-def excess(law: Law, n: int) -> float:
-    """E[(V₁ + … + V_n)₊].
+def log_excess(law: Law, n: int) -> float:
+    """log E[(V₁ + … + V_n)₊]; −∞ if V is never positive.
 
     >>> coin = Law(np.array([0.5, 0.0, 0.5]), -1, 1.0)
-    >>> round(excess(coin, 4), 9)  # 4·1/16 + 2·4/16
+    >>> round(math.exp(log_excess(coin, 4)), 9)  # 4·1/16 + 2·4/16
     0.75
     """
-    return math.exp(log_excess(law, n))
-
-
-def log_excess(law: Law, n: int) -> float:
-    """The logarithm of `excess`; −∞ if V is never positive."""
     used = np.flatnonzero(law.probabilities > 0)
     p, v = law.probabilities[used], law.values[used]
     if v[-1] <= 0:
