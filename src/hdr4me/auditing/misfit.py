@@ -18,8 +18,9 @@ _SHARES = (0.003, 0.01, 0.03, 0.1)
 _CELLS = 3
 _FIRST_STEPS, _STEPS = 100, 400
 _CLOSE = 1e-6
-_CURIOUS = 4.0
-"""Below this largest standardised residual of the fit the other half is not asked: the evidence is 1."""
+_CURIOUS = (
+    4.0  # below this largest standardized residual of the fit the other half is not used: the evidence is 1
+)
 
 
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
