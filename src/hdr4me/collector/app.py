@@ -18,12 +18,11 @@ from starlette.types import ASGIApp
 from hdr4me.collector.answers import Asked, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
-from hdr4me.collector.files import explained, page_response
 from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
-from hdr4me.collector.status import exposition, status_of
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import Guard, Upload, header_of, read_body
+from hdr4me.collector.upload import Upload, header_of, read_body
+from hdr4me.collector.views import explained, exposition, page_response, status_of
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally.file import dumps
@@ -73,7 +72,7 @@ def build_app(collector: Collector) -> ASGIApp:
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    return Upload(collector, Guard(collector, inner))
+    return Upload(collector, inner)
 
 
 class _Routes:
