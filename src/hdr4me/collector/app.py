@@ -99,6 +99,12 @@ class _Routes:
             raise Refusal(404, f"there is no round {int(text)}")
         return int(text)
 
+    async def _survey(self, request: Request) -> Survey:
+        try:
+            return await self._c.read(self._c.store.survey, request.path_params["fingerprint"])
+        except InvalidInput:
+            raise Refusal(404, "there is no survey of this fingerprint") from None
+
     async def _document(self, request: Request) -> Any:
         body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
         self._c.body_bytes -= held
@@ -146,18 +152,17 @@ class _Routes:
 
     async def survey(self, request: Request) -> Response:
         """A survey's document, which never changes."""
-        fingerprint = request.path_params["fingerprint"]
-        tag = f'"{fingerprint}"'
-        found = await self._c.find_survey(fingerprint)
+        found = await self._survey(request)
+        tag = f'"{found.fingerprint}"'
         headers = {"etag": tag, "cache-control": "public, max-age=31536000, immutable"}
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         return Response(found.to_json(), media_type="application/json", headers=headers)
 
     async def explanation(self, request: Request) -> Response:
-        survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
-        return _json(await self._c.read(explained, survey, audience), cache="public, max-age=3600")
+        found = await self._c.read(explained, await self._survey(request), audience)
+        return _json(found, cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
         body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
@@ -165,11 +170,11 @@ class _Routes:
             survey = await self._c.parse(Survey.from_json, body)
         finally:
             self._c.body_bytes -= held
-        round = await self._c.open_round(survey)
+        round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        round = await self._c.close_round(self._number(request))
+        round = await self._c.change_round(self._c.store.close_round, self._number(request), "round closed")
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
@@ -182,7 +187,7 @@ class _Routes:
         if not isinstance(on, bool):
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
-        await self._c.read(lambda: self._c.store.set_quarantine(number, chosen, on=on))
+        await self._c.read(self._c.store.set_quarantine, number, chosen, on=on)
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
@@ -210,11 +215,11 @@ class _Routes:
             raise InvalidInput.of("answers", answers, "permanent or fresh")
         asked, series = _asked(request), request.path_params["series"]
         permanent = answers == "permanent"
-        return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
+        return _json(await self._c.read(self._c.answers.series, series, asked, permanent=permanent))
 
     async def tally(self, request: Request) -> Response:
-        number, without = self._number(request), _without(request)
-        tally = await self._c.read(lambda: self._c.answers.tally(number, without_quarantine=without))
+        number = self._number(request)
+        tally = await self._c.read(self._c.answers.tally, number, without_quarantine=_without(request))
         return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
 
     async def parquet(self, request: Request) -> Response:

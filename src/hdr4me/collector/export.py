@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hdr4me.collector.batch import Batch, Block
+from hdr4me.collector.batch import Block
+from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Store
 from hdr4me.io.arrow import ID, ID_SIZE, schema_of
-from hdr4me.io.blocks import to_wire
 from hdr4me.io.files import read_reports
 from hdr4me.survey import Survey
 
@@ -27,9 +27,8 @@ def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey:
     """Store the reports of a file under new ids, in a round of this survey; their number."""
     n = 0
     for rows in read_reports(path, survey):
-        data, offsets = to_wire(np.ascontiguousarray(rows), survey)
-        sizes = None if survey.fixed_size else np.diff(offsets).tolist()
-        batch = Batch(round, 0, secrets.token_bytes(ID_SIZE * len(rows)), data.tobytes(), sizes)
+        ids = np.frombuffer(secrets.token_bytes(ID_SIZE * len(rows)), np.uint8)
+        batch = Forms(round, survey).batch(0, ids, rows, [])
         store.write([batch])
         n += batch.stored
     return n

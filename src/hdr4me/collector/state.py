@@ -19,8 +19,7 @@ from hdr4me.collector.config import Settings
 from hdr4me.collector.errors import Log, Refusal, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Round, Store, seal_due
-from hdr4me.errors import HDR4MEError, InvalidInput
-from hdr4me.survey import Survey
+from hdr4me.errors import HDR4MEError
 
 MOST_AT_ONCE = 200_000  # reports in a transaction, beyond which the rest waits for the next
 
@@ -58,9 +57,9 @@ class Writer:
         self._wake.set()
         return batch.written
 
-    def reject(self, round: int, reason: str, count: int = 1) -> None:
+    def reject(self, round: int, reason: str) -> None:
         """Count a rejected upload; the count is written within a second when no batch waits."""
-        self._rejected[round, reason, hour_now()] += count
+        self._rejected[round, reason, hour_now()] += 1
 
     async def drain(self) -> None:
         """Write everything that waits, and stop."""
@@ -230,7 +229,7 @@ class Collector:
         """Keep only the tallies of rounds whose grace period is over."""
         now, days = datetime.now(UTC), self.settings.retain_days
         try:
-            kept = await self.read(lambda: seal_due(self.store, now=now, grace_days=days))
+            kept = await self.read(seal_due, self.store, now=now, grace_days=days)
         except HDR4MEError as error:
             self.log.failure("rounds were not sealed", error)
             return
@@ -255,31 +254,18 @@ class Collector:
         free = self.store.free_space()
         self.full = free is not None and free < self.limits.free_bytes
 
-    async def read(self, work: Callable[..., T], *arguments: object) -> T:
+    async def read(self, work: Callable[..., T], *arguments: object, **named: object) -> T:
         """Call a function that uses the store in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *arguments))
+        call = partial(work, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     async def parse(self, work: Callable[..., T], *arguments: object) -> T:
         """Call a function that needs a processor for a while in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._parser, partial(work, *arguments))
 
-    async def open_round(self, survey: Survey) -> Round:
-        """Open a round and accept its uploads."""
-        round = await self.read(lambda: self.store.open_round(survey, now=datetime.now(UTC)))
+    async def change_round(self, change: Callable[..., Round], what: object, event: str) -> Round:
+        """Open or close a round, and accept uploads accordingly."""
+        round = await self.read(change, what, now=datetime.now(UTC))
         await self.read(self._renew)
-        self.log.event("round opened", round=round.number, survey=round.fingerprint[:12])
+        self.log.event(event, round=round.number, survey=round.fingerprint[:12])
         return round
-
-    async def close_round(self, number: int) -> Round:
-        """Close a round and accept no more uploads."""
-        round = await self.read(lambda: self.store.close_round(number, now=datetime.now(UTC)))
-        await self.read(self._renew)
-        self.log.event("round closed", round=number)
-        return round
-
-    async def find_survey(self, fingerprint: str) -> Survey:
-        """A survey by its fingerprint, or a refusal."""
-        try:
-            return await self.read(self.store.survey, fingerprint)
-        except InvalidInput:
-            raise Refusal(404, "there is no survey of this fingerprint") from None

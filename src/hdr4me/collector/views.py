@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,11 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
     }
 
 
+@dataclass
 class _Counts:
     """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
 
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
+    _collector: Collector
 
     def collect(self) -> Iterator[Metric]:
         store, writer = self._collector.store, self._collector.writer
