@@ -88,7 +88,7 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
     }
 
 
-@dataclass
+@dataclass(eq=False)
 class _Counts:
     """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
 
