@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from hdr4me.channels.proof import column_loss
+from hdr4me.channels.reading import is_number
 from hdr4me.channels.table.stages import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
@@ -99,7 +100,7 @@ def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
     >>> weekly.fresh, weekly.permanent(3)
     (Fraction(53, 1), Fraction(3, 2))
     """
-    if not isinstance(epsilon, int | float) or isinstance(epsilon, bool) or not 0 < epsilon < math.inf:
+    if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
     for name, value in (("n_sampled", n_sampled), ("rounds", rounds)):
         if type(value) is not int or not 1 <= value <= 1_000_000:

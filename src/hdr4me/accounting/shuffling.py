@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 
 from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, spread
 from hdr4me.channels.blanket import Blanket, response_blanket
+from hdr4me.channels.reading import is_number
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
@@ -72,23 +73,9 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
 def local_epsilon(
     survey: Survey, n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
-    """The largest ε for the same questions and mechanisms whose shuffled reports keep a central (ε, δ).
+    """The largest ε up to `most` at which shuffled reports to the same questions and mechanisms keep a central (ε, δ).
 
-    Parameters
-    ----------
-    survey : Survey
-        Its questions, mechanisms and m are kept.
-    n_reports : int
-        How many reports are shuffled together.
-    delta, central_epsilon : float
-        The central guarantee.
-    most : float
-        The largest ε that is tried.
-
-    Returns
-    -------
-    float
-        Found to three digits, and checked: a survey designed with it keeps the guarantee.
+    It is found to three digits, and checked: a survey designed with it keeps the guarantee.
 
     Examples
     --------
@@ -98,9 +85,9 @@ def local_epsilon(
     4.0...
     """
     n, delta = _checked(n_reports, delta)
-    if not _is_number(central_epsilon) or not 0 < central_epsilon < math.inf:
+    if not is_number(central_epsilon) or not central_epsilon > 0:
         raise InvalidInput.of("central_epsilon", central_epsilon, "a positive, finite number")
-    if not _is_number(most) or not 0 < most <= 100:
+    if not is_number(most) or not 0 < most <= 100:
         raise InvalidInput.of("most", most, "a number in (0, 100]")
 
     def keeps(epsilon: float) -> bool:
@@ -330,10 +317,6 @@ def _powers(blanket: Blanket, most: int) -> list[Floats]:
 def _checked(n_reports: Any, delta: Any) -> tuple[int, float]:
     if type(n_reports) is not int or n_reports < 1:
         raise InvalidInput.of("n_reports", n_reports, "a positive integer")
-    if not _is_number(delta) or not 1e-100 <= delta < 1:
+    if not is_number(delta) or not 1e-100 <= delta < 1:
         raise InvalidInput.of("delta", delta, "a number from 1e-100 and below 1")
     return min(n_reports, MOST_REPORTS), float(delta)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
