@@ -53,7 +53,16 @@ class Amplification:
 
 
 def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification:
-    """The central (ε, δ) of `n_reports` shuffled reports to a survey, one from each user; ε is at most the survey's.
+    """The central (ε, δ) of shuffled reports to a survey; ε is at most the survey's.
+
+    Parameters
+    ----------
+    survey
+        Its own integer tables are used, and the draw of its m questions.
+    n_reports
+        How many users' reports are shuffled together, one from each.
+    delta
+        The δ of the central guarantee, such as 1e-6.
 
     Examples
     --------
@@ -73,9 +82,20 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
 def local_epsilon(
     survey: Survey, n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
-    """The largest ε up to `most` at which shuffled reports to the same questions and mechanisms keep a central (ε, δ).
+    """The largest ε at which shuffled reports to the same questions and mechanisms keep a central (ε, δ).
 
     It is found to three digits, and checked: a survey designed with it keeps the guarantee.
+
+    Parameters
+    ----------
+    survey
+        Its questions, mechanisms and m are kept.
+    n_reports
+        How many reports are shuffled together.
+    delta, central_epsilon
+        The central guarantee.
+    most
+        The largest ε that is tried.
 
     Examples
     --------

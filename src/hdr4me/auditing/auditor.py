@@ -29,19 +29,6 @@ _LEAST_DRAWS, _MOST_PRODUCTS = (
 )  # of a codebook: draws that are always made, and the limit of work
 _AT_ONCE = 1 << 19  # outputs that are in memory at a time
 
-# What `Audit.rows` has for each channel.
-COLUMNS = (
-    "mechanism",
-    "channel",
-    "dimensions",
-    "worst ratio",
-    "ε proven",
-    "declared",
-    "attack finds ≥",
-    "draws",
-    "verdict",
-)
-
 
 def draws_made(channel: Channel, n_draws: int) -> int:
     """How many draws of each value an audit makes when it is asked for `n_draws`.
@@ -127,6 +114,20 @@ class Finding:
         )
 
 
+_SHOWN: dict[str, Callable[[Finding], object]] = {
+    "mechanism": lambda f: f.mechanism,
+    "channel": lambda f: f.kind,
+    "dimensions": lambda f: f.n_dims,
+    "worst ratio": lambda f: str(f.loss),
+    "ε proven": lambda f: f"{f.epsilon_proven:.9g}",
+    "declared": lambda f: f"{f.epsilon_declared:.9g}",
+    "attack finds ≥": lambda f: f"{f.epsilon_attacked:.4f}",
+    "draws": lambda f: f"{f.n_draws:,}",
+    "verdict": lambda f: "passes" if f.passed else "FAILS",
+}
+COLUMNS = tuple(_SHOWN)
+
+
 @dataclass(frozen=True, repr=False)
 class Audit:
     """All channels of a survey, and the whole report: the m answers with the largest losses together."""
@@ -150,20 +151,7 @@ class Audit:
 
     def rows(self) -> list[list[object]]:
         """A line for each channel, under `COLUMNS`, as pages and the command line show it."""
-        return [
-            [
-                f.mechanism,
-                f.kind,
-                f.n_dims,
-                str(f.loss),
-                f"{f.epsilon_proven:.9g}",
-                f"{f.epsilon_declared:.9g}",
-                f"{f.epsilon_attacked:.4f}",
-                f"{f.n_draws:,}",
-                "passes" if f.passed else "FAILS",
-            ]
-            for f in self.findings
-        ]
+        return [[show(finding) for show in _SHOWN.values()] for finding in self.findings]
 
     @property
     def notes(self) -> tuple[str, ...]:
