@@ -284,7 +284,7 @@ const asNumber = (value) => {
         : NaN;
 };
 
-// Truth values in lower case, whole numbers without zeros after the point, any other text as it is.
+// Truth values in lower case, integers without zeros after the point, any other text as it is.
 const meaning = (text) =>
   text.replace(/^(true|false)$/i, (truth) => truth.toLowerCase()).replace(/^(-?\d+)\.0+$/, "$1");
 
@@ -309,7 +309,7 @@ const numeric = ({ low, high, optional, default: usual }) => {
       if (optional && missing) return levels;
       const inside = missing ? usual : min(max(number, low), high);
       const place = ((inside - low) / (high - low)) * ((levels - 1) * FRACTION);
-      return (place + 2 ** 52 - 2 ** 52) / FRACTION; // a double of this size is rounded to a whole number, half to even
+      return (place + 2 ** 52 - 2 ** 52) / FRACTION; // a double of this size is rounded to an integer, half to even
     },
   };
 };
@@ -490,7 +490,7 @@ class Client {
     });
   }
 
-  // How many more answers the ledger allows. An answer costs epsilon/share; the ledger keeps whole numbers of answers, so
+  // How many more answers the ledger allows. An answer costs epsilon/share; the ledger keeps integers of answers, so
   // nothing is rounded.
   #left({ spent }) {
     const { series, m } = this.survey;
