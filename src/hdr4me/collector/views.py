@@ -56,7 +56,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
         "harm": [one.to_dict() for one in harm(survey)],
-        **({"alarms": []} if held is None else _alarms(held)),
+        **_alarms(held),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
     }
@@ -77,8 +77,10 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
     return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
 
 
-def _alarms(held: Snapshot) -> dict[str, Any]:
+def _alarms(held: Snapshot | None) -> dict[str, Any]:
     """Counts that no honest population produces; the error probability is spent over all snapshots."""
+    if held is None:
+        return {"alarms": []}
     found = watch(held.every, look=held.look)
     return {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
@@ -133,11 +135,11 @@ def exposition(collector: Collector) -> bytes:
     return generate_latest(registry)
 
 
+# The content security policy of the pages: nothing from other origins, no inline script or style.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The content security policy of the pages: nothing from other origins, no inline script or style."""
 
 PAGES = Path(__file__).with_name("pages")
 CLIENT = "hdr4me.js"
@@ -147,43 +149,31 @@ _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
 }
-_PAGES = {"/": "dashboard.html", "/answer": "answer.html"}
 
 
 def page_response(path: str) -> Response:
     """The file of a path; a table of names is made once, so that no name of a request ever becomes a path."""
-    found = _table().get(path)
-    if found is None:
+    file = _files().get(path)
+    if file is None:
         raise Refusal(404, "there is nothing here")
-    file, kind = found
+    kind = _KINDS[file.suffix.lower()]
     headers = {"content-type": kind, "content-security-policy": PAGE_POLICY, "cache-control": "no-cache"}
     return Response(file.read_bytes(), media_type=None, headers=headers)
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, tuple[Path, str]]:
-    """The file and the type of each path."""
-    found: dict[str, tuple[Path, str]] = {}
-    for file in sorted(PAGES.rglob("*")) if PAGES.is_dir() else []:
-        kind = _KINDS.get(file.suffix.lower())
-        if kind is not None and file.is_file():
-            found[f"/static/{file.relative_to(PAGES).as_posix()}"] = (file, kind)
-    for path, name in _PAGES.items():
-        if f"/static/{name}" in found:
-            found[path] = found[f"/static/{name}"]
-    client = _client()
-    if client is not None:
-        found[f"/client/{CLIENT}"] = (client, _KINDS[".js"])
+def _files() -> dict[str, Path]:
+    """The file of each path; the browser client is packed with the pages, or in the checkout."""
+    found = {
+        f"/static/{file.relative_to(PAGES).as_posix()}": file
+        for file in sorted(PAGES.rglob("*"))
+        if file.suffix.lower() in _KINDS
+    }
+    found |= {"/": PAGES / "dashboard.html", "/answer": PAGES / "answer.html"}
+    for folder in (Path(__file__).parents[3] / "clients" / "javascript", PAGES / "client"):
+        if (folder / CLIENT).is_file():
+            found[f"/client/{CLIENT}"] = folder / CLIENT
     return found
-
-
-def _client() -> Path | None:
-    """The browser client: packed with the pages, or in the checkout."""
-    checkout = Path(__file__).parents[3] / "clients" / "javascript" / CLIENT
-    for file in (PAGES / "client" / CLIENT, checkout):
-        if file.is_file():
-            return file
-    return None
 
 
 @lru_cache(maxsize=16)
