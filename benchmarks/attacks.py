@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from hdr4me.atomic import write_text
-from hdr4me.auditing.attacking import ALARM, attack, bound
+from hdr4me.auditing.auditor import ALARM, attack, bound
 from hdr4me.channels import Channel
 from hdr4me.channels.codebook import Codebook
 from hdr4me.channels.codebook.design import codebook_channel
@@ -97,7 +97,7 @@ def measured(name: str, channel: Channel, draws: int) -> tuple[str, bool]:
         assert isinstance(channel, HeavySet)
         found = attack_places(channel, draws)
     else:
-        found = attack(channel, draws, whole=True)
+        found = attack(channel, draws)
     below = found <= channel.epsilon
     line = (
         f"| {name} | {draws:,} | {channel.epsilon:g} | {log_upper(channel.loss):.9f} | {found:.5f} | "

@@ -33,7 +33,7 @@ from collector_service import Service, live
 from hdr4me.client import Client
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Settings
-from hdr4me.collector.log import Log
+from hdr4me.collector.errors import Log
 from hdr4me.collector.state import Collector
 from hdr4me.io.arrow import dumps
 from hdr4me.io.report import pack

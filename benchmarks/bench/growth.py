@@ -76,7 +76,7 @@ def anonymous():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) / 1024
 from hdr4me.engines import Local
-from hdr4me.simulation.simulate import simulate
+from hdr4me.simulation import simulate
 from hdr4me.mechanisms import mechanism
 import numpy as np
 engine = Local(2)

@@ -12,12 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.mechanisms import mechanism
-from hdr4me.simulation.laws import law_of
+from hdr4me.simulation.laws import fused_law
 
-__all__ = ["laplace_difference", "laplace_library", "laplace_sign", "mixture", "numba_random", "per_user"]
+__all__ = [
+    "laplace_difference",
+    "laplace_library",
+    "laplace_sign",
+    "law_of",
+    "mixture",
+    "numba_random",
+    "per_user",
+]
 
 Floats = NDArray[np.float64]
 _CHUNK = 1 << 14
+
+
+def law_of(name: str, epsilon: float) -> tuple[int, Floats]:
+    """The fused kernel's family and parameters of a mechanism that has them."""
+    found = fused_law(mechanism(name, epsilon=epsilon))
+    assert found is not None
+    return found
 
 
 def _rows(values: Floats) -> int:
@@ -26,7 +41,7 @@ def _rows(values: Floats) -> int:
 
 def mixture(name: str, epsilon: float, values: Floats) -> tuple[Floats, Floats]:
     """Sums and squares of Piecewise or Square wave reports, by one uniform each."""
-    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of(mechanism(name, epsilon=epsilon))[1]
+    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of(name, epsilon)[1]
     rng = np.random.Generator(np.random.SFC64())
     n, d = values.shape
     rows = _rows(values)
@@ -100,7 +115,7 @@ def laplace_sign(epsilon: float, values: Floats) -> tuple[Floats, Floats]:
 
 def per_user(epsilon: float, values: NDArray[np.floating], n_sampled: int) -> tuple[Floats, Floats]:
     """Piecewise, user by user, each sampling m of d dimensions: the natural loop."""
-    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of(mechanism("piecewise", epsilon=epsilon))[1]
+    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of("piecewise", epsilon)[1]
     rng = np.random.Generator(np.random.SFC64())
     d = values.shape[1]
     sums, counts = np.zeros(d), np.zeros(d)
@@ -116,7 +131,7 @@ def numba_random(epsilon: float) -> Any:
     """Piecewise by numba's np.random in a plain compiled loop; returns the compiled function of values."""
     from numba import njit
 
-    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of(mechanism("piecewise", epsilon=epsilon))[1].tolist()
+    (a0, b0, _, end, _), (a1, b1, c1, _, _) = law_of("piecewise", epsilon)[1].tolist()
 
     @njit
     def loop(values: Floats) -> tuple[Floats, Floats]:

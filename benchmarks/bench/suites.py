@@ -21,8 +21,6 @@ from hdr4me.kernels.exact.secure import BLOCK, Keystream
 from hdr4me.kernels.machine.jit import kernel
 from hdr4me.kernels.simulate.fused import accumulate, column_sums, draw
 from hdr4me.kernels.simulate.generator import LANES, fill, seed_lanes
-from hdr4me.mechanisms import mechanism
-from hdr4me.simulation.laws import law_of
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 
 __all__ = ["Suite", "exact", "limits", "sampled", "simulation", "tally"]
@@ -93,7 +91,7 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     loop = rivals.numba_random(1.0)
     tasks: dict[str, Task] = {}
     for name in ("piecewise", "square_wave", "laplace", "scdf", "staircase", "duchi", "hybrid"):
-        family, law = law_of(mechanism(name, epsilon=1.0))
+        family, law = rivals.law_of(name, 1.0)
         tasks[f"hdr4me {name}"] = cpu(_bound(values, family, law, 1))
     tasks["chunked NumPy piecewise"] = cpu(lambda: rivals.mixture("piecewise", 1.0, values))
     tasks["chunked NumPy square_wave"] = cpu(lambda: rivals.mixture("square_wave", 1.0, values))
@@ -101,7 +99,7 @@ def simulation(rounds: int, peers: Peers) -> Suite:
     tasks["chunked NumPy laplace, difference"] = cpu(lambda: rivals.laplace_difference(1.0, values))
     tasks["chunked NumPy laplace, sign"] = cpu(lambda: rivals.laplace_sign(1.0, values))
     tasks["np.random in numba, piecewise"] = cpu(lambda: loop(values))
-    family, law = law_of(mechanism("piecewise", epsilon=1.0))
+    family, law = rivals.law_of("piecewise", 1.0)
     tasks |= _stages(values, family, law)
     tasks["one thread (wall)"] = wall(_bound(values, family, law, 1))
     tasks["two threads (wall)"] = wall(_bound(values, family, law, 2))
@@ -203,7 +201,7 @@ def sampled(rounds: int) -> Suite:
     n, d, m = 1_000, 5_000, 50
     suite = Suite(f"Sampling m = {m} of d = {d:,}, n = {n:,}, one core", "million values")
     values = np.random.default_rng(4).uniform(-1, 1, (n, d)).astype(np.float32)
-    family, law = law_of(mechanism("piecewise", epsilon=1.0))
+    family, law = rivals.law_of("piecewise", 1.0)
     survey = _numeric_survey(d, m, float(m))
     plan, source = plan_of(survey), from_matrix(values, survey)
     out = np.empty((n, plan.report_size), np.uint8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.accounting.paired import paired_rounds
+from hdr4me.accounting.rounds import paired_rounds
 from hdr4me.client.client import decide
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Report

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import memoized_attacks
-from hdr4me.accounting.composite import composite, second_moment
-from hdr4me.accounting.repeated import guessed, repeated
+from hdr4me.accounting.repeated import composite, guessed, repeated, second_moment
 from hdr4me.channels import Channel, Entries
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels.proof import column_loss, entries_loss

@@ -93,5 +93,3 @@ def test_bad_input() -> None:
         average([], [], permanent=True)
     with pytest.raises(InvalidInput, match="at least 2"):
         slope([[1.0]], [[1.0]], permanent=True)
-    with pytest.raises(InvalidInput, match="cannot be paired"):
-        paired_difference([[1.0]], [[1.0]])

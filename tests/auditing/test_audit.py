@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hdr4me.auditing import attacking
-from hdr4me.auditing.attacking import ALARM, attack
-from hdr4me.auditing.auditor import audit
+from hdr4me.auditing import auditor
+from hdr4me.auditing.auditor import ALARM, attack, audit
 from hdr4me.channels import Channel
 from hdr4me.channels.proof import exp_lower
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
@@ -48,7 +47,7 @@ def test_a_sampler_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     def leaky(channel: Channel, x: int, n_draws: int) -> np.ndarray:
         return np.where(rng.random(n_draws) < p, x, 1 - x)[:, None]
 
-    monkeypatch.setattr(attacking, "answers_of", leaky)
+    monkeypatch.setattr(auditor, "answers_of", leaky)
     assert attack(declared, 100_000) > 1.9
 
 

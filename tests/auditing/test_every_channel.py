@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attacks
-from hdr4me.auditing import attacking, auditor
-from hdr4me.auditing.attacking import ALARM, attack
+from hdr4me.auditing import auditor
+from hdr4me.auditing.auditor import ALARM, attack
 from hdr4me.channels import Channel, HeavySet, channel_from_dict
 from hdr4me.channels.codebook import Codebook
 from hdr4me.errors import HDR4MEError
@@ -56,7 +56,7 @@ def test_a_tampered_channel_is_refused(name: str) -> None:
 
 def test_draws_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound does not depend on how many outputs are in memory; seeded by the same outputs."""
-    monkeypatch.setattr(attacking, "_AT_ONCE", 700)
+    monkeypatch.setattr(auditor, "_AT_ONCE", 700)
     assert 0 < attack(CHANNELS["number, Duchi"], 5000) <= 1.0
 
 
@@ -76,13 +76,13 @@ def test_what_is_heavy_for_one_end_of_an_axis_is_light_for_the_other() -> None:
 
 def test_an_audit_says_how_many_draws_it_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long vector is drawn fewer times than asked for: the finding has the number, the audit the reason."""
-    monkeypatch.setattr(attacking, "_LEAST_DRAWS", 1000)
-    monkeypatch.setattr(attacking, "_MOST_PRODUCTS", 0)
+    monkeypatch.setattr(auditor, "_LEAST_DRAWS", 1000)
+    monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 0)
     survey = Survey(Schema([Vector("x", 50)]), epsilon=2.0)
     found = auditor.audit(survey, n_draws=1_000_000)
     (finding,) = found.findings
     assert (finding.n_draws, finding.n_asked) == (
-        attacking.draws_made(survey.channels[0], 1_000_000),
+        auditor.draws_made(survey.channels[0], 1_000_000),
         1_000_000,
     )
     assert finding.n_draws == 1000

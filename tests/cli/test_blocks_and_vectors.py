@@ -127,10 +127,10 @@ def test_wrong_blocks(plain, tmp_path: Path) -> None:
 def test_an_audit_says_how_many_draws_of_a_vector_it_made(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hdr4me.auditing import attacking
+    from hdr4me.auditing import auditor
 
-    monkeypatch.setattr(attacking, "_LEAST_DRAWS", 500)
-    monkeypatch.setattr(attacking, "_MOST_PRODUCTS", 2000)
+    monkeypatch.setattr(auditor, "_LEAST_DRAWS", 500)
+    monkeypatch.setattr(auditor, "_MOST_PRODUCTS", 2000)
     survey = hd.Survey(hd.Schema([hd.Vector("g", 8), hd.Numeric("x", 0, 1)]), epsilon=1.0, mechanism="duchi")
     survey.save(tmp_path / "s.json")
     told = run("audit", tmp_path / "s.json", "--draws", 2000, "--html", tmp_path / "audit.html")

@@ -810,7 +810,7 @@ def test_metrics_come_from_the_store() -> None:
 def test_no_secret_and_nothing_personal_is_in_the_log() -> None:
     import io
 
-    from hdr4me.collector.log import Log
+    from hdr4me.collector.errors import Log
 
     store = memory_store(SURVEY)
     store.fail = StoreUnavailable("the secret content of a report")

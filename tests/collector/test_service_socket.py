@@ -53,6 +53,17 @@ def connected(url: str) -> socket.socket:
     return socket.create_connection((host, int(port)), 10)
 
 
+def test_too_many_connections_are_answered_with_503() -> None:
+    with live(memory_store(SURVEY), limits=Limits(connections=3)) as (url, _):
+        held = [connected(url) for _ in range(3)]
+        time.sleep(0.3)
+        assert httpx.get(url + "/healthz").status_code == 503
+        for sock in held:
+            sock.close()
+        time.sleep(0.3)
+        assert httpx.get(url + "/healthz").status_code == 200
+
+
 def test_slow_connections_are_ended_and_others_are_served() -> None:
     """Silent, byte by byte in the headers, and byte by byte in the body: all are ended by the server."""
     with live(memory_store(SURVEY), limits=Limits(seconds=2.0)) as (url, _):

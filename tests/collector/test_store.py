@@ -173,7 +173,7 @@ def test_blocks_hold_ids_payloads_hours_and_sources_and_no_more(round_one: Any) 
 
 
 def test_the_tally_is_that_of_the_exported_reports_to_the_byte(
-    store: Any, mixed: Survey, simulate: Any, wire: Any, tmp_path: Path
+    store: Any, mixed: Survey, simulate: Any, wire: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.open_round(mixed, now=NOW)
     rng = np.random.default_rng(7)
@@ -181,6 +181,7 @@ def test_the_tally_is_that_of_the_exported_reports_to_the_byte(
     batch = [Arrival(1, rng.bytes(16), payload, HOUR) for payload in wire(rows, mixed)]
     for start in range(0, 500, 30):
         write(store, batch[start : start + 30])
+    monkeypatch.setattr("hdr4me.collector.export._ROWS", 100)  # several row groups
     path = tmp_path / "reports.parquet"
     path.write_bytes(b"".join(write_parquet(store, 1, mixed)))
     assert dumps(store.tally(1)) == dumps(Local(threads=1).tally(path, mixed))

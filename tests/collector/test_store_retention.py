@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from collector_memory import Arrival, write
 
-from hdr4me.collector.stores.shared import GRACE_DAYS, clock_fault, due, hour_of, seal_due
+from hdr4me.collector.stores.protocol import GRACE_DAYS, clock_fault, due, hour_of, seal_due
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 

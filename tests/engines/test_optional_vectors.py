@@ -13,7 +13,7 @@ from scipy import stats
 
 import hdr4me as hd
 from hdr4me.auditing import audit
-from hdr4me.auditing.attacking import bound
+from hdr4me.auditing.auditor import bound
 from hdr4me.channels import HeavySet, SystemDraws
 from hdr4me.channels.codebook import Codebook
 from hdr4me.channels.codebook.design import codebook_channel

@@ -16,7 +16,7 @@ import hdr4me as hd
 from hdr4me.paper.cells import predicted
 from hdr4me.paper.datasets import Dataset, moments
 from hdr4me.paper.naive import naive_means
-from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
+from hdr4me.simulation.sums import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 REPEATS = 4000
 LEVEL = 1e-3
@@ -107,7 +107,7 @@ def test_skipping_never_falls_back_unnoticed(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("drawn report by report")
 
-    monkeypatch.setattr("hdr4me.simulation.aggregate.simulate", refuse)
+    monkeypatch.setattr("hdr4me.simulation.sums.simulate", refuse)
     law = next(
         _law("square_wave", e) for e in (0.17, 0.16, 0.15) if way_of(_law("square_wave", e)) == SKIPPING
     )

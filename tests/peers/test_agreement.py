@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdr4me.auditing.attacking import ALARM
+from hdr4me.auditing.auditor import ALARM
 from hdr4me.channels.oracles import oracle
 from hdr4me.channels.proof import log_upper
 from hdr4me.mechanisms import mechanism

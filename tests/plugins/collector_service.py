@@ -12,7 +12,7 @@ from typing import Any
 
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Settings
-from hdr4me.collector.log import Log
+from hdr4me.collector.errors import Log
 from hdr4me.collector.serve import bind, server_of
 from hdr4me.collector.state import Collector
 

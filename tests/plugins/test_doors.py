@@ -219,7 +219,7 @@ def test_shuffling_is_accounted_for(survey: hd.Survey) -> None:
 
 
 def test_another_epsilon_keeps_the_channel_or_is_refused(survey: hd.Survey) -> None:
-    from hdr4me.accounting.channels import redesigned
+    from hdr4me.accounting.shuffling import redesigned
 
     made = attempt("ladder", redesigned, survey, 1.0)
     assert made is None or isinstance(made.questions[1].channel, Ladder)

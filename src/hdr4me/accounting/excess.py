@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +23,18 @@ from hdr4me.channels.blanket import Blanket
 
 Floats = NDArray[np.float64]
 
-_ATOMS = 4_000_000
-"""Numbers worked on at a time."""
-_GRID = 1 << 16
-"""The most multiples of the step that V takes."""
-FINE, COARSE = 32, 8
-"""Steps to one standard deviation of V, for a result and for finding where it lies."""
-_LEAST = 1e-12
-"""The least tilt, in units of the largest value."""
+_ATOMS = 4_000_000  # array elements that are worked on at a time
+_GRID = 1 << 16  # maximum number of multiples of the step that V takes
+FINE, COARSE = 32, 8  # steps to one standard deviation of V, for a result and for the search
+_LEAST = 1e-12  # the smallest tilt, in units of the largest value
 
 
-class Law:
+class Law(NamedTuple):
     """Probabilities of the consecutive multiples first·h, (first + 1)·h, … of a step h."""
 
-    def __init__(self, probabilities: Floats, first: int, step: float) -> None:
-        self.probabilities = probabilities
-        self.first = first
-        self.step = step
+    probabilities: Floats
+    first: int
+    step: float
 
     @property
     def values(self) -> Floats:
@@ -53,14 +49,12 @@ def spread(
 ) -> tuple[Law, list[NDArray[np.int64]]]:
     """The law that dominates V = ρ_x − factor·ρ_x' of all `pairs`, on a grid, and the pairs that attain it.
 
-    `blankets` are channels with the share of the questions that each answers; `pairs` are theirs; `fineness` is the
-    number of grid points to one standard deviation. The stop-loss transform π(t) = E(V − t)₊ of the law is, at every
+    Each blanket has its share of the questions. The stop-loss transform π(t) = E(V − t)₊ of the law is, at every
     multiple of the step, the largest of any pair. As a maximum of convex functions it is the transform of a law.
     """
     low = min(float(1.0 - factor * b.largest_ratio) for b, _ in blankets)
     high = max(0.0, max(b.largest_ratio for b, _ in blankets) - factor)
-    second = second_moment(blankets, factor)
-    step = max(math.sqrt(second) / fineness, (high - low) / _GRID)
+    step = max(math.sqrt(second_moment(blankets, factor)) / fineness, (high - low) / _GRID)
     first = math.floor(low / step) - 1
     size = math.ceil(high / step) - first + 2
     total, attained = np.zeros(size), []
@@ -83,8 +77,7 @@ def second_moment(blankets: Sequence[tuple[Blanket, float]], factor: float) -> f
 def _dominating(
     blanket: Blanket, pairs: NDArray[np.int64], factor: float, step: float, first: int, size: int
 ) -> tuple[Floats, NDArray[np.int64]]:
-    law = _rounded(blanket, pairs[:1], factor, step, first, size)[0]
-    best = _stop_loss(law[None], step)[0]
+    best = _stop_loss(_rounded(blanket, pairs[:1], factor, step, first, size), step)[0]
     whose = np.zeros(size, np.int64)
     chunk = max(1, _ATOMS // max(size, len(blanket.mass)))
     for start in range(1, len(pairs), chunk):
@@ -97,11 +90,10 @@ def _dominating(
         best[better], whose[better] = found[better], start + top[better]
     winners = np.unique(whose)
     if len(winners) == 1:
-        law = _rounded(blanket, pairs[winners], factor, step, first, size)[0]
-    else:
-        law = np.zeros(size)
-        law[1:-1] = np.maximum(np.diff(best, 2), 0.0) / step
-        law[0] = max(0.0, 1.0 - law.sum())
+        return _rounded(blanket, pairs[winners], factor, step, first, size)[0], pairs[winners]
+    law = np.zeros(size)
+    law[1:-1] = np.maximum(np.diff(best, 2), 0.0) / step
+    law[0] = max(0.0, 1.0 - law.sum())
     return law, pairs[winners]
 
 
@@ -129,18 +121,13 @@ def _stop_loss(laws: Floats, step: float) -> Floats:
     return losses
 
 
-def excess(law: Law, n: int) -> float:
-    """E[(V₁ + … + V_n)₊].
+def log_excess(law: Law, n: int) -> float:
+    """log E[(V₁ + … + V_n)₊]; −∞ if V is never positive.
 
     >>> coin = Law(np.array([0.5, 0.0, 0.5]), -1, 1.0)
-    >>> round(excess(coin, 4), 9)  # 4·1/16 + 2·4/16
+    >>> round(math.exp(log_excess(coin, 4)), 9)  # 4·1/16 + 2·4/16
     0.75
     """
-    return math.exp(log_excess(law, n))
-
-
-def log_excess(law: Law, n: int) -> float:
-    """The logarithm of `excess`; −∞ if V is never positive."""
     used = np.flatnonzero(law.probabilities > 0)
     p, v = law.probabilities[used], law.values[used]
     if v[-1] <= 0:
@@ -163,8 +150,7 @@ def _inside(law: Law, used: NDArray[np.int64], tilted: Floats, tilt: float, n: i
     folded = np.bincount((used + law.first) % size, tilted, size)
     transform = rfft(folded)
     power = np.zeros_like(transform)
-    used_frequencies = transform != 0
-    power[used_frequencies] = np.exp(n * np.log(transform[used_frequencies]))
+    power[transform != 0] = np.exp(n * np.log(transform[transform != 0]))
     sums = irfft(power, size)[1 : size // 2]
     s = law.step * np.arange(1, size // 2)
     return float(np.maximum(sums, 0.0) @ (s * np.exp(-tilt * s)))

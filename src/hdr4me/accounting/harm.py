@@ -1,4 +1,4 @@
-"""What false reports can do to an answer: nothing to anybody's privacy, and to the answer this much."""
+"""Manipulation bounds: how far poisoned reports can move an answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hdr4me.survey import Survey
 
 @dataclass(frozen=True)
 class Harm:
-    """The limit of harm for one dimension.
+    """The manipulation bound of one dimension.
 
-    `reach` is how far the answer moves if all of its reports are false, on the scale of the estimate: β(V + 1) for a
-    number on [−1, 1] whose largest decoded value is V. `width` turns that into the dimension's own units.
+    `reach` is how far the answer moves if all of its reports are poisoned, on the scale of the estimate: V + 1 for a
+    number on [−1, 1] whose largest decoded value is V. `width` converts that to the dimension's own units.
     """
 
     dimension: str
@@ -23,10 +23,8 @@ class Harm:
     inclusion: float
 
     def shift(self, share: float, *, aimed: bool = False) -> float:
-        """How far a share of false reports moves the answer at most, in own units.
+        """How far a share of poisoned reports moves the answer at most, in the dimension's own units.
 
-        Examples
-        --------
         >>> one = Harm("age", 4.0, 60.0, 0.1)
         >>> one.shift(0.01), round(one.shift(0.01, aimed=True), 2)
         (2.4, 22.02)
@@ -48,10 +46,8 @@ class Harm:
 
 
 def harm(survey: Survey) -> tuple[Harm, ...]:
-    """The limit of harm of every dimension whose channel is known.
+    """The manipulation bound of every dimension whose channel has one.
 
-    Examples
-    --------
     >>> from hdr4me.survey import Numeric, Schema
     >>> found = harm(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi"))[0]
     >>> round(found.shift(0.01), 2)

@@ -1,12 +1,18 @@
-"""What is bounded, and what is not, when the same people are asked again and again; standard library only."""
+"""The privacy loss when the same people are asked repeatedly, and of two stages of noise; standard library only."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import product
 from typing import Any
 
+from hdr4me.channels.channel import is_number
+from hdr4me.channels.proof import column_loss
+from hdr4me.channels.table.channel import Rows, product_rows
 from hdr4me.errors import InvalidInput
 
 _COMMON = (
@@ -17,10 +23,10 @@ _COMMON = (
 
 
 def guessed(epsilon: float, n_reports: int) -> float:
-    """How often a yes/no attribute is guessed right from `n_reports` fresh answers, by the better of two counts.
+    """The probability that the best attack guesses a yes/no attribute from `n_reports` fresh answers.
 
-    With p = e^ε/(1 + e^ε): P(Bin(T, p) > T/2) + P(Bin(T, p) = T/2)/2. No other rule does better. One answer, or any
-    number of copies of one permanent answer, gives p.
+    With p = e^ε/(1 + e^ε): P(Bin(T, p) > T/2) + P(Bin(T, p) = T/2)/2. One answer, or any number of copies of one
+    permanent answer, gives p.
 
     >>> round(guessed(1.0, 30), 3), round(guessed(1.0, 1), 3)
     (0.996, 0.731)
@@ -47,28 +53,29 @@ class Repeated:
 
     @property
     def per_row(self) -> Fraction:
-        """ε/m: what each row costs that a dimension visits for the first time."""
+        """ε/m: the loss of each row that a dimension visits for the first time."""
         return Fraction(self.epsilon) / self.n_sampled
 
     @property
     def fresh(self) -> Fraction:
-        """T·ε: fresh answers add up."""
+        """T·ε: the losses of fresh answers add up."""
         return self.rounds * Fraction(self.epsilon)
 
     def permanent(self, n_rows: int) -> Fraction:
-        """k·ε/m for a dimension that visits k rows, however often it is asked."""
+        """k·ε/m for a dimension that visits k rows, in any number of rounds."""
         return min(n_rows, self.rounds) * self.per_row
 
     def lines(self) -> list[str]:
         """The statement in sentences."""
-        share = float(self.per_row)
-        fresh, once = (guessed(share, n) for n in (self.rounds, 1))
+        found = self.to_dict()
+        share = found["permanent_epsilon_for_each_new_row"]
+        fresh, once = 100 * found["guessed_right_fresh"], 100 * found["guessed_right_permanent"]
         return [
             f"{self.rounds:,} rounds with fresh answers: up to ε = {float(self.fresh):g} in total. A yes/no attribute "
-            f"that is answered in each round at ε = {share:g} is guessed right in {100 * fresh:.1f} % of cases.",
+            f"that is answered in each round at ε = {share:g} is guessed right in {fresh:.1f} % of cases.",
             f"With permanent answers: ε = {self.epsilon:g} for a record that does not change, and ε = {share:g} more "
             f"for each row that one of its dimensions visits for the first time. The yes/no attribute is guessed right "
-            f"in {100 * once:.1f} % of cases, after any number of rounds.",
+            f"in {once:.1f} % of cases, after any number of rounds.",
             *_COMMON,
         ]
 
@@ -87,17 +94,90 @@ class Repeated:
 
 
 def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
-    """What asking `rounds` times costs.
+    """The losses of a survey that is asked `rounds` times.
 
-    Examples
-    --------
     >>> weekly = repeated(1.0, 2, 53)
     >>> weekly.fresh, weekly.permanent(3)
     (Fraction(53, 1), Fraction(3, 2))
     """
-    if not isinstance(epsilon, int | float) or isinstance(epsilon, bool) or not 0 < epsilon < math.inf:
+    if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")
     for name, value in (("n_sampled", n_sampled), ("rounds", rounds)):
         if type(value) is not int or not 1 <= value <= 1_000_000:
-            raise InvalidInput.of(name, value, "a whole number from 1 to 1000000")
+            raise InvalidInput.of(name, value, "an integer from 1 to 1000000")
     return Repeated(float(epsilon), n_sampled, rounds)
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A permanent table `first`, and a fresh table `second` with one row for each cell of the first.
+
+    The answer of the first table is drawn once and remembered; each report passes it through the second table with new
+    randomness. All losses are fractions.
+
+    >>> two = composite([[7, 1], [1, 7]], [[3, 1], [1, 3]])
+    >>> two.rows, two.loss, two.permanent_loss
+    (((22, 10), (10, 22)), Fraction(11, 5), Fraction(7, 1))
+    """
+
+    first: Rows
+    second: Rows
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The law of one report, in integers that sum to the product of both sums."""
+        return product_rows(self.first, self.second)
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """The privacy loss of one report."""
+        return column_loss(self.rows)
+
+    @cached_property
+    def permanent_loss(self) -> Fraction:
+        """The privacy loss of any number of reports of an unchanged value: that of the permanent table."""
+        return column_loss(self.first)
+
+    def bound(self, n_reports: int) -> Fraction:
+        """An upper bound of the loss of `n_reports` of an unchanged value."""
+        return min(self.permanent_loss, self.loss**n_reports)
+
+    def exact_loss(self, n_reports: int) -> Fraction:
+        """The loss of `n_reports` of an unchanged value, by enumeration of all sequences of reports."""
+        sequences = list(product(range(len(self.second[0])), repeat=n_reports))
+        return column_loss(
+            [
+                [
+                    sum(w * math.prod(self.second[z][y] for y in cells) for z, w in enumerate(row))
+                    for cells in sequences
+                ]
+                for row in self.first
+            ]
+        )
+
+
+def composite(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Composite:
+    """Both tables, checked: nonnegative integers, equal row sums, and a row of `second` for each cell of `first`."""
+    for name, table in (("first", first), ("second", second)):
+        sums, widths = {sum(row) for row in table}, {len(row) for row in table}
+        if len(sums) != 1 or len(widths) != 1 or min(sums) < 1 or any(w < 0 for row in table for w in row):
+            raise InvalidInput(
+                f"the {name} table's rows must be nonnegative integers with one sum and one length"
+            )
+    if len(first[0]) != len(second):
+        raise InvalidInput(
+            f"second has {len(second)} rows: it must have {len(first[0])}, one for each cell of first"
+        )
+    return Composite(tuple(map(tuple, first)), tuple(map(tuple, second)))
+
+
+def second_moment(permanent: float, instant: float, n_reports: int) -> float:
+    """(1 + (c_i⁻² − 1)/T)/c∞²: the second moment of the mean of T decoded reports ±1 of an unchanged value.
+
+    `permanent` and `instant` are the contractions c∞ and c_i of the two stages: E[answer | t] = c∞·t and
+    E[report | answer] = c_i·answer.
+
+    >>> second_moment(0.5, 0.5, 1), second_moment(0.5, 0.5, 1_000_000_000)
+    (16.0, 4.000000012)
+    """
+    return (1.0 + (instant**-2 - 1.0) / n_reports) / permanent**2

@@ -1,4 +1,4 @@
-"""Estimates of several rounds of one series, put together without pretending that permanent noise averages out.
+"""Estimates of several rounds of one series, combined with standard errors that account for permanent noise.
 
 A round's estimate x̂_t has a standard error s_t. Between rounds the errors are
 
@@ -7,23 +7,25 @@ A round's estimate x̂_t has a standard error s_t. Between rounds the errors are
   noise exactly. Whatever the dependence, the standard error of Σ a_t x̂_t is at most Σ |a_t| s_t. That bound is printed.
 
 With the reports of both rounds matched user by user, a difference is the mean of the users' own differences, and its
-standard error is theirs: where nothing changed, both are zero (`paired_difference`).
+standard error is theirs: where nothing changed, both are zero (`paired_rounds`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.survey import Survey
 
 Floats = NDArray[np.float64]
+Answers = Sequence[Sequence[int]]
 
 
-@dataclass(frozen=True)
-class Combined:
+class Combined(NamedTuple):
     """A combination of rounds, one element for each row of the answer, and its standard errors."""
 
     estimate: Floats
@@ -35,19 +37,21 @@ def contrast(
 ) -> Combined:
     """Σ a_t x̂_t and its standard error.
 
-    Examples
-    --------
     >>> x, s = [[1.0], [3.0]], [[0.1], [0.1]]
     >>> [float(contrast([0.5, 0.5], x, s, permanent=p).standard_error[0].round(4)) for p in (True, False)]
     [0.1, 0.0707]
     """
-    a, x, s = _checked(weights, estimates, standard_errors)
-    error = np.abs(a) @ s if permanent else np.sqrt(a**2 @ s**2)
-    return Combined(a @ x, error)
+    a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, standard_errors))
+    if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
+        raise InvalidInput(
+            f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
+            "weights are (T,), estimates and standard errors (T, rows)"
+        )
+    return Combined(a @ x, np.abs(a) @ s if permanent else np.sqrt(a**2 @ s**2))
 
 
 def average(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) -> Combined:
-    """The mean over rounds, each weighed alike: with permanent answers it is no more exact than one round."""
+    """The mean over rounds with equal weights; with permanent answers it is no more exact than one round."""
     n = len(np.asarray(estimates))
     return contrast(np.full(n, 1.0 / max(n, 1)), estimates, standard_errors, permanent=permanent)
 
@@ -76,27 +80,73 @@ def slope(estimates: ArrayLike, standard_errors: ArrayLike, *, permanent: bool) 
     return contrast(t / (t @ t), estimates, standard_errors, permanent=permanent)
 
 
-def paired_difference(first: ArrayLike, second: ArrayLike) -> Combined:
-    """The mean of second − first over users, from their decoded answers in the same order, one column for each row.
+def paired_difference(first: Floats, second: Floats) -> Combined:
+    """The mean of second − first over users, from their decoded answers: a row for each user, at least two.
 
-    >>> change = paired_difference([[2.0], [-2.0], [2.0], [2.0]], [[2.0], [2.0], [2.0], [2.0]])
+    >>> change = paired_difference(np.array([[2.0], [-2.0], [2.0], [2.0]]), np.full((4, 1), 2.0))
     >>> float(change.estimate[0]), float(change.standard_error[0])
     (1.0, 1.0)
     """
-    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if a.shape != b.shape or a.ndim != 2 or len(a) < 2:
-        raise InvalidInput(
-            f"answers of shapes {a.shape} and {b.shape} cannot be paired: both need the same users, at least 2, in rows"
-        )
-    change = b - a
+    change = second - first
     return Combined(change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(len(change)))
 
 
-def _checked(weights: ArrayLike, estimates: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    a, x, s = (np.asarray(value, np.float64) for value in (weights, estimates, errors))
-    if a.ndim != 1 or x.ndim != 2 or x.shape != s.shape or len(a) != len(x) or not len(a):
+def paired_rounds(
+    survey: Survey, first: Sequence[Answers], second: Sequence[Answers]
+) -> list[dict[str, Any]]:
+    """Means and frequencies of the second round minus those of the first, from `report.answers` of the same users.
+
+    Permanent noise that two rounds share cancels in each user's own difference, so the standard error is that of what
+    changed: zero where nothing did. Tallies cannot show this.
+
+    >>> from hdr4me.survey import Numeric, Schema
+    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0, mechanism="duchi")
+    >>> same = [((0, 1),), ((0, 0),), ((0, 1),)]
+    >>> row = paired_rounds(survey, same, same)[0]
+    >>> row["dimension"], row["estimate"], row["standard_error"], row["users"]
+    ('age', 0.0, 0.0, 3)
+    """
+    if len(first) != len(second):
         raise InvalidInput(
-            f"rounds of shapes {a.shape}, {x.shape}, {s.shape} do not fit: "
-            "weights are (T,), estimates and standard errors (T, rows)"
+            f"{len(first)} and {len(second)} users cannot be paired: give the reports of the same users"
         )
-    return a, x, s
+    outputs: list[list[tuple[Sequence[int], Sequence[int]]]] = [[] for _ in survey.questions]
+    for before, after in zip(first, second, strict=True):
+        later = {answer[0]: answer[1:] for answer in after}
+        for q, *output in before:
+            if q in later:
+                outputs[q].append((output, later[q]))
+    return [row for q, pairs in enumerate(outputs) for row in _paired_rows(survey, q, pairs)]
+
+
+def _paired_rows(
+    survey: Survey, q: int, pairs: list[tuple[Sequence[int], Sequence[int]]]
+) -> Iterator[dict[str, Any]]:
+    """A row for each number and category of question q; `status` says why a row has no estimate."""
+    question = survey.questions[q]
+    response = question.channel.response
+    for place, j in enumerate(question.dimensions):
+        dimension, status, change = survey.schema.dimensions[j], "ok", None
+        labels: tuple[str | None, ...] = dimension.categories or (None,)
+        if response.marginal(place).optional:
+            labels, status = (None,), "not defined for an optional number"
+        elif response.n_coordinates(place) != len(labels):
+            labels, status = (None,), "not defined for a vector"
+        elif len(pairs) < 2:
+            status = "fewer than two users in both rounds"
+        else:
+            low, high = (0.0, 2.0) if dimension.categories else dimension.bounds
+            before, after = (
+                response.decoded(np.array(told, np.int64), place) * ((high - low) / 2)
+                for told in zip(*pairs, strict=True)
+            )
+            change = paired_difference(before, after)
+        for i, label in enumerate(labels):
+            yield {
+                "dimension": dimension.name,
+                "category": label,
+                "users": len(pairs),
+                "estimate": None if change is None else float(change.estimate[i]),
+                "standard_error": None if change is None else float(change.standard_error[i]),
+                "status": status,
+            }

@@ -1,7 +1,7 @@
-"""What a survey's ε becomes when its reports are shuffled: computed from the survey's own tables, not from ε alone.
+"""The central ε of shuffled reports, computed from the survey's own tables and not from ε alone.
 
 If n users' reports are put into a random order and everything else about their origin is removed, what is left is
-(ε', δ)-differentially private with an ε' far below the survey's. With the privacy blanket (`blanket.py`)
+(ε', δ)-differentially private with an ε' far below the survey's. With the privacy blanket (`channels/blanket.py`)
 
     δ(ε') ≤ E[(V₁ + … + V_n)₊] / n,    V = ρ_x(Y) − e^{ε'}·ρ_{x'}(Y), Y ~ c;  V = 0 with probability 1 − γ,
 
@@ -12,7 +12,7 @@ Every step here errs upwards; floating-point errors, which can err downwards, ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,23 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from hdr4me.accounting.blanket import product_blanket
-from hdr4me.accounting.channels import blankets_of, redesigned
 from hdr4me.accounting.excess import COARSE, FINE, log_excess, second_moment, spread
 from hdr4me.channels.blanket import Blanket, response_blanket
+from hdr4me.channels.channel import is_number
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 
-MOST_REPORTS = 10**8
-"""More reports are counted as so many: more never hurt, and beyond it floating point would."""
-
-NUMERICAL_ERROR = 1e-6
-"""How far floating point may put δ below the bound, relatively; `log_delta` is raised by as much."""
-
+MOST_REPORTS = 10**8  # more reports are counted as this many: more never increase δ, and rounding errors grow
+NUMERICAL_ERROR = 1e-6  # the relative error of δ in floating point; `log_delta` is raised by as much
 _ACCURACY = 1e-5
-_NONE = 1e-8
-"""An ε not worth searching below."""
+_NONE = 1e-8  # the smallest ε that is searched for
+_MOST_ATOMS = 200_000  # of the blanket of a whole report
 
+Floats = NDArray[np.float64]
 Pairs = list[NDArray[np.int64]]
 
 
@@ -53,36 +49,20 @@ class Amplification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "reports": self.n_reports,
-            "local_epsilon": self.local_epsilon,
-            "closed_form": self.closed_form,
-        }
+        return {"reports" if name == "n_reports" else name: value for name, value in vars(self).items()}
 
 
 def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification:
-    """The central (ε, δ) of `n_reports` shuffled reports to a survey.
+    """The central (ε, δ) of shuffled reports to a survey; ε is at most the survey's.
 
     Parameters
     ----------
-    survey : Survey
-        Its own integer tables are used, its m questions and their draw included.
-    n_reports : int
+    survey
+        Its own integer tables are used, and the draw of its m questions.
+    n_reports
         How many users' reports are shuffled together, one from each.
-    delta : float
+    delta
         The δ of the central guarantee, such as 1e-6.
-
-    Returns
-    -------
-    Amplification
-        Its `epsilon` is never above the survey's.
-
-    Raises
-    ------
-    InvalidInput
-        If `n_reports` or `delta` is out of range.
 
     Examples
     --------
@@ -95,43 +75,27 @@ def amplification(survey: Survey, n_reports: int, delta: float) -> Amplification
     if not isinstance(survey, Survey):
         raise InvalidInput(f"survey = {survey!r} must be a Survey")
     n, delta = _checked(n_reports, delta)
-    crowd = Crowd.of(survey)
-    return Amplification(
-        epsilon=crowd.epsilon(n, delta),
-        delta=delta,
-        n_reports=n_reports,
-        local_epsilon=survey.epsilon,
-        closed_form=closed_form(survey.epsilon, n, delta),
-    )
+    epsilon, closed = Crowd.of(survey).epsilon(n, delta), closed_form(survey.epsilon, n, delta)
+    return Amplification(epsilon, delta, n_reports, survey.epsilon, closed)
 
 
 def local_epsilon(
     survey: Survey, n_reports: int, delta: float, central_epsilon: float, *, most: float = 20.0
 ) -> float:
-    """The largest ε for the same questions and mechanisms whose shuffled reports keep a central (ε, δ).
+    """The largest ε at which shuffled reports to the same questions and mechanisms keep a central (ε, δ).
+
+    It is found to three digits, and checked: a survey designed with it keeps the guarantee.
 
     Parameters
     ----------
-    survey : Survey
-        Its questions, mechanisms and m are kept; its ε is only where the search starts.
-    n_reports : int
+    survey
+        Its questions, mechanisms and m are kept.
+    n_reports
         How many reports are shuffled together.
-    delta : float
-        The δ of the central guarantee.
-    central_epsilon : float
-        The ε of the central guarantee.
-    most : float
+    delta, central_epsilon
+        The central guarantee.
+    most
         The largest ε that is tried.
-
-    Returns
-    -------
-    float
-        Found to three digits, and checked: a survey designed with it keeps the guarantee.
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is out of range, or no ε up to `most` keeps the guarantee.
 
     Examples
     --------
@@ -141,15 +105,15 @@ def local_epsilon(
     4.0...
     """
     n, delta = _checked(n_reports, delta)
-    if not _is_number(central_epsilon) or not 0 < central_epsilon < math.inf:
+    if not is_number(central_epsilon) or not central_epsilon > 0:
         raise InvalidInput.of("central_epsilon", central_epsilon, "a positive, finite number")
-    if not _is_number(most) or not 0 < most <= 100:
+    if not is_number(most) or not 0 < most <= 100:
         raise InvalidInput.of("most", most, "a number in (0, 100]")
 
     def keeps(epsilon: float) -> bool:
         return Crowd.of(redesigned(survey, epsilon)).keeps(central_epsilon, n, delta)
 
-    # What every survey may have is where the search starts: no survey has to be designed for it.
+    # The search starts at what holds for every survey: no survey has to be designed for it.
     return _largest(keeps, local_epsilon_of_any(n, delta, central_epsilon, most=most), most)
 
 
@@ -158,21 +122,20 @@ def local_epsilon_of_any(
 ) -> float:
     """A local ε at which the shuffled reports of every survey, whatever its tables, keep a central (ε, δ).
 
-    Randomised response is the worst channel of its ε (see `response_blanket`), so what it keeps, all keep.
+    Randomized response is the worst channel of its ε (see `response_blanket`).
 
     >>> round(local_epsilon_of_any(100_000, 1e-6, 0.12), 2)
     4.0...
     """
 
     def keeps(epsilon: float) -> bool:
-        response = Crowd(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
-        return response.keeps(central_epsilon, n_reports, delta)
+        return Crowd.worst(epsilon).keeps(central_epsilon, n_reports, delta)
 
     return _largest(keeps, min(central_epsilon, most), most)  # a local ε is a central one
 
 
 def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:
-    """The largest number up to `most` that keeps, to three digits; `low` does."""
+    """The largest number up to `most` that keeps the guarantee, to three digits; `low` does."""
     high, step = low, 0.02 * low
     while high < most:
         high = min(high + step, most)
@@ -187,6 +150,32 @@ def _largest(keeps: Callable[[float], bool], low: float, most: float) -> float:
     return low
 
 
+def redesigned(survey: Survey, epsilon: float) -> Survey:
+    """The same questions asked by the same mechanisms under another total ε."""
+    names, by_reads, pairs = survey.schema.names, dict[str, str](), []
+    for question in survey.questions:
+        mechanism, reads = question.channel.mechanism, question.channel.takes[0].reads
+        if len(question.dimensions) == 2:
+            pairs.append((names[question.dimensions[0]], names[question.dimensions[1]]))
+        elif by_reads.setdefault(reads, mechanism) != mechanism:
+            by_reads[reads] = "auto"
+    weights = {names[question.dimensions[0]]: question.weight for question in survey.questions}
+    made = Survey(
+        survey.schema,
+        epsilon,
+        mechanism=by_reads.get("number", "duchi"),
+        n_sampled=survey.n_sampled,
+        categorical=by_reads.get("category", "auto"),
+        name=survey.name,
+        pairs=pairs,
+        weights=weights if survey.weighted else {},
+    )
+    for old, new in zip(survey.questions, made.questions, strict=True):
+        if not old.channel.built_in and type(old.channel) is not type(new.channel):
+            raise InvalidInput(f"channel {old.channel.mechanism!r} cannot be designed for another epsilon")
+    return made
+
+
 def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
     """log(1 + (e^ε − 1)/(e^ε + 1)·(8√(e^ε log(4/δ)/n) + 8e^ε/n)), for ε ≤ log(n/(16 log(2/δ))), else None.
 
@@ -195,7 +184,7 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
     >>> round(closed_form(4.0, 100_000, 1e-6), 3)
     0.535
     """
-    if n_reports <= 16 * math.log(2 / delta) or epsilon > math.log(n_reports / (16 * math.log(2 / delta))):
+    if epsilon > math.log(n_reports / (16 * math.log(2 / delta))):
         return None
     r = math.exp(epsilon)
     return math.log1p(
@@ -205,7 +194,7 @@ def closed_form(epsilon: float, n_reports: int, delta: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """A report's blankets with their shares of the questions, ready to be compared."""
+    """The blankets of a report with their shares of the questions, and its local ε, `most`."""
 
     blankets: tuple[tuple[Blanket, float], ...]
     most: float
@@ -213,58 +202,63 @@ class Crowd:
     @classmethod
     def of(cls, survey: Survey) -> Crowd:
         """The blanket of a whole report: the draw of the questions and all m answers."""
-        found = blankets_of(survey)
-        total = sum(count for _, count in found)
+        weights = {id(channel): 0 for channel in survey.channels}
+        for question in survey.questions:
+            weights[id(question.channel)] += question.weight if survey.weighted else 1
+        blankets, counts = [c.response.blanket() for c in survey.channels], list(weights.values())
         if survey.n_sampled == 1:
-            return cls(tuple((blanket, count / total) for blanket, count in found), survey.epsilon)
-        product = product_blanket([b for b, _ in found], [count for _, count in found], survey.n_sampled)
-        if product is None:  # too many kinds of questions to list: any report of this ε is below this one
-            product = response_blanket(math.exp(survey.epsilon))
-        return cls(((product, 1.0),), survey.epsilon)
+            shares = [count / sum(counts) for count in counts]
+            return cls(tuple(zip(blankets, shares, strict=True)), survey.epsilon)
+        product = product_blanket(blankets, counts, survey.n_sampled)
+        return cls.worst(survey.epsilon) if product is None else cls(((product, 1.0),), survey.epsilon)
+
+    @classmethod
+    def worst(cls, epsilon: float) -> Crowd:
+        """Randomized response, which dominates every report of this ε."""
+        return cls(((response_blanket(math.exp(epsilon)), 1.0),), epsilon)
 
     def log_delta(self, epsilon: float, n: int, pairs: Pairs | None = None, fineness: int = FINE) -> float:
-        """log δ(ε), all `pairs` of inputs compared (left out: every pair)."""
-        return self._compared(epsilon, n, pairs or self._every, fineness)[0]
+        """log δ(ε) over `pairs` of inputs (default: every pair)."""
+        return self._compared(epsilon, n, pairs, fineness)[0]
 
-    @property
-    def _every(self) -> Pairs:
-        return [blanket.pairs for blanket, _ in self.blankets]
-
-    @property
-    def _few(self) -> Pairs:
-        return [blanket.pairs[:1] for blanket, _ in self.blankets]
-
-    def _compared(self, epsilon: float, n: int, pairs: Pairs, fineness: int) -> tuple[float, Pairs]:
-        law, attained = spread(self.blankets, pairs, math.exp(epsilon), fineness)
+    def _compared(
+        self, epsilon: float, n: int, pairs: Pairs | None = None, fineness: int = FINE
+    ) -> tuple[float, Pairs]:
+        """log δ(ε) over `pairs`, and the pairs that attain it."""
+        every = [blanket.pairs for blanket, _ in self.blankets]
+        law, attained = spread(self.blankets, pairs or every, math.exp(epsilon), fineness)
         return log_excess(law, n) - math.log(n) + NUMERICAL_ERROR, attained
 
+    @property
+    def _first_pairs(self) -> Pairs:
+        return [blanket.pairs[:1] for blanket, _ in self.blankets]
+
     def epsilon(self, n: int, delta: float) -> float:
-        """The smallest ε with δ(ε) ≤ delta; found with few pairs, confirmed with all, and with more if need be."""
-        target, pairs, least = math.log(delta), self._few, 0.0
+        """The smallest ε with δ(ε) ≤ delta; found with one pair, confirmed with all, and with more if necessary."""
+        target, pairs, least = math.log(delta), self._first_pairs, 0.0
         while True:
             found = max(self._crossing(n, target, pairs), least)
             if found >= self.most:
                 return self.most
-            confirmed, attained = self._compared(found, n, self._every, FINE)
+            confirmed, attained = self._compared(found, n)
             if confirmed <= target:
                 return found
-            least = found * (
-                1.0 + _ACCURACY
-            )  # some other pair is worse there: those that are join the search
+            least = found * (1.0 + _ACCURACY)  # another pair is worse there, and joins the search
             pairs = [np.unique(np.concatenate(both), axis=0) for both in zip(pairs, attained, strict=True)]
 
     def keeps(self, epsilon: float, n: int, delta: float) -> bool:
-        """Whether δ(ε) ≤ delta; one pair of inputs is often enough to say no."""
-        target = math.log(delta)
-        return self.log_delta(epsilon, n, self._few) <= target and self.log_delta(epsilon, n) <= target
+        """Whether δ(ε) ≤ delta; one pair of inputs is often enough to exclude it."""
+        return all(
+            self.log_delta(epsilon, n, pairs) <= math.log(delta) for pairs in (self._first_pairs, None)
+        )
 
     def _crossing(self, n: int, target: float, pairs: Pairs) -> float:
-        """Just beyond the ε at which log δ(ε) with these pairs falls to `target`; `most` if it does not before."""
+        """Just beyond the ε at which log δ(ε) with these pairs falls to `target`, at most `most`."""
 
         def above(epsilon: float) -> float:
             return self.log_delta(epsilon, n, pairs, COARSE) - target
 
-        high = min(_by_the_normal_law(second_moment(self.blankets, 1.0), n, target), self.most)
+        high = min(_normal_crossing(second_moment(self.blankets, 1.0), n, target), self.most)
         if high <= _NONE and above(0.0) <= 0:
             return 0.0
         low = high
@@ -272,21 +266,19 @@ class Crowd:
             if high >= self.most:
                 return self.most
             low, high = high, min(1.1 * high, self.most)
-        while low == high or above(low) <= 0:
+        while low > 0.0 and (low == high or above(low) <= 0):
             low, high = (0.9 * low, low) if low > _NONE else (0.0, low)
-            if low == 0.0:
-                break
         root = float(brentq(above, low, high, xtol=1e-15, rtol=_ACCURACY))
         slope = above(root * 0.999) / (0.001 * root)  # of −log δ
-        # The coarse grid errs upwards, so the fine one allows a little less: one step towards it, then certain.
+        # The coarse grid errs upwards, so the fine one allows a smaller ε: one step towards it, then certain.
         root -= max(0.0, (target - self.log_delta(root, n, pairs)) / slope) * 0.99
         while self.log_delta(root, n, pairs) > target:
             root *= 1.0 + _ACCURACY
         return min(root, self.most)
 
 
-def _by_the_normal_law(variance: float, n: int, target: float) -> float:
-    """Where δ would fall to e^target if the sum were normal: σ/√n·(φ(z) − z·Q(z)) at z = √n(e^ε − 1)/σ."""
+def _normal_crossing(variance: float, n: int, target: float) -> float:
+    """The ε at which δ would be e^target if the sum were normal: σ/√n·(φ(z) − z·Q(z)) at z = √n(e^ε − 1)/σ."""
     scale = math.sqrt(variance / n)
 
     def above(z: float) -> float:
@@ -298,13 +290,53 @@ def _by_the_normal_law(variance: float, n: int, target: float) -> float:
     return math.log1p(scale * float(brentq(above, 0.0, 36.0))) if above(36.0) < 0 else math.inf
 
 
+def product_blanket(blankets: Sequence[Blanket], counts: Sequence[int], n_sampled: int) -> Blanket | None:
+    """A report with m answers, its questions drawn without replacement from `counts[i]` with channel i.
+
+    Each channel is first replaced by one with two ratios, 1 and r, by moving every pair (ρ_x, ρ_x') to the corners of
+    the square [1, r]², means kept. The product then has few atoms. None if there are too many to list.
+    """
+    # By the number of answers so far, the atoms: weight, product of the first input's ratios, and of the second's.
+    atoms = {0: np.ones((3, 1))}
+    for blanket, count in zip(blankets, counts, strict=True):
+        r, powers = blanket.largest_ratio, _powers(blanket, min(count, n_sampled))
+        grown: dict[int, list[Floats]] = {}
+        for done, known in atoms.items():
+            for k in range(min(count, n_sampled - done) + 1):
+                i, j = np.indices((k + 1, k + 1)).reshape(2, -1)
+                added = np.stack([powers[k].ravel() * float(math.comb(count, k)), r**i, r**j])
+                grown.setdefault(done + k, []).append((known[:, :, None] * added[:, None]).reshape(3, -1))
+        atoms = {done: np.concatenate(parts, axis=1) for done, parts in grown.items()}
+        if sum(part.shape[1] for part in atoms.values()) > _MOST_ATOMS:
+            return None
+    weight, *ratios = atoms[n_sampled][:, atoms[n_sampled][0] > 0]
+    return Blanket(weight / float(math.comb(sum(counts), n_sampled)), np.stack(ratios), np.array([[0, 1]]))
+
+
+def _powers(blanket: Blanket, most: int) -> list[Floats]:
+    """For k = 0..most answers, the mass of ratio r in i answers for the first input and in j for the second.
+
+    One answer has the masses of the corners (r, r), (r, 1), (1, r), (1, 1) for the pair of inputs that shares least.
+    """
+    both = high = 0.0
+    if (r := blanket.largest_ratio) > 1.0:
+        u = (blanket.ratios - 1.0) / (r - 1.0)
+        high = float((u @ blanket.mass).max())
+        both = min(float((np.minimum(u[x], u[y]) * blanket.mass).sum()) for x, y in blanket.pairs.tolist())
+    tables = [np.ones((1, 1))]
+    for k in range(most):
+        last, grown = tables[-1], np.zeros((k + 2, k + 2))
+        grown[1:, 1:] += both * last
+        grown[1:, :-1] += (high - both) * last
+        grown[:-1, 1:] += (high - both) * last
+        grown[:-1, :-1] += max(blanket.gamma - 2 * high + both, 0.0) * last
+        tables.append(grown)
+    return tables
+
+
 def _checked(n_reports: Any, delta: Any) -> tuple[int, float]:
     if type(n_reports) is not int or n_reports < 1:
-        raise InvalidInput.of("n_reports", n_reports, "a whole number from 1")
-    if not _is_number(delta) or not 1e-100 <= delta < 1:
+        raise InvalidInput.of("n_reports", n_reports, "a positive integer")
+    if not is_number(delta) or not 1e-100 <= delta < 1:
         raise InvalidInput.of("delta", delta, "a number from 1e-100 and below 1")
     return min(n_reports, MOST_REPORTS), float(delta)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

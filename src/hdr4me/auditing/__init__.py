@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hdr4me.auditing.alarms import Alarm, Watch, watch
-from hdr4me.auditing.attacking import ALARM, attack
-from hdr4me.auditing.auditor import Audit, Finding, audit
+from hdr4me.auditing.auditor import ALARM, Audit, Finding, attack, audit
 
 __all__ = ["ALARM", "Alarm", "Audit", "Finding", "Watch", "attack", "audit", "watch"]

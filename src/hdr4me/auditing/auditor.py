@@ -1,9 +1,9 @@
-"""The audit of a survey: for each of its tables the exact privacy loss, and an attack that tries to beat it.
+"""The audit of a survey: for each channel the exact privacy loss, and an attack that tries to exceed it.
 
 The proof is in integers: the loss is a fraction, compared with a rational number below e^ε. The attack is a check of
-the deployed sampler: it randomises two worst-case values many times with the same kernel that a batch uses and counts
-how often the reports fall into the set that tells the two apart best. With confidence 1 − `ALARM` the true loss is
-at least what it finds, so a sampler that does not follow its table is caught.
+the deployed sampler: it randomizes two worst-case values many times with the same kernel that a batch uses and counts
+how often the reports fall into the set that separates the two best. With confidence 1 − `ALARM` the true loss is
+at least what it finds, so a sampler that does not follow its table is detected.
 """
 
 from __future__ import annotations
@@ -13,27 +13,84 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hdr4me.auditing.attacking import attack, draws_made
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from hdr4me.channels import Channel
 from hdr4me.channels.proof import exp_lower, log_upper
+from hdr4me.engines.general import answers_of
 from hdr4me.survey import Survey
 
-COLUMNS = (
-    "mechanism",
-    "channel",
-    "dimensions",
-    "worst ratio",
-    "ε proven",
-    "declared",
-    "attack finds ≥",
-    "draws",
-    "verdict",
-)
-"""What `Audit.rows` has for each channel."""
+ALARM = 1e-6  # the probability of a false alarm, for each channel
+_LEAST_DRAWS, _MOST_PRODUCTS = (
+    10_000,
+    1_000_000_000,
+)  # of a codebook: draws that are always made, and the limit of work
+_AT_ONCE = 1 << 19  # outputs that are in memory at a time
+
+
+def draws_made(channel: Channel, n_draws: int) -> int:
+    """How many draws of each value an audit makes when it is asked for `n_draws`.
+
+    A draw of a codebook takes K·d products, so long vectors are drawn fewer times, at least 10,000 times each.
+    """
+    return min(n_draws, max(_LEAST_DRAWS, _MOST_PRODUCTS // channel.response.cost))
+
+
+def attack(channel: Channel, n_draws: int, progress: Callable[[int], None] | None = None) -> float:
+    """A lower bound of a channel's ε, from outputs alone, wrong with probability at most `ALARM`.
+
+    The channel answers its two worst inputs `n_draws` times each through the sampler that batches use. Outputs are put
+    into classes by their likelihood ratio, and the set of classes is fixed in advance (the one with the highest
+    expected bound), so the two Clopper–Pearson bounds are valid.
+
+    >>> from hdr4me.survey import Numeric, Schema, Survey
+    >>> channel = Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0, mechanism="duchi").channels[0]
+    >>> 0 < attack(channel, 10_000) <= 1.0
+    True
+    """
+    worst, hits = channel.worst_pair(), [0, 0]
+    contrast = channel.response.contrast(*worst)
+    chosen = _separating_set(contrast.first, contrast.second, n_draws)
+    for start in range(0, n_draws, _AT_ONCE):
+        n = min(_AT_ONCE, n_draws - start)
+        for i, x in enumerate(worst):
+            hits[i] += int(chosen[contrast.classify(answers_of(channel, x, n))].sum())
+        if progress is not None:
+            progress(n)
+    return bound(hits[0], hits[1], n_draws)
+
+
+def bound(first: int, second: int, n_draws: int) -> float:
+    """The lower bound of ε from how many of `n_draws` outputs of each input fell into the separating set.
+
+    >>> bound(731_000, 269_000, 1_000_000) < 1.0
+    True
+    """
+    low = float(stats.beta.ppf(ALARM / 2, first, n_draws - first + 1)) if first else 0.0
+    high = float(stats.beta.isf(ALARM / 2, second + 1, n_draws - second)) if second < n_draws else 1.0
+    return max(0.0, math.log(low / high)) if low > 0 else 0.0
+
+
+def _separating_set(
+    first: NDArray[np.float64], second: NDArray[np.float64], n_draws: int
+) -> NDArray[np.bool_]:
+    """Among the sets {ratio ≥ τ}, the one whose expected bound is highest at this many draws."""
+    order = np.argsort(-first / np.maximum(second, 1e-300), kind="stable")
+    p, q = np.cumsum(first[order]), np.cumsum(second[order])
+    z = float(stats.norm.isf(ALARM / 2))
+    low = p - z * np.sqrt(p / n_draws)
+    high = q + z * np.sqrt(q / n_draws) + z**2 / n_draws
+    best = int(np.argmax(np.where(low > 0, low, 1e-300) / high))
+    chosen = np.zeros(first.size, dtype=bool)
+    chosen[order[: best + 1]] = True
+    return chosen
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One table: what it declares, what is proven, what the attack found."""
+    """One channel: its declared ε, its proven loss, and the result of the attack."""
 
     mechanism: str
     kind: str
@@ -43,17 +100,6 @@ class Finding:
     epsilon_attacked: float
     n_draws: int = 0
     n_asked: int = 0
-
-    @property
-    def fewer(self) -> str:
-        """Why the attack made fewer draws than it was asked for; empty if it made them all."""
-        if self.n_draws >= self.n_asked:
-            return ""
-        return (
-            f"{self.mechanism}: {self.n_draws:,} draws of each value instead of {self.n_asked:,}, because each draw "
-            "compares a long vector with every codeword. The bound holds at any number of draws; more draws bring it "
-            "nearer to the truth"
-        )
 
     @property
     def epsilon_proven(self) -> float:
@@ -68,9 +114,23 @@ class Finding:
         )
 
 
+_SHOWN: dict[str, Callable[[Finding], object]] = {
+    "mechanism": lambda f: f.mechanism,
+    "channel": lambda f: f.kind,
+    "dimensions": lambda f: f.n_dims,
+    "worst ratio": lambda f: str(f.loss),
+    "ε proven": lambda f: f"{f.epsilon_proven:.9g}",
+    "declared": lambda f: f"{f.epsilon_declared:.9g}",
+    "attack finds ≥": lambda f: f"{f.epsilon_attacked:.4f}",
+    "draws": lambda f: f"{f.n_draws:,}",
+    "verdict": lambda f: "passes" if f.passed else "FAILS",
+}
+COLUMNS = tuple(_SHOWN)
+
+
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """All tables of a survey, and the whole report: the m dimensions that leak most, together."""
+    """All channels of a survey, and the whole report: the m answers with the largest losses together."""
 
     epsilon_declared: float
     n_sampled: int
@@ -91,25 +151,17 @@ class Audit:
 
     def rows(self) -> list[list[object]]:
         """A line for each channel, under `COLUMNS`, as pages and the command line show it."""
-        return [
-            [
-                f.mechanism,
-                f.kind,
-                f.n_dims,
-                str(f.loss),
-                f"{f.epsilon_proven:.9g}",
-                f"{f.epsilon_declared:.9g}",
-                f"{f.epsilon_attacked:.4f}",
-                f"{f.n_draws:,}",
-                "passes" if f.passed else "FAILS",
-            ]
-            for f in self.findings
-        ]
+        return [[show(finding) for show in _SHOWN.values()] for finding in self.findings]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the attack made fewer draws than it was asked for, and why."""
-        return tuple(f.fewer for f in self.findings if f.fewer)
+        """The channels for which the attack made fewer draws than it was asked for."""
+        return tuple(
+            f"{f.mechanism}: {f.n_draws:,} draws of each value instead of {f.n_asked:,}, because each draw compares a "
+            "long vector with every codeword. The bound is valid for any number of draws; more draws make it tighter"
+            for f in self.findings
+            if f.n_draws < f.n_asked
+        )
 
     @property
     def epsilon_proven(self) -> float:
@@ -118,7 +170,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Every table passes, and so does a whole report."""
+        """Every channel passes, and so does a whole report."""
         whole = self.loss <= exp_lower(self.epsilon_declared)
         return whole and all(finding.passed for finding in self.findings)
 
@@ -133,14 +185,9 @@ def audit(
     survey
         The survey.
     n_draws
-        How many reports are drawn for each of the two values that the attack tries to tell apart.
+        How many reports are drawn for each of the two values that the attack tries to separate.
     progress
-        Called with a number of reports whenever so many more have been drawn; of each channel's `n_draws` in all.
-
-    Returns
-    -------
-    Audit
-        The proof of each channel and of a whole report, and what the attack found.
+        Called with a number of reports whenever so many more have been drawn; `n_draws` in all for each channel.
 
     Examples
     --------
@@ -148,20 +195,18 @@ def audit(
     >>> audit(Survey(Schema([Numeric("age", 0, 120)]), epsilon=1.0), n_draws=1000)
     <Audit passes: epsilon 1 proven of 1 declared, 1 channel(s)>
     """
-    findings = tuple(
-        Finding(
-            mechanism=channel.mechanism,
-            kind=channel.kind,
-            n_dims=sum(len(q.dimensions) for q in survey.questions if q.channel is channel),
-            epsilon_declared=channel.epsilon,
-            loss=channel.loss,
-            epsilon_attacked=attack(channel, n_draws, progress),
-            n_draws=draws_made(channel, n_draws),
-            n_asked=n_draws,
-        )
-        for channel in survey.channels
-    )
+    findings = []
+    for channel in survey.channels:
+        made = draws_made(channel, n_draws)
+
+        def advance(n: int, made: int = made) -> None:
+            if progress is not None:
+                progress(n * n_draws // made)
+
+        n_dims = sum(len(q.dimensions) for q in survey.questions if q.channel is channel)
+        found = attack(channel, made, advance)
+        own = (channel.mechanism, channel.kind, n_dims, channel.epsilon, channel.loss)
+        findings.append(Finding(*own, found, made, n_draws))
     losses = sorted((question.channel.loss for question in survey.questions), reverse=True)
-    return Audit(
-        survey.epsilon, survey.n_sampled, findings, math.prod(losses[: survey.n_sampled], start=Fraction(1))
-    )
+    whole = math.prod(losses[: survey.n_sampled], start=Fraction(1))
+    return Audit(survey.epsilon, survey.n_sampled, tuple(findings), whole)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -18,8 +19,9 @@ _SHARES = (0.003, 0.01, 0.03, 0.1)
 _CELLS = 3
 _FIRST_STEPS, _STEPS = 100, 400
 _CLOSE = 1e-6
-_CURIOUS = 4.0
-"""Below this largest standardised residual of the fit the other half is not asked: the evidence is 1."""
+_CURIOUS = (
+    4.0  # below this largest standardized residual of the fit the other half is not used: the evidence is 1
+)
 
 
 def evidence(rows: Floats, counts: Counts, rng: np.random.Generator) -> float:
@@ -59,8 +61,7 @@ def _asked(rows: Floats, learn: Counts, ask: Counts) -> float:
     factor = alternatives / nearest
     largest = (factor @ rows.T).max(axis=1)
     logs = np.log(factor / largest[:, None]) @ ask
-    top = logs.max()
-    return float(top + np.log(np.exp(logs - top).mean()))
+    return float(logsumexp(logs) - np.log(len(logs)))
 
 
 def _nearest(rows: Floats, shares: Floats, steps: int = _STEPS) -> Floats:
@@ -69,6 +70,10 @@ def _nearest(rows: Floats, shares: Floats, steps: int = _STEPS) -> Floats:
     An EM step multiplies each weight by its gradient, which never explains worse. A power of the gradient goes further;
     it is taken while it helps. The largest gradient less 1 bounds what is still to be gained.
     """
+
+    def explains(mixture: Floats) -> Floats:
+        return np.asarray((shares * np.log(np.maximum(mixture, 1e-300))).sum(axis=1))
+
     weights = np.full((len(shares), len(rows)), 1.0 / len(rows))
     power = np.ones((len(shares), 1))
     mixture = weights @ rows
@@ -78,13 +83,9 @@ def _nearest(rows: Floats, shares: Floats, steps: int = _STEPS) -> Floats:
             break
         far = weights * np.minimum(gradient, 1e6) ** power
         far /= far.sum(axis=1, keepdims=True)
-        further = _explains(shares, far @ rows) > _explains(shares, mixture)
+        further = explains(far @ rows) > explains(mixture)
         weights = np.where(further[:, None], far, weights * gradient)
         weights /= weights.sum(axis=1, keepdims=True)
         power = np.where(further[:, None], power * 1.5, 1.0)
         mixture = weights @ rows
     return mixture
-
-
-def _explains(shares: Floats, mixture: Floats) -> Floats:
-    return np.asarray((shares * np.log(np.maximum(mixture, 1e-300))).sum(axis=1))

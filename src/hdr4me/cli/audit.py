@@ -72,8 +72,7 @@ def audit(
         if not _audit_tally(document, tally, reports or [], level, look, html, png, json):
             raise typer.Exit(1)
         return
-    from hdr4me.auditing.attacking import ALARM
-    from hdr4me.auditing.auditor import COLUMNS
+    from hdr4me.auditing.auditor import ALARM, COLUMNS
     from hdr4me.auditing.auditor import audit as run
     from hdr4me.cli.audit_page import audit_page, draw_audit
 
@@ -128,8 +127,7 @@ def _audit_tally(
 ) -> bool:
     """Print what a look at a tally finds; True if there was no alarm."""
     from hdr4me.accounting.harm import harm
-    from hdr4me.auditing import watch
-    from hdr4me.auditing.copies import most_copies
+    from hdr4me.auditing.alarms import most_copies, watch
     from hdr4me.cli.audit_page import draw_harm, tally_page
     from hdr4me.tally import Tally
 

@@ -108,8 +108,8 @@ class Answers:
         self._enough(held.every)
         return held
 
-    def _enough(self, tally: Tally) -> Tally:
-        if tally.n_reports < self._least:
+    def _enough(self, tally: Tally | None) -> Tally:
+        if tally is None or tally.n_reports < self._least:
             raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
         return tally
 
@@ -169,8 +169,7 @@ class Answers:
                 tallies.append(self.tally(round.number, without_quarantine=asked.without_quarantine))
             except Refusal:
                 left_out.append(round.number)
-        if not tallies:
-            raise Refusal(409, f"no answer is given from fewer than {self._least} reports")
+        self._enough(tallies[0] if tallies else None)
         if not permanent or len(tallies) == 1:
             found = estimated(together(tallies), asked)
         elif asked.recalibrate is not None:

@@ -18,12 +18,11 @@ from starlette.types import ASGIApp
 from hdr4me.collector.answers import Asked, as_csv
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.export import write_parquet
-from hdr4me.collector.files import explained, page_response
 from hdr4me.collector.forms import id_of
 from hdr4me.collector.state import Collector
-from hdr4me.collector.status import exposition, status_of
 from hdr4me.collector.stores.protocol import Quarantine
-from hdr4me.collector.upload import Guard, Upload, header_of, read_body
+from hdr4me.collector.upload import Upload, header_of, read_body
+from hdr4me.collector.views import explained, exposition, page_response, status_of
 from hdr4me.errors import InvalidInput
 from hdr4me.survey import Survey
 from hdr4me.tally.file import dumps
@@ -73,7 +72,7 @@ def build_app(collector: Collector) -> ASGIApp:
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    return Upload(collector, Guard(collector, inner))
+    return Upload(collector, inner)
 
 
 class _Routes:
@@ -99,6 +98,12 @@ class _Routes:
         if int(text) not in self._c.forms:
             raise Refusal(404, f"there is no round {int(text)}")
         return int(text)
+
+    async def _survey(self, request: Request) -> Survey:
+        try:
+            return await self._c.read(self._c.store.survey, request.path_params["fingerprint"])
+        except InvalidInput:
+            raise Refusal(404, "there is no survey of this fingerprint") from None
 
     async def _document(self, request: Request) -> Any:
         body, held = await read_body(self._c, request.scope, request.receive, 1 << 14)
@@ -147,18 +152,17 @@ class _Routes:
 
     async def survey(self, request: Request) -> Response:
         """A survey's document, which never changes."""
-        fingerprint = request.path_params["fingerprint"]
-        tag = f'"{fingerprint}"'
-        found = await self._c.find_survey(fingerprint)
+        found = await self._survey(request)
+        tag = f'"{found.fingerprint}"'
         headers = {"etag": tag, "cache-control": "public, max-age=31536000, immutable"}
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         return Response(found.to_json(), media_type="application/json", headers=headers)
 
     async def explanation(self, request: Request) -> Response:
-        survey = await self._c.find_survey(request.path_params["fingerprint"])
         audience = request.query_params.get("audience", "user")
-        return _json(await self._c.read(explained, survey, audience), cache="public, max-age=3600")
+        found = await self._c.read(explained, await self._survey(request), audience)
+        return _json(found, cache="public, max-age=3600")
 
     async def open_round(self, request: Request) -> Response:
         body, held = await read_body(self._c, request.scope, request.receive, _MOST_DOCUMENT)
@@ -166,11 +170,11 @@ class _Routes:
             survey = await self._c.parse(Survey.from_json, body)
         finally:
             self._c.body_bytes -= held
-        round = await self._c.open_round(survey)
+        round = await self._c.change_round(self._c.store.open_round, survey, "round opened")
         return _json({"round": round.number, "survey": round.fingerprint, "state": round.state}, 201)
 
     async def close_round(self, request: Request) -> Response:
-        round = await self._c.close_round(self._number(request))
+        round = await self._c.change_round(self._c.store.close_round, self._number(request), "round closed")
         return _json({"round": round.number, "state": round.state})
 
     async def quarantine(self, request: Request) -> Response:
@@ -183,7 +187,7 @@ class _Routes:
         if not isinstance(on, bool):
             raise Refusal(400, '"on" must be true or false')
         chosen = Quarantine(given.get("hour"), given.get("source"))
-        await self._c.read(lambda: self._c.store.set_quarantine(number, chosen, on=on))
+        await self._c.read(self._c.store.set_quarantine, number, chosen, on=on)
         return _json({"round": number, "quarantines": await self._c.read(self._c.store.quarantines, number)})
 
     async def delete(self, request: Request) -> Response:
@@ -211,11 +215,11 @@ class _Routes:
             raise InvalidInput.of("answers", answers, "permanent or fresh")
         asked, series = _asked(request), request.path_params["series"]
         permanent = answers == "permanent"
-        return _json(await self._c.read(lambda: self._c.answers.series(series, asked, permanent=permanent)))
+        return _json(await self._c.read(self._c.answers.series, series, asked, permanent=permanent))
 
     async def tally(self, request: Request) -> Response:
-        number, without = self._number(request), _without(request)
-        tally = await self._c.read(lambda: self._c.answers.tally(number, without_quarantine=without))
+        number = self._number(request)
+        tally = await self._c.read(self._c.answers.tally, number, without_quarantine=_without(request))
         return Response(dumps(tally), headers=_attachment(f"round-{number}.tally", "octet-stream"))
 
     async def parquet(self, request: Request) -> Response:

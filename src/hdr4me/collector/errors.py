@@ -1,11 +1,16 @@
-"""The errors of the collector: refused requests, failures of a store, and damage found in it."""
+"""The errors of the collector (refused requests, failures of a store, damage found in it), and its log."""
 
 from __future__ import annotations
 
 import json
+import logging
+import sys
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import IO, Any
 
 from hdr4me.errors import HDR4MEError, InvalidInput, printable
 
@@ -100,3 +105,48 @@ class Damaged(StoreError):
         shown = "; ".join(map(str, self.damage[:5]))
         more = f"; and {len(self.damage) - 5} more" if len(self.damage) > 5 else ""
         super().__init__(f"{where} is damaged: {shown}{more}. Restore a backup; the other blocks are intact")
+
+
+@dataclass(frozen=True)
+class Log:
+    """Writes events; times are truncated to the minute, so that no line reveals when one report arrived."""
+
+    file: IO[str] | None = None
+
+    def event(self, event: str, **fields: Any) -> None:
+        """Write one line."""
+        line = {"time": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()), "event": event, **fields}
+        print(json.dumps(line, default=str), file=self.file or sys.stderr, flush=True)
+
+    def failure(self, event: str, error: BaseException, **fields: Any) -> None:
+        """Write the type of an error and where it was raised, never its message, which may quote a report."""
+        frames = traceback.extract_tb(error.__traceback__)[-3:]
+        where = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames]
+        self.event(event, error=type(error).__name__, where=where, **fields)
+
+
+class _ToLog(logging.Handler):
+    """The messages of the HTTP server as events; of exceptions only the type and the place."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            self._log.failure("unforeseen error in a request", error)
+        elif record.levelno >= logging.ERROR:
+            self._log.event("server error", said=str(record.msg)[:200])
+
+
+def quiet_server(log: Log) -> None:
+    """Write the errors of the HTTP server to `log`, and its access log nowhere, since it holds addresses.
+
+    The warnings of the connection pool are dropped: the store reports the same failures.
+    """
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "psycopg.pool"):
+        logger = logging.getLogger(name)
+        logger.handlers = [_ToLog(log)] if name == "uvicorn.error" else []
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)

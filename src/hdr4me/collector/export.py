@@ -12,25 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hdr4me.collector.batch import Batch, Block
+from hdr4me.collector.batch import Block
+from hdr4me.collector.forms import Forms
 from hdr4me.collector.stores.protocol import Store
 from hdr4me.io.arrow import ID, ID_SIZE, schema_of
-from hdr4me.io.blocks import to_wire
 from hdr4me.io.files import read_reports
 from hdr4me.survey import Survey
 
 _ROWS = 100_000
-_OPTIONS: Any = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
-_OPTIONS["write_page_checksum"] = True
+_LEAN: Any = {"use_dictionary": False, "write_statistics": False}  # neither helps with random bytes
 
 
 def load_reports(store: Store, round: int, path: str | os.PathLike[str], survey: Survey) -> int:
     """Store the reports of a file under new ids, in a round of this survey; their number."""
     n = 0
     for rows in read_reports(path, survey):
-        data, offsets = to_wire(np.ascontiguousarray(rows), survey)
-        sizes = None if survey.fixed_size else np.diff(offsets).tolist()
-        batch = Batch(round, 0, secrets.token_bytes(ID_SIZE * len(rows)), data.tobytes(), sizes)
+        ids = np.frombuffer(secrets.token_bytes(ID_SIZE * len(rows)), np.uint8)
+        batch = Forms(round, survey).batch(0, ids, rows, [])
         store.write([batch])
         n += batch.stored
     return n
@@ -57,7 +55,7 @@ def write_parquet(store: Store, number: int, survey: Survey) -> Generator[bytes,
     removed (`dropDuplicates`).
     """
     schema, pieces = schema_of(survey).append(pa.field(ID, pa.binary(ID_SIZE), nullable=False)), _Pieces()
-    with pq.ParquetWriter(pieces, schema, **_OPTIONS) as writer:
+    with pq.ParquetWriter(pieces, schema, compression="lz4", write_page_checksum=True, **_LEAN) as writer:
         held: list[Block] = []
         for block in store.blocks(number):
             held.append(block)

@@ -113,7 +113,7 @@ class Forms:
                 good[i] = True
             elif found is not None:
                 rejected.append((i + 1, found))
-        return self._batch(source, ids[good], rows[good], rejected)
+        return self.batch(source, ids[good], rows[good], rejected)
 
     def _quick(self, lines: Sequence[bytes]) -> tuple[Bytes, Bytes, Mask]:
         """Ids, rows, and which lines the compiled parser could read: those in the canonical form."""
@@ -171,10 +171,8 @@ class Forms:
             (row + 1, BAD_ID if reasons[row] == arrow.NO_ID else Reason(int(reasons[row])).text)
             for row in np.flatnonzero(reasons).tolist()
         ]
-        if not rejected:
-            return self._batch(source, found.ids, found.rows, rejected)
         good = reasons == 0
-        return self._batch(source, found.ids[good], found.rows[good], rejected)
+        return self.batch(source, found.ids[good], found.rows[good], rejected)
 
     def _status(self, rows: Bytes) -> Bytes:
         """0 for each valid report, or the reason why it is rejected: by the code that counts reports."""
@@ -185,7 +183,8 @@ class Forms:
         slots = (survey.n_sampled, survey.slot_size, layout.entries, layout.cells, layout.offsets[:-1])
         return np.asarray(count_reports(np.ascontiguousarray(rows), *slots, counts))
 
-    def _batch(self, source: int, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Batch:
+    def batch(self, source: int, ids: Bytes, rows: Bytes, rejected: list[tuple[int, str]]) -> Batch:
+        """Rows [n, report_size] and their ids as a batch."""
         data, offsets = to_wire(np.ascontiguousarray(rows), self.survey)
         sizes = None if self.survey.fixed_size else np.diff(offsets).tolist()
         return Batch(self.round, source, ids.tobytes(), data.tobytes(), sizes, rejected)

@@ -11,6 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,8 +29,8 @@ from hdr4me.io.files import read_blocks
 from hdr4me.io.lines import write_lines
 from hdr4me.survey import Survey
 
+# The forms of a batch, and their content types.
 FORMS = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
-"""The forms of a batch, and their content types."""
 MOST = 10_000
 _TRIES = 8
 _LONGEST_WAIT = 60.0
@@ -49,12 +50,6 @@ class Sent:
     stored: int = 0
     duplicates: int = 0
     rejected: int = 0
-
-    def plus(self, answer: dict[str, Any]) -> Sent:
-        """With one more answer."""
-        stored, duplicates = int(answer["stored"]), int(answer["duplicates"])
-        rejected = len(answer["rejected"])
-        return Sent(self.stored + stored, self.duplicates + duplicates, self.rejected + rejected)
 
 
 @dataclass(frozen=True)
@@ -107,15 +102,13 @@ def find_round(client: httpx.Client, survey: Survey, number: int | None) -> int:
     """The open round of the survey, or the one that was named."""
     rounds = _ask(lambda: client.get("/v1/rounds"), time.sleep)["rounds"]
     states = {one["round"]: one["state"] for one in rounds if one["survey"] == survey.fingerprint}
-    name = survey.fingerprint[:12]
+    found = [one for one, state in states.items() if (state == "open" if number is None else one == number)]
+    if found:
+        return int(found[-1])
     if number is not None:
-        if number not in states:
-            raise InvalidInput(f"round {number} of this collector is not a round of survey {name}")
-        return number
-    found = [one for one, state in states.items() if state == "open"]
-    if not found:
-        raise InvalidInput(f"this collector has no open round of survey {name}")
-    return int(found[-1])
+        name = survey.fingerprint[:12]
+        raise InvalidInput(f"round {number} of this collector is not a round of survey {name}")
+    raise InvalidInput(f"this collector has no open round of survey {survey.fingerprint[:12]}")
 
 
 def send(
@@ -138,20 +131,20 @@ def send(
     if form not in FORMS:
         raise InvalidInput.of("form", form, f"one of {', '.join(FORMS)}")
     access = {"authorization": f"Bearer {token}"} if token else {}
-    opened = client or httpx.Client(base_url=url, timeout=60.0, headers=access)
     headers = {"content-type": FORMS[form], **access}
-    sent = Sent()
-    try:
+    totals = [0, 0, 0]
+    with (
+        nullcontext(client) if client else httpx.Client(base_url=url, timeout=60.0, headers=access) as opened
+    ):
         number = find_round(opened, spool.survey, round)
         for ids, rows in spool.batches():
             body = (dumps if form == "arrow" else as_lines)(ids, rows, spool.survey)
             post = partial(opened.post, f"/v1/rounds/{number}/reports", content=body, headers=headers)
-            sent = sent.plus(_ask(post, wait))
+            answer = _ask(post, wait)
+            found = (int(answer["stored"]), int(answer["duplicates"]), len(answer["rejected"]))
+            totals = [total + n for total, n in zip(totals, found, strict=True)]
             progress(len(rows))
-    finally:
-        if client is None:
-            opened.close()
-    return sent
+    return Sent(*totals)
 
 
 def _ask(request: Callable[[], httpx.Response], wait: Callable[[float], Any]) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from hdr4me.collector import open_store
 from hdr4me.collector.access import new_token
 from hdr4me.collector.app import build_app
 from hdr4me.collector.config import Limits, Settings
-from hdr4me.collector.errors import error_body
-from hdr4me.collector.log import Log, quiet_server
+from hdr4me.collector.errors import Log, error_body, quiet_server
 from hdr4me.collector.state import Collector
 from hdr4me.errors import InvalidInput
 

@@ -17,9 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hdr4me.collector.access import Grant
 from hdr4me.collector.batch import Batch
-from hdr4me.collector.errors import Refusal, Sealed, StoreError, UnknownRound
+from hdr4me.collector.errors import Log, Refusal, Sealed, StoreError, UnknownRound
 from hdr4me.collector.forms import BAD_ID, Forms, id_of
-from hdr4me.collector.log import Log
 from hdr4me.collector.state import Collector
 from hdr4me.errors import HDR4MEError
 
@@ -152,28 +151,49 @@ def inflate(body: bytes, most: int) -> bytes:
 
 
 class Upload:
-    """Answers uploads, and passes every other request on."""
+    """Answers uploads and passes every other request on; all answers have the same headers, and errors one sentence."""
 
     def __init__(self, collector: Collector, inner: ASGIApp) -> None:
         self._collector, self._inner = collector, inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = None
-        if scope["type"] == "http" and scope["method"] == "POST":
-            found = PATH.fullmatch(scope["path"])
-        if found is None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
         headers = [*_SECURITY, *cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))]
+        if scope["method"] == "OPTIONS":
+            allowed = len(headers) > len(_SECURITY) + 1
+            await _send(send, 204, [*headers, *(_PREFLIGHT if allowed else [])], b"")
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name for name, _ in message["headers"]}
+                added = [pair for pair in headers if pair[0] not in names]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        found = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         try:
-            status, body = 200, await self._answer(int(found[1]), scope, receive)
-        except Disconnected:
+            if found is not None:
+                body = await self._answer(int(found[1]), scope, receive)
+                await _send(sending, 200, headers, body)
+            else:
+                scope["app"] = self  # so that Starlette raises its refusals
+                await self._inner(scope, receive, sending)
+        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
             return
         except Exception as error:
+            if started:
+                raise
             refusal = refusal_of(error, self._collector.log)
-            status, body = refusal.status, refusal.body
-            headers += refusal.headers
-        await _send(send, status, headers, body)
+            await _send(send, refusal.status, [*refusal.headers, *headers], refusal.body)
 
     async def _answer(self, number: int, scope: Scope, receive: Receive) -> bytes:
         collector, limits = self._collector, self._collector.limits
@@ -243,47 +263,6 @@ def _decoded(scope: Scope, body: bytes, most: int) -> bytes:
     if encoding not in (b"gzip", b"identity"):
         raise Refusal(415, "the Content-Encoding must be gzip, or left out")
     return inflate(body, most) if encoding == b"gzip" else body
-
-
-class Guard:
-    """Adds security headers and CORS to every answer, and answers every error in one sentence."""
-
-    def __init__(self, collector: Collector, inner: ASGIApp) -> None:
-        self._collector, self._inner = collector, inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        scope["app"] = self  # so that Starlette raises its refusals
-        extra = cors_headers(self._collector.settings.origins, header_of(scope, b"origin"))
-        if scope["method"] == "OPTIONS":
-            preflight = _PREFLIGHT if len(extra) > 1 else []
-            await _send(send, 204, [*_SECURITY, *extra, *preflight], b"")
-            return
-        extra = [*_SECURITY, *extra]
-        started = False
-
-        async def sending(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                names = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in names)]
-            await send(message)
-
-        try:
-            await self._inner(scope, receive, sending)
-        except (Disconnected, ClientDisconnect, asyncio.CancelledError):
-            return
-        except Exception as error:
-            if started:
-                raise
-            refusal = refusal_of(error, self._collector.log)
-            await _send(send, refusal.status, [*refusal.headers, *extra], refusal.body)
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

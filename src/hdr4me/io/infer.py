@@ -142,4 +142,4 @@ def _kind(column: Any) -> str:
     if types.is_integer(column) or types.is_floating(column) or types.is_decimal(column):
         return "number"
     binary = types.is_binary(column) or types.is_large_binary(column) or types.is_binary_view(column)
-    return "text" if types.is_null(column) or (is_text_type(column) and not binary) else str(column)
+    return "text" if types.is_null(column) or (is_text(column) and not binary) else str(column)

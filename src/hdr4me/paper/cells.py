@@ -25,7 +25,7 @@ from hdr4me.paper.datasets import Dataset, Moments
 from hdr4me.paper.methods import NAIVE, Variant, enhanced
 from hdr4me.paper.naive import naive_means
 from hdr4me.paper.readings import Reading
-from hdr4me.simulation.aggregate import way_of
+from hdr4me.simulation.sums import way_of
 
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
 """The three mechanisms of section VI, with the names its figures use."""

@@ -16,7 +16,7 @@ from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import law_for
 from hdr4me.paper.datasets import synthetic
-from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.sums import generator
 
 
 @dataclass(frozen=True)

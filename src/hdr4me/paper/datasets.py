@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdr4me.atomic import replacing, write_text
 from hdr4me.errors import InvalidInput
-from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.sums import generator
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]

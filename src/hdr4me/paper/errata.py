@@ -23,7 +23,7 @@ from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, 
 from hdr4me.paper.readings import Reading
 from hdr4me.paper.theory import counter_example, covariance_of_errors
 from hdr4me.recalibration.hdr4me import soft_threshold
-from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.sums import generator
 
 _KINDS: tuple[Variance, Variance] = ("exact", "paper")
 

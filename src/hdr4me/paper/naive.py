@@ -1,6 +1,6 @@
 """The naive means of a whole collection, many times over: every report drawn, or an exact shortcut.
 
-Which of the two is decided by `hdr4me.simulation.aggregate.way_of`; all ways have the same distribution.
+Which of the two is decided by `hdr4me.simulation.sums.way_of`; all ways have the same distribution.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from hdr4me.kernels.simulate.fused import accumulate
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Dataset
-from hdr4me.simulation.aggregate import DIRECT, GAMMA, simulate_sums, way_of
 from hdr4me.simulation.laws import fused_law
-from hdr4me.simulation.plain import accumulate_plainly
-from hdr4me.simulation.seeds import generator
+from hdr4me.simulation.sums import (
+    DIRECT,
+    GAMMA,
+    accumulate_plainly,
+    generator,
+    simulate_sums,
+    way_of,
+)
 
 Floats = NDArray[np.float64]
 

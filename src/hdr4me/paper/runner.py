@@ -31,7 +31,7 @@ from hdr4me.paper.clt import CltCell, CltResult, run_clt
 from hdr4me.paper.files import load_cov19, load_own
 from hdr4me.paper.studies import AnyCell
 from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
-from hdr4me.simulation.aggregate import DIRECT, GAMMA, SKIPPING, band_share, way_of
+from hdr4me.simulation.sums import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 STREAMS = 2
 """Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""

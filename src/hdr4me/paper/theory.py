@@ -34,8 +34,7 @@ from hdr4me.paper.datasets import synthetic
 from hdr4me.paper.readings import REFERENCES, WIDTHS, Reading
 from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
-from hdr4me.simulation.seeds import generator
-from hdr4me.simulation.simulate import simulate
+from hdr4me.simulation.sums import generator, simulate
 
 Floats = NDArray[np.float64]
 SAMPLED_BUDGETS = (1.0, 8.0)

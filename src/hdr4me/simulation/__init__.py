@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hdr4me.simulation.simulate import Simulated, simulate
+from hdr4me.simulation.sums import Simulated, simulate
 
 __all__ = ["Simulated", "simulate"]

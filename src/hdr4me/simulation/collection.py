@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from hdr4me.engines.general import perturb_any
@@ -21,12 +19,8 @@ class SeededDraws(SecureDraws):
     """The draws of `SecureDraws` from a generator that can be repeated, and is therefore not private."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self._stream: Any = _Stream(rng)
-
-
-class _Stream:
-    def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
+        self._stream: Any = self
 
     def words32(self, n: int) -> NDArray[np.uint32]:
         return self._rng.integers(0, 1 << 32, n, dtype=np.uint32)
@@ -40,6 +34,7 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> from hdr4me.survey import Numeric, Schema
     >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=4.0)
     >>> tally = simulate_tally(pa.table({"age": [30.0] * 5000}), survey, seed=1)
@@ -48,8 +43,7 @@ def simulate_tally(records: Any, survey: Survey, *, seed: int) -> Tally:
     """
     rng = np.random.default_rng(seed)
     tally = Tally(survey)
-    batches: Iterable[pa.RecordBatch] = record_batches(records, survey)
-    for batch in batches:
+    for batch in record_batches(records, survey):
         source = from_batch(batch, survey)
         tally.add_block(perturb_any(source.columns, survey, source.n, source.vectors, SeededDraws(rng)))
     return tally

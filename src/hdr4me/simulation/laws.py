@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.errors import InvalidInput
 from hdr4me.kernels.simulate.fused import INTERVALS, LAPLACE, STEPS, TWO_INTERVALS
 from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import AdditiveNoise, Mechanism, Parts, UniformMixture
@@ -18,31 +17,22 @@ from hdr4me.mechanisms.staircase import StaircaseFamily
 
 Floats = NDArray[np.float64]
 
-_GRID, _RANDOM = 257, 256
-"""How many values of t a law is compared at: evenly spaced ones, and random ones (always the same)."""
+_GRID, _RANDOM = (
+    257,
+    256,
+)  # values of t at which a law is compared: evenly spaced, and random (always the same)
+# Of weights, and of centres and widths relative to the largest of them: well above rounding errors, and small enough to
+# see a weight that depends on t at any budget from 1e-9.
 _TOLERANCE = 1e-12
-"""Of weights, and of centres and widths relative to the largest of them: well above rounding, and small enough to see a
-weight that depends on t at any budget from 1e-9."""
-
-
-def law_of(mechanism: Mechanism) -> tuple[int, Floats]:
-    """The kernel's family and parameters, all taken from the mechanism's own law; an error where there are none.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> law_of(mechanism("laplace", epsilon=1.0))[1].tolist()
-    [[2.0]]
-    """
-    found = fused_law(mechanism)
-    if found is None:
-        raise InvalidInput(
-            f"mechanism {getattr(mechanism, 'name', mechanism)!r} has no law that the fused kernel can draw: it "
-            "draws Laplace and stepped noise, and uniform mixtures with centres and weights affine in t"
-        )
-    return found
 
 
 def fused_law(mechanism: Mechanism) -> tuple[int, Floats] | None:
-    """The kernel's family and parameters, or None where only the mechanism's own `sample` can draw its reports."""
+    """The kernel's family and parameters, or None where only the mechanism's own `sample` can draw its reports.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> fused_law(mechanism("laplace", epsilon=1.0))[1].tolist()
+    [[2.0]]
+    """
     if isinstance(mechanism, Laplace):
         return (LAPLACE, np.array([[mechanism.scale]])) if _draws_itself(mechanism, Laplace) else None
     if isinstance(mechanism, StaircaseFamily):

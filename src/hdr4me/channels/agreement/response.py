@@ -64,8 +64,7 @@ class AgreementResponse(HeavyResponse):
         return np.array(self.channel.family.split(x), np.uint64).view(np.int64)
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        from hdr4me.kernels.exact.agreement import MOST
-        from hdr4me.kernels.exact.channels import differ
+        from hdr4me.kernels.exact.channels import MOST, differ
 
         family = self.channel.family
         blocks = inputs.reshape(len(inputs), len(family.fields)).copy()

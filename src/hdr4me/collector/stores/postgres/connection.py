@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg_pool import ConnectionPool
 
 from hdr4me.collector.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from hdr4me.collector.stores.shared import migrate
+from hdr4me.collector.stores.protocol import migrate
 from hdr4me.errors import InvalidInput
 
 Connection = psycopg.Connection[tuple[Any, ...]]

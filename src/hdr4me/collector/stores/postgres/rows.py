@@ -10,7 +10,7 @@ from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block, split_ids
 from hdr4me.collector.errors import Damage, OnDamage
 from hdr4me.collector.stores.memory import IdSet
 from hdr4me.collector.stores.postgres.connection import Connection
-from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
+from hdr4me.collector.stores.protocol import LAST_TOKEN, TABLES, Tables
 from hdr4me.errors import FormatError
 from hdr4me.tally import Tally
 from hdr4me.tally.file import dumps

@@ -19,7 +19,7 @@ import numpy as np
 
 from hdr4me.collector.batch import Batch, Block, grouped, joined, split_ids, without_id
 from hdr4me.collector.errors import Damage, OnDamage, UnknownRound
-from hdr4me.collector.stores import shared
+from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import Running, count, minus
 from hdr4me.collector.stores.postgres import rows as table
 from hdr4me.collector.stores.postgres.connection import Connection, Database
@@ -68,13 +68,13 @@ class PostgresStore(Store):
             return _fetch(connection, sql, *values)
 
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
-        day = shared.day_of(now)
+        day = protocol.day_of(now)
         with self._database.transaction() as connection:
             fetch = partial(_fetch, connection)
             fetch("lock table rounds in share row exclusive mode")
-            fetch(shared.ADD_SURVEY, survey.fingerprint, survey.to_json())
+            fetch(protocol.ADD_SURVEY, survey.fingerprint, survey.to_json())
             number: int = fetch("select coalesce(max(number), 0) + 1 from rounds")[0][0]
-            fetch(shared.ADD_ROUND, number, survey.fingerprint, day)
+            fetch(protocol.ADD_ROUND, number, survey.fingerprint, day)
             table.make_partitions(connection, number)
         return self.round(number)
 
@@ -82,7 +82,7 @@ class PostgresStore(Store):
         with self._database.transaction() as connection:
             found = self._locked_round(connection, number)
             if found.state == "open":
-                _fetch(connection, shared.CLOSE_ROUND, max(found.opened, shared.day_of(now)), number)
+                _fetch(connection, protocol.CLOSE_ROUND, max(found.opened, protocol.day_of(now)), number)
         return self.round(number)
 
     def rounds(self) -> list[Round]:
@@ -185,7 +185,7 @@ class PostgresStore(Store):
             _lock(connection, _STATE, round, shared=True)
             _lock(connection, _COUNTS, round)
             found = self._round(connection, round)
-            shared.check_delete(round, found.state, id)
+            protocol.check_delete(round, found.state, id)
             known = "select 1 from ids where round = ? and id = ?::uuid"
             if not _fetch(connection, known, round, id.hex()):
                 return False
@@ -233,7 +233,7 @@ class PostgresStore(Store):
             total = self._running(connection, round, survey)
             waiting = count(table.read_blocks(connection, self._note, _WAITING, round), survey)
             keys = _fetch(connection, "select distinct hour, source from blocks where round = ?", round)
-            chosen = [key for key in keys if shared.covered(without, *key)]
+            chosen = [key for key in keys if protocol.covered(without, *key)]
             columns = [[key[i] for key in chosen] for i in (0, 1)]
             left_out = count(table.read_blocks(connection, self._note, _OF_KEYS, round, *columns), survey)
         if waiting.n_reports >= self._fold_at:
@@ -245,14 +245,14 @@ class PostgresStore(Store):
         with self._database.transaction() as connection:
             connection.execute("set local lock_timeout = '10s'")
             found = self._locked_round(connection, round)
-            if shared.check_seal(found):
+            if protocol.check_seal(found):
                 survey = self.survey(found.fingerprint)
                 damage: list[Damage] = []
                 total, kept = Running(survey), Running(survey)
                 for block in table.read_blocks(connection, damage.append, "round = %s", round):
                     rows = block.rows(survey)
                     total.add(rows)
-                    if not shared.covered(quarantines, block.hour, block.source):
+                    if not protocol.covered(quarantines, block.hour, block.source):
                         kept.add(rows)
                 self._report(damage, self._note if despite_damage else None)
                 table.put_tally(connection, round, "all", total.total())
@@ -260,7 +260,7 @@ class PostgresStore(Store):
                 fetch: Callable[..., Rows] = partial(_fetch, connection)
                 fetch("delete from tallies where round = ? and kind = 'running'", round)
                 fetch("delete from pending where round = ?", round)
-                fetch(shared.SEAL_ROUND, round)
+                fetch(protocol.SEAL_ROUND, round)
                 fetch(f"drop table blocks_{int(round)}, ids_{int(round)}")
         return self.round(round)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hdr4me.collector.errors import SchemaTooNew, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from hdr4me.collector.stores.shared import migrate
+from hdr4me.collector.stores.protocol import migrate
 from hdr4me.errors import FormatError
 
 APPLICATION = 0x68447234  # in the header of the file: it is a store of this program

@@ -9,7 +9,7 @@ from typing import Any
 
 from hdr4me.collector.batch import BLOCK_COLUMNS, Block, read_block
 from hdr4me.collector.errors import Damage, OnDamage
-from hdr4me.collector.stores.shared import LAST_TOKEN, TABLES, Tables
+from hdr4me.collector.stores.protocol import LAST_TOKEN, TABLES, Tables
 from hdr4me.collector.stores.sqlite.connection import connect, prepare, transaction
 from hdr4me.errors import FormatError
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hdr4me.client.lock import locked
 from hdr4me.collector.batch import FRESH, Batch, Block, grouped, joined, without_id
 from hdr4me.collector.errors import Damage, OnDamage, StoreBusy, StoreError, StoreUnavailable, UnknownRound
-from hdr4me.collector.stores import shared
+from hdr4me.collector.stores import protocol
 from hdr4me.collector.stores.memory import SMALL, Live, count, minus
 from hdr4me.collector.stores.protocol import Quarantine, Round, Rows, Store, Stored, log
 from hdr4me.collector.stores.sqlite import connection as files
@@ -144,13 +144,13 @@ class SqliteStore(Store):
             return connection.execute(sql, values).fetchall()
 
     def open_round(self, survey: Survey, *, now: datetime) -> Round:
-        day = shared.day_of(now)
+        day = protocol.day_of(now)
         with self._lock:
             self._ready()
             number = max(self._live, default=0) + 1
             with self._transaction() as connection:
-                connection.execute(shared.ADD_SURVEY, (survey.fingerprint, survey.to_json()))
-                connection.execute(shared.ADD_ROUND, (number, survey.fingerprint, day.toordinal()))
+                connection.execute(protocol.ADD_SURVEY, (survey.fingerprint, survey.to_json()))
+                connection.execute(protocol.ADD_ROUND, (number, survey.fingerprint, day.toordinal()))
             self._surveys[survey.fingerprint] = survey
             live = self._live[number] = Live(number, survey, "open", day, None)
             return live.public()
@@ -159,9 +159,9 @@ class SqliteStore(Store):
         with self._lock:
             live = self._of(number)
             if live.state == "open":
-                day, change = max(live.opened, shared.day_of(now)), _Change()
+                day, change = max(live.opened, protocol.day_of(now)), _Change()
                 with self._transaction() as connection:
-                    connection.execute(shared.CLOSE_ROUND, (day.toordinal(), number))
+                    connection.execute(protocol.CLOSE_ROUND, (day.toordinal(), number))
                     self._forget_order(connection, live, change, set())
                 with self._remembering():
                     self._follow(change)
@@ -254,7 +254,7 @@ class SqliteStore(Store):
     def delete(self, round: int, id: bytes) -> bool:
         with self._lock:
             live = self._of(round)
-            shared.check_delete(round, live.state, id)
+            protocol.check_delete(round, live.state, id)
             if not live.ids.find(id).any():
                 return False
             with self._transaction() as connection:
@@ -314,12 +314,12 @@ class SqliteStore(Store):
                 if live.state == "sealed":
                     return self._sealed_tally(round, live.survey, without)
                 total = live.running.total()
-                if not any(shared.covered(without, *key) for key in live.stored):
+                if not any(protocol.covered(without, *key) for key in live.stored):
                     return total
                 reader, numbers = self._snapshot(stack), set(live.blocks)
             damage: list[Damage] = []
             every = self._verified(reader, round, numbers, damage)
-            left_out = (block for block in every if shared.covered(without, block.hour, block.source))
+            left_out = (block for block in every if protocol.covered(without, block.hour, block.source))
             rest = minus(total, count(left_out, live.survey))
         self._report(damage, self._note)
         return rest
@@ -327,7 +327,7 @@ class SqliteStore(Store):
     def seal(self, round: int, *, despite_damage: bool = False) -> Round:
         with self._lock:
             live = self._of(round)
-            if not shared.check_seal(live.public()):
+            if not protocol.check_seal(live.public()):
                 return live.public()
             for _ in self.blocks(round, on_damage=self._note if despite_damage else None):
                 pass
@@ -336,7 +336,7 @@ class SqliteStore(Store):
             with self._transaction() as connection:
                 for kind, tally in (("all", total), ("kept", kept)):
                     connection.execute("insert into tallies values (?, ?, ?)", (round, kind, dumps(tally)))
-                connection.execute(shared.SEAL_ROUND, (round,))
+                connection.execute(protocol.SEAL_ROUND, (round,))
                 for table in ("blocks", "deleted"):
                     connection.execute(f"delete from {table} where round = ?", (round,))
             with self._remembering():

@@ -1,22 +1,29 @@
-"""The status of a round for the dashboard, and the metrics of the collector for Prometheus."""
+"""What the collector shows: the status of a round, metrics, explanations, and the files of the pages."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.responses import Response
 
 from hdr4me.accounting.harm import harm
 from hdr4me.auditing.alarms import watch
 from hdr4me.collector.answers import Snapshot
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.state import Collector
+from hdr4me.explanation import explain
+from hdr4me.pages.document import Block, Heading, Table, Text
 from hdr4me.statistics.intervals import quantile
+from hdr4me.survey import Survey
 from hdr4me.tally import Tally
 
 
@@ -49,7 +56,7 @@ def status_of(collector: Collector, number: int) -> dict[str, Any]:
         "rejected": store.rejections(number),
         "plan": _plan(tally, settings.tolerance),
         "harm": [one.to_dict() for one in harm(survey)],
-        **({"alarms": []} if held is None else _alarms(held)),
+        **_alarms(held),
         "quarantines": store.quarantines(number),
         "damaged_blocks": len([damage for damage in store.damage() if damage.round in (None, number)]),
     }
@@ -70,8 +77,10 @@ def _plan(tally: Tally | None, tolerance: float | None) -> dict[str, Any]:
     return {"tolerance": tolerance, "half_width": widest, "reports_needed": needed}
 
 
-def _alarms(held: Snapshot) -> dict[str, Any]:
+def _alarms(held: Snapshot | None) -> dict[str, Any]:
     """Counts that no honest population produces; the error probability is spent over all snapshots."""
+    if held is None:
+        return {"alarms": []}
     found = watch(held.every, look=held.look)
     return {
         "alarms": [{"name": a.kind, "level": found.level, **a.to_dict()} for a in found.alarms],
@@ -81,11 +90,11 @@ def _alarms(held: Snapshot) -> dict[str, Any]:
     }
 
 
+@dataclass(eq=False)
 class _Counts:
     """Reads the store at every scrape, so the counts are right after a restart and with many workers."""
 
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
+    _collector: Collector
 
     def collect(self) -> Iterator[Metric]:
         store, writer = self._collector.store, self._collector.writer
@@ -124,3 +133,65 @@ def exposition(collector: Collector) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Counts(collector))
     return generate_latest(registry)
+
+
+# The content security policy of the pages: nothing from other origins, no inline script or style.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+PAGES = Path(__file__).with_name("pages")
+CLIENT = "hdr4me.js"
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+def page_response(path: str) -> Response:
+    """The file of a path; a table of names is made once, so that no name of a request ever becomes a path."""
+    file = _files().get(path)
+    if file is None:
+        raise Refusal(404, "there is nothing here")
+    kind = _KINDS[file.suffix.lower()]
+    headers = {"content-type": kind, "content-security-policy": PAGE_POLICY, "cache-control": "no-cache"}
+    return Response(file.read_bytes(), media_type=None, headers=headers)
+
+
+@lru_cache(maxsize=1)
+def _files() -> dict[str, Path]:
+    """The file of each path; the browser client is packed with the pages, or in the checkout."""
+    found = {
+        f"/static/{file.relative_to(PAGES).as_posix()}": file
+        for file in sorted(PAGES.rglob("*"))
+        if file.suffix.lower() in _KINDS
+    }
+    found |= {"/": PAGES / "dashboard.html", "/answer": PAGES / "answer.html"}
+    for folder in (Path(__file__).parents[3] / "clients" / "javascript", PAGES / "client"):
+        if (folder / CLIENT).is_file():
+            found[f"/client/{CLIENT}"] = folder / CLIENT
+    return found
+
+
+@lru_cache(maxsize=16)
+def explained(survey: Survey, audience: str = "user") -> dict[str, Any]:
+    """The explanation of a survey for an audience of `hdr4me.explain`: a title, a lead and blocks of plain text."""
+    page = explain(survey, audience)
+    return {"title": page.title, "lead": page.lead, "blocks": [_plain(block) for block in page.blocks]}
+
+
+def _plain(block: Block) -> dict[str, Any]:
+    if isinstance(block, Heading):
+        return {"heading": block.text, "level": block.level}
+    if isinstance(block, Text):
+        return {"text": block.text}
+    if isinstance(block, Table):
+        return {"columns": list(block.columns), "rows": [[_cell(item) for item in row] for row in block.rows]}
+    return {"text": block.caption}
+
+
+def _cell(item: object) -> str:
+    return "–" if item is None else f"{item:.6g}" if isinstance(item, float) else str(item)
