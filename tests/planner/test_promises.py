@@ -67,7 +67,7 @@ def test_few_answers_keep_the_promise(n_users: int) -> None:
     found = plan(n_users=n_users, n_dims=784, epsilon=4.0, mechanisms=["piecewise"])
     best = found.best
     assert best.few
-    assert "answers for each dimension" in found.summary
+    assert "few answers for each dimension (" in found.summary
     law, rng = mechanism("piecewise", epsilon=4.0 / best.n_sampled), np.random.default_rng(3)
     kept, runs = 0, 150
     for _ in range(runs):
@@ -85,7 +85,7 @@ def test_few_answers_keep_the_promise(n_users: int) -> None:
 def test_nothing_is_promised_whatever_the_values_are_where_nothing_can_be() -> None:
     found = plan(n_users=10_192, n_dims=784, epsilon=1.0)
     assert found.best.worst_tolerance_joint > 1
-    assert "for all of them at once nothing that helps can be promised: too few answers" in found.summary
+    assert "for all of them at once nothing useful can be promised: too few answers" in found.summary
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("piecewise", 4.0), ("optimal_mean", 4.0), ("piecewise", 8.0)])
@@ -288,7 +288,7 @@ def test_dimensions_of_larger_error_are_asked_more_often() -> None:
     assert draw.gain > 1.4
     found = plan(n_users=10**6, schema=_schema(), epsilon=1.0, mechanisms=["duchi"])
     assert found.best.draw().shares.size == 4
-    assert "more often would lower the error" in found.summary
+    assert found.best.draw().gain > 1.1
     with pytest.raises(InvalidInput, match="importance"):
         best_draw([1.0, 2.0], [1.0])
 

@@ -37,7 +37,7 @@ def test_a_plan_with_selections_only() -> None:
     best = plan.best
     assert best.mechanism == "privset"
     assert set(best.errors) == {"share of 6, at most 2", "number of 6, at most 2"}
-    assert "standard errors of selections: share of 6, at most 2 ±" in plan.summary
+    assert "standard errors: share of 6, at most 2 ±" in plan.summary
     assert best.survey().channels[0].mechanism == "privset"
     assert plan.best.to_dict()["mechanism"] == "privset"
 

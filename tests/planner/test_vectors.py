@@ -40,7 +40,7 @@ def test_a_plan_with_one_vector() -> None:
     )
     assert plan.own_units["gradient"]["each"] == pytest.approx(2.0 * best.tolerance_each)
     assert "each of 100 coordinates will be within" in plan.summary
-    assert "standard errors of vectors: coordinate of gradient ±0.013" in plan.summary
+    assert "standard errors: coordinate of gradient ±0.013" in plan.summary
     assert "coordinates of gradient ±" in plan.summary
     assert best.survey().channels[0].mechanism == "codebook"
     assert plan.to_dict()["options"][0]["mechanism"] == "codebook"
@@ -125,7 +125,7 @@ def test_other_statistics_are_refused() -> None:
 def test_few_answers_are_bounded() -> None:
     plan = hd.plan(schema=hd.Schema([hd.Vector("v", 50)]), n_users=40, epsilon=1.0)
     assert plan.best.few
-    assert "for all of them at once nothing that helps can be promised" in plan.summary
+    assert "for all of them at once nothing useful can be promised" in plan.summary
     assert farthest(Workload((Group(1, length=50),)), "optimal", 1.0, 1) > 1.0
     assert farthest(Workload((Group(1, 5),)), "optimal", 1.0, 1) is None
 

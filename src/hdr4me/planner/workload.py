@@ -194,6 +194,11 @@ class Workload:
         return sum(group.count for group in self.groups if group.optional and not group.length)
 
     @property
+    def has_optional(self) -> bool:
+        """Whether any number or vector is optional."""
+        return any(group.optional for group in self.groups)
+
+    @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
         return tuple((size, count) for (size, choices, *_), count in self.shape if size and not choices)
