@@ -14,7 +14,7 @@ from hdr4me.channels.oracles import oracle
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import deviation
 from hdr4me.framework.em import prior_from_counts
-from hdr4me.framework.small_samples import Counts, bernstein_within, normal_within, tolerance_within
+from hdr4me.framework.small_samples import Counts, tolerance_within, within_few
 from hdr4me.mechanisms import mechanism
 from hdr4me.mechanisms.categorical import categorical_choice
 from hdr4me.mechanisms.joint import optimal_mean
@@ -118,18 +118,16 @@ def test_bernsteins_bound_holds_on_skewed_values() -> None:
     counts = Counts(13, 1.0)
     worst = float(law.variance(np.linspace(-1, 1, 101)).max()) + 1.0
     ξ = tolerance_within(np.array([worst]), np.ones(1), counts, 0.95, largest=1 + law.support[1])
-    assert bernstein_within(worst, 1 + law.support[1], counts, ξ) >= 0.95
+    assert within_few(worst, counts, ξ, 1 + law.support[1]) >= 0.95
     t = np.where(rng.random((2000, 13)) < 0.05, 1.0, -1.0)
     assert (np.abs(law.sample(t, rng).mean(axis=1) + 0.9) <= ξ).mean() >= 0.95
 
 
 def test_few_counts_sum_over_their_number() -> None:
     """No report keeps nothing; with all reporting it is the normal law."""
-    assert normal_within(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
+    assert within_few(1.0, Counts(3, 0.1), 1e9) == pytest.approx(1 - 0.9**3)
     assert tolerance_within(np.ones(1), np.ones(1), Counts(3, 0.1), 0.95) == np.inf
-    assert normal_within(4.0, Counts(50, 1.0), 0.5) == pytest.approx(
-        2 * stats.norm.cdf(0.5 * 50**0.5 / 2) - 1
-    )
+    assert within_few(4.0, Counts(50, 1.0), 0.5) == pytest.approx(2 * stats.norm.cdf(0.5 * 50**0.5 / 2) - 1)
 
 
 def test_tolerances_are_in_own_units() -> None:
