@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.laws import response_shares
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor
+from hdr4me.mechanisms.table import CategoryTable
 
 Floats = NDArray[np.float64]
 
@@ -51,15 +53,14 @@ def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = Tru
 
 
 def frequency_covariance(mechanism: Any, frequencies: Floats, n_users: float, inverse_count: float) -> Floats:
-    """The covariance matrix of one dimension's frequency estimates, by a table of kind "category" or "entries"."""
+    """The covariance matrix of one dimension's frequency estimates, by a category's table."""
     f = np.asarray(frequencies, dtype=np.float64)
     κ = float(sampling_factor(n_users, inverse_count)) * n_users / max(n_users - 1, 1)
     spread = κ * (np.diag(f) - np.outer(f, f))
-    if mechanism.kind == "entries":
+    if not isinstance(mechanism, CategoryTable):
         absent, present = np.asarray(mechanism.variance(np.array([0.0, 1.0])), dtype=np.float64)
         return np.asarray(inverse_count * (np.diag(absent * (1 - f) + present * f) + spread))
-    share = np.asarray(mechanism.weights[0], dtype=np.float64) / float(np.sum(mechanism.weights[0]))
-    p, q = float(share[0]), float(share[1])
+    p, q = response_shares(mechanism)
     mean = q + (p - q) * f
     both = q * q + q * (p - q) * (f[:, None] + f[None, :]) + (p - q) ** 2 * np.diag(f)
     return np.asarray(inverse_count * ((np.diag(mean) - both) / (p - q) ** 2 + spread))

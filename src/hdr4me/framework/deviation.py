@@ -18,12 +18,13 @@ from hdr4me.framework.covariance import (
     shared_draw,
     values_correlation,
 )
-from hdr4me.framework.laws import Law, as_law, bias_of, calibrate, is_categorical
+from hdr4me.framework.laws import Law, as_law, bias_of, calibrate
 from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
 from hdr4me.framework.norm import SquaredNorm
 from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
+from hdr4me.mechanisms.table import CategoryTable, EntryTable
 
 Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
@@ -195,12 +196,12 @@ def deviation(
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
-        if is_categorical(mechanism) and biases.size > 1:
+        if isinstance(mechanism, EntryTable) and biases.size > 1:
             biases, variances, bounds, spreads = (
                 np.tile(a, n_dims) for a in (biases, variances, bounds, spreads)
             )
         elif biases.size == 1:
-            repeat = n_dims * _entries(mechanism)
+            repeat = n_dims * (mechanism.n_levels if isinstance(mechanism, CategoryTable) else 1)
         elif biases.size != n_dims:
             raise InvalidInput(
                 f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
@@ -209,7 +210,7 @@ def deviation(
     made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
     if variance == "paper":
         return made
-    if is_categorical(mechanism) and not several:
+    if isinstance(mechanism, EntryTable) and not several:
         known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
         known = means_spectrum(
@@ -231,11 +232,6 @@ def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
     if p.shape not in ((1,), (n_dims,)) or not np.all((p > 0) & (p <= 1)):
         raise InvalidInput.of("inclusion", given, f"one probability in (0, 1], or {n_dims} of them")
     return p[:1] if np.all(p == p[0]) else p
-
-
-def _entries(mechanism: Any) -> int:
-    """How many frequencies a categorical table speaks for, where it knows (randomised response does)."""
-    return int(mechanism.weights.shape[1]) if getattr(mechanism, "kind", "") == "category" else 1
 
 
 def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:

@@ -26,38 +26,31 @@ def half_range(dimension: Any) -> float:
     return 1.0 if dimension.categories else (high - low) / 2
 
 
-def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:
-    """The plan's tolerance on [−1, 1], and for each dimension its own over that; all are 1 for a single number.
+def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float], dict[str, float]]:
+    """The plan's tolerance on [−1, 1], for each dimension its own over that, and those given in own units.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
-    (0.1, {'age': 1.0, 'height': inf})
-    >>> scaled_tolerances({"age": "6 years"}, Schema([Numeric("age", 0, 120, unit="years")]))
-    (0.1, {'age': 1.0})
+    (0.1, {'age': 1.0, 'height': inf}, {'age': 6.0})
     """
     if not isinstance(tolerance, Mapping):
-        return tolerance, {}
+        return tolerance, {}, {}
     if schema is None:
         raise InvalidInput("tolerance by name needs a schema: its dimensions have names and units")
     known = {dimension.name: dimension for dimension in schema.dimensions}
-    found = {}
-    for name, own in tolerance.items():
+    for name in tolerance:
         if name not in known:
-            raise InvalidInput.of("tolerance", {name: own}, f"the schema's dimensions are {', '.join(known)}")
-        found[name] = own_tolerance(known[name], own) / half_range(known[name])
-    if not found:
+            raise InvalidInput.of("tolerance", {name: tolerance[name]}, f"one of {', '.join(known)}")
+    if not tolerance:
         raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
-    least = min(found.values())
-    return least, {name: found.get(name, np.inf) / least for name in known}
+    own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
+    scaled = {name: value / half_range(known[name]) for name, value in own.items()}
+    least = min(scaled.values())
+    return least, {name: scaled.get(name, np.inf) / least for name in known}, own
 
 
-def own_tolerance(dimension: Any, given: Any) -> float:
-    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives.
-
-    >>> from hdr4me.survey import Numeric
-    >>> own_tolerance(Numeric("delay", -60, 300, unit="min"), "5 min")
-    5.0
-    """
+def _own_tolerance(dimension: Any, given: Any) -> float:
+    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives."""
     own = given
     if isinstance(given, str):
         number, _, word = " ".join(given.split()).partition(" ")

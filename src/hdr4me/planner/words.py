@@ -168,7 +168,8 @@ def _promise(option: Option) -> str:
         return f"nothing can be promised of {workload.what}: {_NO_MEAN}"
     useless = _USELESS if option.few and not all(group.size for group in workload.groups) else math.inf
     subject = "the estimate" if single else f"each of {workload.what}"
-    each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {percent(option.probability)} probability"
+    p = percent(option.probability)
+    each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"
     if not single and option.tolerance_joint > useless:
         return f"{each}; for all of them at once nothing useful can be promised: too few answers"
     joint = "" if single else f", and all of them at once within {_plus_minus(option.tolerance_joint)}"
