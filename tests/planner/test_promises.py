@@ -150,7 +150,7 @@ def test_tolerances_are_in_own_units() -> None:
     ("tolerance", "schema", "match"),
     [
         ({"delay": 4.0}, None, "needs a schema"),
-        ({"dely": 4.0}, _schema(), "dimensions are delay"),
+        ({"dely": 4.0}, _schema(), "one of delay"),
         ({"delay": 0.0}, _schema(), "positive"),
         ({}, _schema(), "at least one"),
     ],

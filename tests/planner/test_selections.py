@@ -28,7 +28,7 @@ def test_coordinates_of_a_selection() -> None:
     workload = Workload.of(hd.Schema([SPOKEN, AGE]))
     assert (workload.n_dims, workload.numeric, workload.selections) == (2, 1, 1)
     assert workload.n_coordinates == 6 + 1 + 1
-    assert workload.what == "1 mean, 6 shares and the number of choices"
+    assert workload.what == "1 mean, 6 shares and 1 number of choices"
     assert not workload.categorical
 
 

@@ -1,8 +1,8 @@
 """Laws for small samples, where the normal law does not hold.
 
-**Probabilities.** A dimension receives r ~ Binomial(n, p) reports. If np is small, the number of reports is summed over.
-Given r, the error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
-P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report no tolerance is kept.
+**Probabilities.** A dimension receives r ~ Binomial(n, p) reports. If np is small, r is summed over. Given r, the
+error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
+P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report nothing is kept.
 
 **Intervals.**
 

@@ -18,9 +18,9 @@ prior of one's own at the very budget, which serves the options that are shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -45,8 +45,7 @@ from hdr4me.planner.reports import (
     largest_error,
     number_report,
     optional_design,
-    pair_noise,
-    pair_worst,
+    pair_moments,
     quick_optional,
     selection_response,
     vector_report,
@@ -56,12 +55,16 @@ from hdr4me.survey.budget import split_budget
 
 Floats = NDArray[np.float64]
 
-PAIR, BLOCKS = "pair", "agreement"
-"""Numbers asked two by two, each pair with one report, and as signs in blocks; both under the whole ε."""
-PAIRS_FROM, BLOCKS_FROM = 1.5, 1.5
-"""Below this ε they lower the error by less than 2 %, or never, and a plan does not try them of its own accord."""
-CODEBOOK, PRIVSET, OPTIONAL = "codebook", "privset", "optional"
-"""What answers vectors, selections and optional numbers."""
+PAIR, BLOCKS = "pair", "agreement"  # numbers asked two by two, and as signs in blocks; both under the whole ε
+PAIRS_FROM, BLOCKS_FROM = (
+    1.5,
+    1.5,
+)  # below this ε they gain less than 2 %, and a plan does not try them unasked
+CODEBOOK, PRIVSET, OPTIONAL = (
+    "codebook",
+    "privset",
+    "optional",
+)  # for vectors, selections and optional numbers
 
 
 class Candidate(NamedTuple):
@@ -161,8 +164,8 @@ class _Pairs(_Alone):
 def _paired(
     epsilon: float, laws: tuple[Prior, Prior], own: tuple[Prior, Prior], place: int, exact: bool
 ) -> Coordinate:
-    noise = pair_noise(epsilon, laws, own, exact=exact)[place]
-    return MeanSquare(noise + own[place].mean_square, lambda κ: pair_worst(epsilon, laws, exact=exact))
+    found = pair_moments(epsilon, laws, own, exact=exact)
+    return MeanSquare(float(found[place]) + own[place].mean_square, lambda κ: float(found[2]))
 
 
 class _Blocks(_Alone):
@@ -242,7 +245,8 @@ class Classes:
     `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
     choices over the most that there can be. So has an optional number: its mean among those who have one, and their
     share. A vector has one column, and two for the worst population; an optional one has its share beside them.
-    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`).
+    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`),
+    `reports` the number of answers at each m, and `farthest` gives the largest error of one report at an m.
     """
 
     sampled: tuple[int, ...]
@@ -251,6 +255,8 @@ class Classes:
     scales: Floats
     wider: Floats
     group: tuple[int, ...]
+    reports: tuple[Counts, ...]
+    farthest: Callable[[int], float | None]
 
     @property
     def mse(self) -> Floats:
@@ -263,17 +269,17 @@ class Classes:
         asked = np.isfinite(self.scales)
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
-    def prediction(
-        self, line: int = 0, reports: Counts | None = None, largest: float | None = None
-    ) -> Prediction:
-        """The law of the errors at one m, each on the scale of the group's own tolerance."""
-        sds = self.sds[line]
-        counts = self.counts.astype(np.int64)
-        return Prediction(np.zeros_like(sds), sds**2, counts, reports=reports, largest=largest)
+    def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
+        """The law of the errors at one m, each on the scale of the group's own tolerance.
 
-
-_Rows = tuple[float, int]
-"""What one report adds to the variance of rows, E Var + κ·Var E, and how many rows are alike."""
+        With few answers the largest of many errors lies where a skewed law differs from the normal one: `bounded` then
+        uses the bound by the largest error.
+        """
+        sds, reports = self.sds[line], self.reports[line]
+        largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
+        return Prediction(
+            np.zeros_like(sds), sds**2, self.counts.astype(np.int64), reports=reports, largest=largest
+        )
 
 
 def classes(
@@ -289,11 +295,13 @@ def classes(
 ) -> Classes:
     """The variances of all rows if `mechanism_name` answers numbers and `method` categories."""
     arranged = arrangement(mechanism_name)
-    lines, wider = [], []
+    lines, wider, reports = [], [], []
     counts: list[int] = []
     numbers: list[int] = []
     for m in sampled:
-        inverse = mean_inverse_count(n_users, arranged.share(workload, m))
+        share = arranged.share(workload, m)
+        reports.append(Counts(n_users, share))
+        inverse = mean_inverse_count(n_users, share)
         κ = float(sampling_factor(n_users, inverse))
         budget = arranged.budget(epsilon, m)
         line, widths = list[float](), list[float]()
@@ -313,7 +321,14 @@ def classes(
         wider.append(widths)
     scales = np.array([workload.groups[k].scale for k in numbers])
     return Classes(
-        sampled, np.array(lines), np.array(counts, np.float64), scales, np.array(wider), tuple(numbers)
+        sampled,
+        np.array(lines),
+        np.array(counts, np.float64),
+        scales,
+        np.array(wider),
+        tuple(numbers),
+        tuple(reports),
+        partial(farthest, workload, mechanism_name, epsilon),
     )
 
 
@@ -338,8 +353,8 @@ def _reports(
 
 def _rows(
     group: Group, count: int, report: Coordinate, budget: float, κ: float, *, worst: bool
-) -> list[_Rows]:
-    """The rows of `count` dimensions of a group."""
+) -> list[tuple[float, int]]:
+    """What one report adds to the variance of a row, E Var + κ·Var E, and how many rows are alike."""
     each = count * max(group.size, group.length, 1)
     if group.optional and report is INFEASIBLE:
         return [(NEVER, each), (NEVER, count)]
