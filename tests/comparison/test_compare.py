@@ -191,7 +191,7 @@ def test_pictures_and_pages(tmp_path: Path) -> None:
     document = json.loads(run(app, [*base, "--json"]).stdout)
     assert [row["epsilon"] for row in document["rows"]] == [1.0, 2.0]
     for bad, words in (
-        (["--epsilon", "x"], "--epsilon x is not allowed"),
+        (["--epsilon", "x"], "--epsilon 'x' is not allowed"),
         (["--png", "a.gif"], "must end in"),
     ):
         with pytest.raises(InvalidInput, match=words):
