@@ -25,8 +25,9 @@ from hdr4me.mechanisms.table import CategoryTable
 
 Floats = NDArray[np.float64]
 
-MAX_COORDINATES = 1024
-"""Larger covariance matrices are not decomposed: their coordinates count as independent."""
+MAX_COORDINATES = (
+    1024  # larger covariance matrices are not decomposed: their coordinates count as independent
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,6 @@ def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = Tru
 
     In general it is (π_jk/(π_j·π_k) − 1)/n with π the probabilities that one or two dimensions are answered. Drawn
     unevenly, π_jk is 0 if one dimension is drawn; for more it is not known, and the errors count as independent.
-
-    >>> shared_draw(100, 2, 1)
-    -0.01
     """
     if n_dims == n_sampled or not (even or n_sampled == 1):
         return 0.0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
+from hdr4me.planner.workload import UNIFORM, Group, Workload
 from hdr4me.survey.values import as_number
 
 
@@ -116,19 +116,13 @@ def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float
         kind = _group(dimension, own, common)
         law = same.setdefault(kind.prior.key, kind.prior)
         kinds.append(replace(kind, prior=law, scale=scales.get(dimension.name, 1.0)))
-    count = Counter(kinds)
-    order = sorted(count, key=lambda kind: (kind.size, kind.choices, kind.length, kind.optional))
-    at = {kind: k for k, kind in enumerate(order)}
-    return Workload(
-        tuple(replace(kind, count=count[kind]) for kind in order), tuple(at[kind] for kind in kinds)
-    )
+    return Workload.grouped(kinds)
 
 
 def _group(dimension: Any, own: Any, common: Prior) -> Group:
     """One dimension, and what is known of its values."""
-    size, choices, length, optional = size_of(dimension)
-    law = UNIFORM if size or length else common
-    group = Group(1, size, law, choices=choices, length=length, optional=bool(optional))
+    group = Group.of(dimension, common)
+    size, choices, length, optional = group.shape
     if own is None:
         return group
     if size:

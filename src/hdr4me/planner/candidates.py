@@ -10,9 +10,8 @@ channel that a survey has, or of a quick stand-in for it (`reports.py`). What is
   the length and the others have none, which has the largest sum of variances. Means among users with a value are for
   the share of such users that is assumed: among few of the users no mean could be promised.
 
-How much is computed depends on the `Effort`: "law" uses laws only, which serves a search over ε; "table" uses the exact
-tables where their cells and levels count, which serves a search over m and n; "design" also designs the tables for a
-prior of one's own at the very budget, which serves the options that are shown.
+The `Effort`: "law" uses laws only, for a search over ε; "table" uses the exact tables where their cells and levels
+matter, for a search over m and n; "design" also designs the tables for a prior of one's own at the very budget.
 """
 
 from __future__ import annotations
@@ -55,16 +54,12 @@ from hdr4me.survey.budget import split_budget
 
 Floats = NDArray[np.float64]
 
-PAIR, BLOCKS = "pair", "agreement"  # numbers asked two by two, and as signs in blocks; both under the whole ε
-PAIRS_FROM, BLOCKS_FROM = (
-    1.5,
-    1.5,
-)  # below this ε they gain less than 2 %, and a plan does not try them unasked
-CODEBOOK, PRIVSET, OPTIONAL = (
-    "codebook",
-    "privset",
-    "optional",
-)  # for vectors, selections and optional numbers
+# numbers asked two by two, and as signs in blocks; both under the whole ε
+PAIR, BLOCKS = "pair", "agreement"
+# below this ε they gain less than 2 %, and a plan does not try them unless asked to
+PAIRS_FROM, BLOCKS_FROM = 1.5, 1.5
+# for vectors, selections and optional numbers
+CODEBOOK, PRIVSET, OPTIONAL = "codebook", "privset", "optional"
 
 
 class Candidate(NamedTuple):
@@ -117,11 +112,8 @@ class _Alone:
         """For numbers that are alike: their group, how many they are, and what is reported about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
-                yield (
-                    k,
-                    group.count,
-                    number_report(name, budget, group.prior, effort, workload.table_priors[k]),
-                )
+                designed = workload.table_priors[k]
+                yield k, group.count, number_report(name, budget, group.prior, effort, designed)
 
     def reach(self, name: str, budget: float, m: int) -> float:
         """The largest distance of a report from its value."""
@@ -191,9 +183,8 @@ class _Blocks(_Alone):
         self, workload: Workload, name: str, budget: float, m: int, effort: Effort
     ) -> Iterator[tuple[int, int, Coordinate]]:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
-        report = INFEASIBLE
-        if self.possible(workload, budget, m):
-            report = _signs(budget, workload.n_dims, m)
+        possible = self.possible(workload, budget, m)
+        report = _signs(budget, workload.n_dims, m) if possible else INFEASIBLE
         for k, group in enumerate(workload.groups):
             yield k, group.count, report
 
@@ -295,41 +286,27 @@ def classes(
 ) -> Classes:
     """The variances of all rows if `mechanism_name` answers numbers and `method` categories."""
     arranged = arrangement(mechanism_name)
-    lines, wider, reports = [], [], []
-    counts: list[int] = []
-    numbers: list[int] = []
+    lines, reports = [], []
     for m in sampled:
-        share = arranged.share(workload, m)
-        reports.append(Counts(n_users, share))
+        share, budget = arranged.share(workload, m), arranged.budget(epsilon, m)
         inverse = mean_inverse_count(n_users, share)
         κ = float(sampling_factor(n_users, inverse))
-        budget = arranged.budget(epsilon, m)
-        line, widths = list[float](), list[float]()
-        counts, numbers = [], []
+        line = []
         for k, count, report in _reports(workload, mechanism_name, method, budget, m, effort):
             group = workload.groups[k]
             rows = _rows(group, count, report, budget, κ, worst=worst)
-            line += [inverse * variance for variance, _ in rows]
-            counts += [alike for _, alike in rows]
-            numbers += [k] * len(rows)
             wide = 1.0
             if group.optional:
                 error = math.sqrt(inverse * rows[1][0])
                 wide = float(widening(error, group.expected_present, workload.n_coordinates))
-            widths += [1.0 if i == 1 else wide for i in range(len(rows))]
+            line += [(inverse * v, alike, k, 1.0 if i == 1 else wide) for i, (v, alike) in enumerate(rows)]
         lines.append(line)
-        wider.append(widths)
-    scales = np.array([workload.groups[k].scale for k in numbers])
-    return Classes(
-        sampled,
-        np.array(lines),
-        np.array(counts, np.float64),
-        scales,
-        np.array(wider),
-        tuple(numbers),
-        tuple(reports),
-        partial(farthest, workload, mechanism_name, epsilon),
-    )
+        reports.append(Counts(n_users, share))
+    variances, counts, numbers, wider = np.moveaxis(np.array(lines, np.float64), -1, 0)
+    group_of = tuple(int(k) for k in numbers[0])
+    scales = np.array([workload.groups[k].scale for k in group_of])
+    reach = partial(farthest, workload, mechanism_name, epsilon)
+    return Classes(sampled, variances, counts[0], scales, wider, group_of, tuple(reports), reach)
 
 
 def _reports(
@@ -400,9 +377,8 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:
-            reach = float(
-                np.abs(vector_report(budget, group.length + group.optional).decoders["value"]).max()
-            )
+            decoder = vector_report(budget, group.length + group.optional).decoders["value"]
+            reach = float(np.abs(decoder).max())
         elif group.optional:
             reach = optional_reach(budget)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, overload
@@ -22,14 +22,6 @@ from hdr4me.planner.words import not_reachable, number, percent, summary
 _TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
 # the bias of raw Square wave depends on the true mean: values spread evenly over the upper half, as in the case study
 _VALUES = (np.arange(64) + 0.5) / 64
-_SHOWN = (
-    "n_sampled",
-    "mse",
-    "probability_within",
-    "joint_probability_within",
-    "tolerance_each",
-    "tolerance_joint",
-)
 
 
 @dataclass(frozen=True)
@@ -88,9 +80,6 @@ class Plan(Sequence[Option]):
     def __len__(self) -> int:
         return len(self.options)
 
-    def __iter__(self) -> Iterator[Option]:
-        return iter(self.options)
-
     def __repr__(self) -> str:
         return f"<Plan of {len(self)} options: {self.summary}>"
 
@@ -98,7 +87,18 @@ class Plan(Sequence[Option]):
         from hdr4me.pages import html
 
         within = f"within ±{self.best.tolerance:.3g}: each"
-        rows = [(o.name, *(getattr(o, shown) for shown in _SHOWN)) for o in self.mechanisms]
+        rows = [
+            (
+                o.name,
+                o.n_sampled,
+                o.mse,
+                o.probability_within,
+                o.joint_probability_within,
+                o.tolerance_each,
+                o.tolerance_joint,
+            )
+            for o in self.mechanisms
+        ]
         columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, rows)
 

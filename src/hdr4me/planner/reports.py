@@ -47,9 +47,7 @@ Laws = tuple[Prior, Prior]
 NEVER = 1e12  # the variance of what cannot be deployed
 _KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # where a table for a prior is designed while the best m is searched
 _DESIGNED = ("optimal", "optimal_mean")
-_ROUNDING = (
-    2.0 / 255
-) ** 2 / 6  # a table has at most 256 levels: rounding costs Δ²/6 on average, whatever ε is
+_ROUNDING = (2.0 / 255) ** 2 / 6  # rounding to one of 256 levels costs Δ²/6 on average, whatever ε is
 ALONE = "optimal"  # what answers the number that is in no pair
 Effort = Literal["law", "table", "design"]
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -58,10 +59,22 @@ class Group:
     optional: bool = False
     present: float | None = None
 
+    @classmethod
+    def of(cls, dimension: Any, prior: Prior = UNIFORM) -> Group:
+        """One dimension; the prior is for numbers."""
+        size, choices, length, optional = size_of(dimension)
+        law = UNIFORM if size or length else prior
+        return cls(1, size, law, choices=choices, length=length, optional=bool(optional))
+
+    @property
+    def shape(self) -> Shape:
+        """The `size_of` of each of the dimensions."""
+        return self.size, self.choices, self.length, int(self.optional)
+
     @property
     def is_number(self) -> bool:
         """Whether the dimensions are numbers that everybody has."""
-        return not self.size and not self.length and not self.optional
+        return not any(self.shape)
 
     @property
     def n_coordinates(self) -> int:
@@ -120,12 +133,16 @@ class Workload:
     @classmethod
     def of(cls, schema: Any) -> Workload:
         """The workload of a schema's dimensions, with nothing known of their values."""
-        sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
+        return cls.grouped([Group.of(dimension) for dimension in schema.dimensions])
+
+    @classmethod
+    def grouped(cls, dimensions: Sequence[Group]) -> Workload:
+        """The workload of dimensions, a group of one each, in the schema's order."""
+        count = Counter(dimensions)
+        order = sorted(count, key=lambda group: group.shape)
+        at = {group: k for k, group in enumerate(order)}
         return cls(
-            tuple(
-                Group(count, size, choices=choices, length=length, optional=bool(optional))
-                for (size, choices, length, optional), count in sorted(sizes.items())
-            )
+            tuple(replace(group, count=count[group]) for group in order), tuple(at[x] for x in dimensions)
         )
 
     @classmethod
@@ -172,7 +189,7 @@ class Workload:
         """How many dimensions there are of each `size_of`: what a schema must agree with."""
         sizes: Counter[Shape] = Counter()
         for group in self.groups:
-            sizes[group.size, group.choices, group.length, int(group.optional)] += group.count
+            sizes[group.shape] += group.count
         return tuple(sorted(sizes.items()))
 
     @cached_property
