@@ -100,7 +100,7 @@ def test_an_optional_vector_from_a_schema_to_a_mean(run: Run, tmp_path: Path) ->
         plan = run("plan", "--schema", tmp_path / "schema.toml", *asked, "--json")
         assert plan.code == 0, plan.err
         assert set(plan.json["errors"]) == {"coordinate of g", "share with g"}
-        assert "of the users are taken to have an optional vector (as told)" in plan.json["summary"]
+        assert "of the users have an optional value (as given)" in plan.json["summary"]
     compared = run(
         "compare",
         tmp_path / "in.csv",

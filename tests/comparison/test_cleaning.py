@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.comparison import compare
-from hdr4me.comparison.cleaned import cleaned
+from hdr4me.comparison.data import cleaned
 from hdr4me.comparison.measure import truth_of
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput

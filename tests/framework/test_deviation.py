@@ -9,7 +9,7 @@ from hdr4me.framework import deviation
 from hdr4me.framework.laws import EntryLaw, as_law, calibrate
 from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.framework.population import worst_case
-from hdr4me.mechanisms import mechanism
+from hdr4me.mechanisms import categorical, mechanism
 
 TENTHS = [k / 10 for k in range(1, 11)]
 CASE: dict[str, Any] = {
@@ -185,15 +185,8 @@ def test_worst_case_of_a_lopsided_law() -> None:
 
 
 def grr(p: float, v: int) -> Any:
-    """A stand-in for randomised response as a table: only what the framework reads."""
-
-    class Table:
-        kind = "category"
-        weights = np.full((v, v), round((1 - p) / (v - 1) * 2**32))
-
-    for k in range(v):
-        Table.weights[k, k] = 2**32 - (v - 1) * Table.weights[0, 1]
-    return Table()
+    """Randomised response that reports the own category with probability p."""
+    return categorical.grr(float(np.log(p * (v - 1) / (1 - p))), v)
 
 
 def test_frequencies_of_randomised_response() -> None:
@@ -247,7 +240,7 @@ def test_a_mechanism_for_each_dimension() -> None:
 
 
 def test_entry_law_moments() -> None:
-    law = EntryLaw(p=0.7, q=0.2)
+    law = EntryLaw.of_response(p=0.7, q=0.2)
     for t, π in ((1, 0.7), (0, 0.2)):
         hi, lo = (1 - 0.2) / 0.5, -0.2 / 0.5
         mean = π * hi + (1 - π) * lo

@@ -16,7 +16,7 @@ from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.mechanisms.priors import MOST_TABLES, Prior, as_prior, mean_law, table_priors
 from hdr4me.planner.candidates import PAIR
 from hdr4me.planner.option import Option
-from hdr4me.planner.reports import pair_noise, pair_worst
+from hdr4me.planner.reports import pair_moments
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.calibrate import functional
 
@@ -86,13 +86,13 @@ def test_numbers_of_different_priors_and_one_that_is_left_over() -> None:
 def test_the_table_is_designed_for_the_prior() -> None:
     """E y² at ε = 3 for values of sd 0.1: .452 by the table for values spread evenly, at most .35 by their own."""
     squares = [
-        pair_noise(3.0, laws, (NEAR, NEAR), exact=True)[0] + NEAR.mean_square
+        pair_moments(3.0, laws, (NEAR, NEAR), exact=True)[0] + NEAR.mean_square
         for laws in ((as_prior("uniform"),) * 2, (NEAR, NEAR))
     ]
     assert squares[0] == pytest.approx(0.452, abs=0.001)
     assert squares[1] < 0.350
     own, even = (
-        pair_noise(1.6, laws, (SKEWED, SKEWED), exact=True)[0]
+        pair_moments(1.6, laws, (SKEWED, SKEWED), exact=True)[0]
         for laws in ((SKEWED, SKEWED), (as_prior("uniform"),) * 2)
     )
     assert own < 0.9 * even
@@ -106,7 +106,9 @@ def test_the_worst_values_of_a_designed_table() -> None:
         (found.rows @ found.decode**2).max()
         for found in (functional(channel.response.marginal(place)) for place in (0, 1))
     )
-    assert pair_worst(2.0, (SKEWED, SKEWED), exact=True) == pytest.approx(largest, rel=1e-9)
+    assert pair_moments(2.0, (SKEWED, SKEWED), (SKEWED, SKEWED), exact=True)[2] == pytest.approx(
+        largest, rel=1e-9
+    )
     assert option.worst_mse == pytest.approx(largest / option.n_users, rel=1e-9)
 
 

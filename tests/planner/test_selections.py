@@ -28,7 +28,7 @@ def test_coordinates_of_a_selection() -> None:
     workload = Workload.of(hd.Schema([SPOKEN, AGE]))
     assert (workload.n_dims, workload.numeric, workload.selections) == (2, 1, 1)
     assert workload.n_coordinates == 6 + 1 + 1
-    assert workload.what == "1 mean, 6 shares and the number of choices"
+    assert workload.what == "1 mean, 6 shares and 1 number of choices"
     assert not workload.categorical
 
 
@@ -37,7 +37,7 @@ def test_a_plan_with_selections_only() -> None:
     best = plan.best
     assert best.mechanism == "privset"
     assert set(best.errors) == {"share of 6, at most 2", "number of 6, at most 2"}
-    assert "standard errors of selections: share of 6, at most 2 ±" in plan.summary
+    assert "standard errors: share of 6, at most 2 ±" in plan.summary
     assert best.survey().channels[0].mechanism == "privset"
     assert plan.best.to_dict()["mechanism"] == "privset"
 

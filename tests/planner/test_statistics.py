@@ -124,7 +124,7 @@ def test_the_ranking_is_by_the_statistic_that_was_asked():
     ("options", "words"),
     [
         ({"statistic": "median"}, "statistic = 'median' is not allowed: one of mean, distribution"),
-        ({"statistic": "quantile", "mechanisms": ["duchi"]}, "tells more than the mean: add square_wave"),
+        ({"statistic": "quantile", "mechanisms": ["duchi"]}, "estimates more than the mean: add square_wave"),
         ({"statistic": "covariance"}, "needs users who answer two questions"),
         ({"statistic": "mean_by"}, "a number and a category"),
         ({"statistic": "quantile", "p": [0.0]}, "p = .* is not allowed"),

@@ -38,8 +38,8 @@ def test_a_tolerance_may_name_the_unit_that_the_schema_gives() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"delay": "5 h"}, "'delay' is measured in 'min': write delay=5"),
-        ({"distance": "5 miles"}, "'distance' is without a unit in the schema: write distance=5"),
+        ({"delay": "5 h"}, "own units, whose unit in the schema is 'min'"),
+        ({"distance": "5 miles"}, "own units, whose unit in the schema is None"),
         ({"delay": "five min"}, "a positive number in the dimension's own units"),
         ({"delay": "-5 min"}, "a positive number in the dimension's own units"),
     ],

@@ -45,20 +45,10 @@ def test_all_zeros_in_both_directions() -> None:
     assert "times the error" in plan(n_users=10**7, n_dims=10, epsilon=1.0).summary
 
 
-def test_why_optimal_is_not_first() -> None:
+def test_optimal_is_not_always_first() -> None:
     few: Any = {"n_users": 100_000, "n_dims": 100, "epsilon": 2.0}
-    even = plan(mechanisms=["optimal", "piecewise"], **few)
-    assert even.best.mechanism == "piecewise"
-    assert "over the values assumed piecewise has less on average (--prior worst" in even.summary
-    worst = plan(prior="worst", **few)
-    assert worst.best.mechanism != "optimal"
-    assert f"{worst.best.mechanism} has less at its worst." in worst.summary
-    for silent in (
-        plan(**few),  # optimal_mean is what is optimal on average
-        plan(mechanisms=["piecewise", "duchi"], **few),
-        plan(n_users=100_000, n_dims=4, n_categories=3, epsilon=2.0),
-    ):
-        assert "is not first here" not in silent.summary
+    assert plan(mechanisms=["optimal", "piecewise"], **few).best.mechanism == "piecewise"
+    assert plan(prior="worst", **few).best.mechanism != "optimal"
 
 
 @pytest.mark.parametrize(

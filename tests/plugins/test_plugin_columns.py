@@ -14,7 +14,7 @@ from somebody.dimension import Agreement, Count
 
 import hdr4me as hd
 from hdr4me import checks
-from hdr4me.comparison.cleaned import cleaned
+from hdr4me.comparison.data import cleaned
 from hdr4me.engines import Local
 from hdr4me.io.columns import from_batch, from_matrix
 from hdr4me.survey import Dimension

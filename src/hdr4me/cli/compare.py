@@ -100,8 +100,8 @@ def compare(
         return
     if found.account.counts[:, 1:].any():
         show_account(found.account)
-    from hdr4me.comparison.page import COLUMNS, cells, titled
+    from hdr4me.comparison.compare import COLUMNS
 
-    for title, rows in titled(found).items():
+    for title, rows in found.titled().items():
         line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
-        print_table(line, list(COLUMNS), [cells(row) for row in rows])
+        print_table(line, list(COLUMNS), [row.cells() for row in rows])

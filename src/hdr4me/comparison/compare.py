@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdr4me.comparison.cleaned import named
-from hdr4me.comparison.data import public_table
+from hdr4me.comparison.data import named, public_table
 from hdr4me.comparison.measure import Row, measured, served
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Account
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.mechanisms.registry import names
+from hdr4me.pages import html
 from hdr4me.planner.candidates import (
     BLOCKS,
     BLOCKS_FROM,
@@ -34,28 +34,32 @@ from hdr4me.planner.workload import Workload
 from hdr4me.survey import Dimension, Schema, Survey
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-STATISTICS = ("mean", "median", "variance")
-"""What may be asked of numbers; categories and selections are compared by shares, vectors by means."""
-NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
-CATEGORICAL = ("grr", "subset", "oue")
-_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}
-"""Mechanisms that ask numbers together, and the ε from which they are compared unless they are asked for."""
+_STATISTICS = ("mean", "median", "variance")  # of numbers; others are compared by shares and means
+_NUMERIC = ("optimal", "piecewise", "hybrid", "duchi", "laplace")
+_TOGETHER = {PAIR: PAIRS_FROM, BLOCKS: BLOCKS_FROM}  # the ε from which they are compared unless asked for
+COLUMNS = (
+    *("ε", "mechanism", "foretold MSE", "simulated MSE", "±", "re-calibrated MSE"),
+    "95 % intervals cover",
+)
+_COLOURS = ("#0b6e99", "#d1495b", "#2e7d4f", "#b7791f", "#6b4c9a", "#55606b", "#c2577e", "#3d8b8b")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Dimensions that are alike: what is compared unless something is asked for, and what else may be asked for."""
+    """Dimensions that are alike: what is compared unless something is asked for, and what else may be asked for.
+
+    `option` is the option of a survey that chooses the mechanism; of `numbers` other statistics may be asked too.
+    """
 
     name: str
     usual: tuple[str, ...]
     others: Callable[[], tuple[str, ...]] = tuple
     option: str = ""
-    """The option of a survey that chooses the mechanism, if there is one."""
     numbers: bool = False
-    """Whether other statistics than the mean may be asked."""
 
     @property
     def served_by(self) -> tuple[str, ...]:
@@ -64,25 +68,25 @@ class Kind:
 
 
 KINDS = {
-    ("number", False): Kind("numbers", (*NUMERIC, *_TOGETHER), names, "mechanism", numbers=True),
+    ("number", False): Kind("numbers", (*_NUMERIC, *_TOGETHER), names, "mechanism", numbers=True),
     ("optional", True): Kind("optional numbers", (OPTIONAL,), numbers=True),
     ("vector", False): Kind("vectors", (CODEBOOK,)),
     ("vector", True): Kind("optional vectors", (CODEBOOK,)),
-    ("category", False): Kind("categories", CATEGORICAL, lambda: ("projective", "histogram"), "categorical"),
+    ("category", False): Kind(
+        "categories", ("grr", "subset", "oue"), lambda: ("projective", "histogram"), "categorical"
+    ),
     ("selection", False): Kind("selections", (PRIVSET,)),
-}
-"""By what a dimension reads, and whether "no value" is an answer."""
+}  # by what a dimension reads, and whether "no value" is an answer
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The dimensions of one kind, and the mechanisms to compare for them."""
+    """The dimensions of one kind, the mechanisms to compare for them, and whether these were asked for."""
 
     kind: Kind
     schema: Schema
     mechanisms: tuple[str, ...]
     chosen: bool
-    """Whether these mechanisms were asked for."""
 
     def statistics(self, of_numbers: str) -> tuple[str, ...]:
         """What is asked, where `of_numbers` is asked of numbers."""
@@ -95,7 +99,7 @@ class _Part:
         return min(n_sampled, arrangement(name).n_questions(Workload.of(self.schema)))
 
     def reason_against(self, name: str, epsilon: float, n_sampled: int, statistic: str) -> str | None:
-        """Why a mechanism is left out: a sentence, an empty one if nobody asked for it, None if it is not."""
+        """Why a mechanism is left out: a sentence, empty if nobody asked for it, and None if it is compared."""
         if name in _TOGETHER and not self.chosen:
             few = len(self.schema) < 2 or epsilon < _TOGETHER[name]
             return "" if few or statistic != "mean" else None
@@ -200,24 +204,47 @@ class Comparison:
         statistic
             Of rows of this statistic; the first one of the kind unless given.
         """
-        rows = [row for row in self.rows if row.epsilon == epsilon and row.kind == kind]
+        rows = [row for row in self.rows if (row.epsilon, row.kind) == (epsilon, kind)]
         asked = [row for row in rows if row.statistic == (statistic or rows[0].statistic)]
         if not asked:
-            told = "" if statistic is None else f"the {statistic} of "
-            raise InvalidInput(f"nothing was compared for {told}{kind} at epsilon = {epsilon:g}")
+            of = "" if statistic is None else f"the {statistic} of "
+            raise InvalidInput(f"nothing was compared for {of}{kind} at epsilon = {epsilon:g}")
         return min(asked, key=lambda row: row.simulated)
 
-    def plot(self) -> Figure:
-        """Error by ε, one line for each mechanism."""
-        from hdr4me.comparison.page import draw
+    def titled(self) -> dict[str, list[Row]]:
+        """The rows of each kind and statistic, which are on one scale, by a title."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            of = "share chosen" if row.statistic == "chosen" else row.statistic
+            found.setdefault(f"The {of} of {row.kind}", []).append(row)
+        return found
 
-        return draw(self)
+    def plot(self) -> Figure:
+        """Root mean squared error by ε: points are simulated, dashed lines predicted, hollow points re-calibrated."""
+        from matplotlib.figure import Figure
+
+        tables = self.titled().values()
+        figure = Figure(figsize=(6.2 * len(tables), 4.2), layout="constrained")
+        for axes, rows in zip(figure.subplots(1, len(tables), squeeze=False)[0], tables, strict=True):
+            _panel(axes, rows, f"{rows[0].statistic} of {rows[0].kind}, {self.n_users:,} users")
+        return figure
 
     def html(self) -> str:
         """One page with picture and table that needs no network."""
-        from hdr4me.comparison.page import page
+        lead = (
+            f"{self.n_users:,} users, {self.n_sampled} question(s) in each report, {self.repeats} simulated "
+            f"collections for each line, seed {self.seed}. Each table says on which scale its errors are; those of "
+            "different tables are not to be compared. This page was made from true values."
+        )
+        return html.page("Mechanisms compared on these data", lead, self._repr_html_())
 
-        return page(self)
+    def _repr_html_(self) -> str:
+        caption = "Points: simulated. Dashed: predicted. Circles: after re-calibration."
+        parts = [html.figure(self.plot(), caption)]
+        for title, rows in self.titled().items():
+            scale = html.paragraph(f"Errors: {rows[0].scale}.")
+            parts.append(html.section(title, scale, html.table(COLUMNS, [row.cells() for row in rows])))
+        return "".join([*parts, *map(html.paragraph, self.notes)])
 
     def __repr__(self) -> str:
         budgets = sorted({row.epsilon for row in self.rows})
@@ -226,10 +253,27 @@ class Comparison:
             f"{', '.join(f'{x:g}' for x in budgets)} on {self.n_users:,} users, {self.repeats} collections each>"
         )
 
-    def _repr_html_(self) -> str:
-        from hdr4me.comparison.page import fragment
 
-        return fragment(self)
+def _panel(axes: Axes, rows: list[Row], title: str) -> None:
+    for colour, name in zip(_COLOURS * 4, dict.fromkeys(row.mechanism for row in rows), strict=False):
+        own = sorted((row for row in rows if row.mechanism == name), key=lambda row: row.epsilon)
+        simulated, predicted, after = (
+            np.sqrt([np.nan if (x := getattr(row, of)) is None else x for row in own])
+            for of in ("simulated", "foretold", "recalibrated")
+        )
+        x = [row.epsilon for row in own]
+        axes.plot(x, simulated, "o-", color=colour, label=name, markersize=5)
+        axes.plot(x, predicted, "--", color=colour, linewidth=1)
+        axes.plot(x, after, "o", color=colour, markerfacecolor="none", markersize=9)
+    budgets = sorted({row.epsilon for row in rows})
+    ylabel = f"root mean squared error ({rows[0].scale})"
+    axes.set(xscale="log", yscale="log", xlabel="ε of a report", ylabel=ylabel)
+    axes.set_xticks(budgets, [f"{x:g}" for x in budgets])
+    axes.minorticks_off()
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
 
 
 def compare(
@@ -259,19 +303,16 @@ def compare(
         The budgets of a report.
     mechanisms
         For each kind of column; a few well-known ones unless given. Numbers are answered by every registered mechanism,
-        and by "pair" and "agreement", which ask them together (unless given, from ε = 1.5 on, for two numbers or more).
-        Categories are served by "grr", "subset", "projective", "oue" and "histogram", optional numbers by "optional",
-        vectors by "codebook", selections by "privset".
+        and together by "pair" and "agreement"; categories by "grr", "subset", "projective", "oue" and "histogram";
+        optional numbers by "optional", vectors by "codebook", selections by "privset".
     statistic
-        What is asked of numbers: "mean", "median" or "variance". Categories and selections are asked for shares,
-        vectors for the means of their coordinates, optional numbers and vectors also for the share of users who have
-        one.
+        What is asked of numbers: "mean", "median" or "variance". Others are asked for shares and means.
     schema
         The dimensions with their ranges and categories, if they are known.
     columns
         Only these columns, where no schema is given.
     n_sampled
-        How many questions each user answers, of those of one kind. Of blocks ("agreement") it is always one.
+        How many questions of one kind each user answers; always one of blocks ("agreement").
     n_users
         How many users to draw from the rows, with replacement; the rows themselves unless given.
     repeats
@@ -292,8 +333,8 @@ def compare(
     <Comparison of 1 mechanisms at ε = 1 on 2,000 users, 2 collections each>
     """
     budgets = _budgets(epsilon)
-    if statistic not in STATISTICS:
-        raise InvalidInput.of("statistic", statistic, f"one of {', '.join(STATISTICS)}")
+    if statistic not in _STATISTICS:
+        raise InvalidInput.of("statistic", statistic, f"one of {', '.join(_STATISTICS)}")
     if type(repeats) is not int or not 1 <= repeats <= 10_000:
         raise InvalidInput.of("repeats", repeats, "an integer from 1 to 10000")
     table, known, notes, account = public_table(data, list(columns) if columns else None, schema)
@@ -310,33 +351,28 @@ def compare(
         )
     notes += unserved
 
-    def lines(part: _Part, budget: float, name: str) -> list[Row]:
-        """The rows of one mechanism at one budget; none, and a note, if it is left out."""
+    for part, budget, name in (
+        (x, budget, name) for x in parts for budget in budgets for name in x.mechanisms
+    ):
         against = part.reason_against(name, budget, n_sampled, statistic)
         if against is not None:
-            notes.extend([against] if against else [])
-            return []
-        asked = part.statistics(statistic)
-        survey = part.survey(name, budget, n_sampled, table.num_rows)
+            notes += [against] if against else []
+            continue
+        asked, survey = part.statistics(statistic), part.survey(name, budget, n_sampled, table.num_rows)
         if not all(served(survey, each) for each in asked):
             notes.append(f"{name} is left out: its reports do not tell the {asked[0]}")
-            return []
+            continue
         seeds = [int(x) for x in rng.integers(0, 2**62, repeats)]
         found = measured(
             name, part.kind.name, asked, survey, table, seeds, recalibrate=recalibrate, progress=progress
         )
-        notes.extend(
+        notes += [
             f"the {row.statistic} of {row.kind} by {name} at epsilon = {budget:g}: {100 * (1 - row.told):.3g} % of the "
             "answers are left out, because too few reports tell them"
             for row in found
             if row.told < 1
-        )
-        return [row for row in found if row.told > 0]
-
-    for part in parts:
-        for budget in budgets:
-            for name in part.mechanisms:
-                rows += lines(part, budget, name)
+        ]
+        rows += [row for row in found if row.told > 0]
     if not rows:
         raise InvalidInput("nothing could be compared: " + "; ".join(notes))
     return Comparison(
@@ -344,11 +380,9 @@ def compare(
     )
 
 
-def _budgets(epsilon: float | Sequence[float]) -> list[float]:
+def _budgets(epsilon: Any) -> list[float]:
     given = [epsilon] if isinstance(epsilon, int | float) else list(epsilon)
-    for value in given:
+    for value in given or [given]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             raise InvalidInput.of("epsilon", value, "positive, finite numbers")
-    if not given:
-        raise InvalidInput.of("epsilon", epsilon, "at least one number")
     return [float(value) for value in given]

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hdr4me.comparison.cleaned import cleaned
 from hdr4me.errors import InvalidInput
 from hdr4me.io import Account
-from hdr4me.io.reading import read_table
+from hdr4me.io.columns import refusal
+from hdr4me.io.reading import read_records, read_table
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema, Selection, Vector
 from hdr4me.survey.columns import is_text
 
-MOST_CATEGORIES = 1000
-"""A column of texts with more different ones is left out: it is a name rather than a category."""
+_MOST_CATEGORIES = 1000  # a column of texts with more different ones is a name rather than a category
+_ROWS = 1 << 17
+_SIZE = (
+    1 << 20
+) + 1  # inputs of an imagined channel: a dimension that only knows positions gives parts of these
+
+
+def named(names: Iterable[str]) -> str:
+    """The subject of a sentence, with its verb.
+
+    >>> named(["a"]), named("abcdefg")
+    ("'a' is", "'a', 'b', 'c', 'd', 'e' and 2 more are")
+    """
+    listed = list(names)
+    more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
+    return f"{', '.join(map(repr, listed[:5]))}{more} {'is' if len(listed) == 1 else 'are'}"
+
+
+def cleaned(data: Any, schema: Schema) -> tuple[pa.Table, Account]:
+    """A column of clean values for each dimension that has a column, cleaned as on a device, and what was read.
+
+    >>> from hdr4me.survey import Categorical, Numeric
+    >>> schema = Schema([Numeric("age", 0, 120), Categorical("smoker", ["no", "yes"])])
+    >>> table, account = cleaned(pa.table({"age": ["31", "abc"], "smoker": ["yes", "alien"]}), schema)
+    >>> table.to_pylist()
+    [{'age': 31.0, 'smoker': 'yes'}, {'age': 60.0, 'smoker': 'no'}]
+    >>> [row["unknown"] for row in account.rows()]
+    [1, 1]
+    """
+    counts = np.zeros((len(schema), 5), np.int64)
+    parts: dict[str, list[Any]] = {name: [] for name in schema.columns}
+    for batch in read_records(data, schema, _ROWS):
+        for j, dimension in enumerate(schema):
+            arrays = [batch.column(batch.schema.get_field_index(name)) for name in dimension.columns]
+            column = dimension.clean_column(arrays, len(dimension.categories) or _SIZE)
+            counts[j] += (batch.num_rows, *column.counts())
+            if dimension.name in parts:
+                parts[dimension.name].append(column.values())
+    if not counts[0, 0]:
+        raise InvalidInput("0 rows: at least 10 are needed")
+    account = Account(schema, counts)
+    if unusable := account.unusable():
+        raise refusal(unusable, "remove the dimension from the schema")
+    return pa.table({name: pa.chunked_array(chunks) for name, chunks in parts.items()}), account
 
 
 def public_table(
@@ -48,7 +91,7 @@ def _own_schema(table: pa.Table, columns: list[str] | None) -> tuple[pa.Table, S
     if not dimensions:
         raise InvalidInput(
             "no column is left to compare: there must be a number that varies, a category with 2 to "
-            f"{MOST_CATEGORIES} values, or lists" + "".join(f"; {note}" for note in notes)
+            f"{_MOST_CATEGORIES} values, or lists" + "".join(f"; {note}" for note in notes)
         )
     schema = Schema(dimensions)
     chosen = table.select(list(schema.names))
@@ -77,7 +120,7 @@ def _dimension(name: str, column: Any) -> Dimension | str:
         return Numeric(name, float(values.min()), float(values.max()))
     if pa.types.is_dictionary(kind) or is_text(kind):
         found = sorted(str(x) for x in pc.unique(column.cast(pa.string())).to_pylist() if x is not None)
-        if not 2 <= len(found) <= MOST_CATEGORIES:
+        if not 2 <= len(found) <= _MOST_CATEGORIES:
             return f"it has {len(found):,} different values"
         return Categorical(name, found)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -90,12 +133,12 @@ def _of_lists(name: str, lists: Any) -> Dimension | str:
     flat, sizes = lists.flatten(), np.asarray(pc.list_value_length(lists), np.int64)
     if pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
         found = sorted(str(x) for x in pc.unique(flat).to_pylist() if x is not None)
-        if not 2 <= len(found) <= MOST_CATEGORIES:
+        if not 2 <= len(found) <= _MOST_CATEGORIES:
             return f"its lists have {len(found):,} different values"
         try:
             return Selection(name, found, at_most=int(min(sizes.max(), len(found))))
-        except InvalidInput as refusal:
-            return f"its lists are not a selection ({refusal})"
+        except InvalidInput as error:
+            return f"its lists are not a selection ({error})"
     if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
         return f"lists of type {flat.type} are not compared"
     if len(np.unique(sizes)) != 1 or not sizes[0]:

@@ -21,13 +21,11 @@ from hdr4me.survey import Dimension, Product, Schema, Survey
 from hdr4me.survey.columns import product_of
 
 Floats = NDArray[np.float64]
+# the library's name of a statistic and its options, if they are others
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {"median": ("quantile", {"p": [0.5]})}
-"""The statistic of the library and its options, where the name is another."""
-_SHARES = ("frequency", "chosen", "share")
-"""Statistics that are shares of users, whatever the dimension's units."""
+_SHARES = ("frequency", "chosen", "share")  # shares of users, whatever the dimension's units
 _RULES: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "variance": np.var}
-LEVEL = 0.95
-"""Of the intervals whose coverage is counted."""
+LEVEL = 0.95  # of the intervals whose coverage is counted
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,18 @@ class Row:
     recalibrated_se: float | None
     coverage: float
     told: float
+
+    def cells(self) -> list[object]:
+        """What a table shows."""
+        shown = (
+            self.epsilon,
+            self.mechanism,
+            self.foretold,
+            self.simulated,
+            self.simulated_se,
+            self.recalibrated,
+        )
+        return [*shown, f"{100 * self.coverage:.1f} %"]
 
 
 def population_of(dimension: Dimension, table: pa.Table) -> Population:
@@ -131,46 +141,16 @@ def served(survey: Survey, statistic: str) -> bool:
     )
 
 
-def _scaled(schema: Schema, statistic: str) -> Callable[[Floats], Floats]:
-    """From an answer's own units to the scale of the errors; shares of users stay as they are."""
+def _scaled(schema: Schema, statistic: str) -> tuple[str, Callable[[Floats], Floats]]:
+    """In words, what errors are measured in, and the function from an answer's own units to that scale."""
     if statistic in _SHARES:
-        return lambda values: values
+        return "shares of users", lambda values: values
     each = [getattr(x, "length", 1) for x in schema]
     half, middle = (
         np.repeat([(x.bounds[1] + sign * x.bounds[0]) / 2 for x in schema], each) for sign in (-1, 1)
     )
-    return lambda values: values / half**2 if statistic == "variance" else (values - middle) / half
-
-
-class _Errors:
-    """What is collected for one statistic, collection by collection."""
-
-    def __init__(self, survey: Survey, table: pa.Table, statistic: str) -> None:
-        self.asked, self.options = _ASKED.get(statistic, (statistic, {}))
-        self.prediction = predicted(survey, table, statistic)
-        self.truth = truth_of(survey.schema, table, statistic)
-        self.scaled = _scaled(survey.schema, statistic)
-        self.before: list[float] = []
-        self.after: list[float] = []
-        self.covered: list[float] = []
-        self.told: list[float] = []
-        self._known = np.ones(len(self.truth), bool)
-
-    def add(self, answer: Any) -> None:
-        self._known = np.isfinite(answer.value) & ~answer.unsure
-        low, high = (self.scaled(end) for end in answer.interval(LEVEL))
-        self.covered.append(self._mean((low <= self.truth) & (self.truth <= high)))
-        self.before.append(self._mean(np.square(self.scaled(answer.value) - self.truth)))
-        self.told.append(float(self._known.mean()))
-
-    def add_recalibrated(self, answer: Any) -> None:
-        """The same collection's answers after re-calibration, among rows of other statistics."""
-        rows = np.array([name == self.asked for name in answer.statistics])
-        self.after.append(self._mean(np.square(self.scaled(answer.value[rows]) - self.truth)))
-
-    def _mean(self, rows: NDArray[Any]) -> float:
-        """The mean over the rows that there are; NaN if there is none."""
-        return float(rows[self._known].mean()) if self._known.any() else math.nan
+    words = "norm scaled to 1" if hasattr(schema.dimensions[0], "length") else "range scaled to [−1, 1]"
+    return words, lambda values: values / half**2 if statistic == "variance" else (values - middle) / half
 
 
 def measured(
@@ -185,50 +165,60 @@ def measured(
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """The lines of one mechanism, one for each statistic; `progress` is called with 1 after each collection."""
-    each = {statistic: _Errors(survey, table, statistic) for statistic in statistics}
-    again = [errors for statistic, errors in each.items() if statistic in ("mean", *_SHARES)]
+    truths = {statistic: truth_of(survey.schema, table, statistic) for statistic in statistics}
+    found: dict[str, list[tuple[float, ...]]] = {statistic: [] for statistic in statistics}
+    again = [statistic for statistic in statistics if recalibrate and statistic in ("mean", *_SHARES)]
     for seed in seeds:
         tally = simulate_tally(table, survey, seed=seed)
-        for errors in each.values():
-            errors.add(ask(tally, errors.asked, None, **errors.options))
-        if recalibrate and again:
-            better = tally.estimate().recalibrate()
-            for errors in again:
-                errors.add_recalibrated(better)
+        better = tally.estimate().recalibrate() if again else None
+        for statistic, truth in truths.items():
+            found[statistic].append(_errors(tally, better if statistic in again else None, statistic, truth))
         if progress is not None:
             progress(1)
-    return [
-        Row(
-            kind=kind,
-            statistic=statistic,
-            scale=_scale(survey.schema, statistic),
-            epsilon=survey.epsilon,
-            mechanism=name,
-            foretold=None if errors.prediction is None else errors.prediction.mse,
-            simulated=_mean(errors.before),
-            simulated_se=_error(errors.before),
-            recalibrated=_mean(errors.after) if errors.after else None,
-            recalibrated_se=_error(errors.after) if errors.after else None,
-            coverage=_mean(errors.covered),
-            told=float(np.mean(errors.told)),
+    rows = []
+    for statistic, errors in found.items():
+        before, after, covered, answered = np.array(errors).T
+        prediction = predicted(survey, table, statistic)
+        simulated, simulated_se = _mean_and_error(before)
+        recalibrated = _mean_and_error(after) if statistic in again else (None, None)
+        rows.append(
+            Row(
+                kind=kind,
+                statistic=statistic,
+                scale=_scaled(survey.schema, statistic)[0],
+                epsilon=survey.epsilon,
+                mechanism=name,
+                foretold=None if prediction is None else prediction.mse,
+                simulated=simulated,
+                simulated_se=simulated_se,
+                recalibrated=recalibrated[0],
+                recalibrated_se=recalibrated[1],
+                coverage=_mean_and_error(covered)[0],
+                told=float(answered.mean()),
+            )
         )
-        for statistic, errors in each.items()
-    ]
+    return rows
 
 
-def _scale(schema: Schema, statistic: str) -> str:
-    """In words, what the errors of a row are measured in."""
-    if statistic in _SHARES:
-        return "shares of users"
-    return "norm scaled to 1" if hasattr(schema.dimensions[0], "length") else "range scaled to [−1, 1]"
+def _errors(tally: Any, better: Any, statistic: str, truth: Floats) -> tuple[float, ...]:
+    """Mean squared error before and after re-calibration, coverage, and the share of answers that there are."""
+    asked, options = _ASKED.get(statistic, (statistic, {}))
+    scaled = _scaled(tally.survey.schema, statistic)[1]
+    answer = ask(tally, asked, None, **options)
+    known = np.isfinite(answer.value) & ~answer.unsure
+    if not known.any():
+        return math.nan, math.nan, math.nan, 0.0
+    low, high = (scaled(end) for end in answer.interval(LEVEL))
+    covered = float(((low <= truth) & (truth <= high))[known].mean())
+    before, after = float(np.square(scaled(answer.value) - truth)[known].mean()), math.nan
+    if better is not None:
+        value = better.value[[name == asked for name in better.statistics]]
+        after = float(np.square(scaled(value) - truth)[known].mean())
+    return before, after, covered, float(known.mean())
 
 
-def _mean(values: list[float]) -> float:
-    """Of the collections that had an answer."""
-    known = [x for x in values if not math.isnan(x)]
-    return float(np.mean(known)) if known else math.nan
-
-
-def _error(values: list[float]) -> float:
-    known = [x for x in values if not math.isnan(x)]
-    return float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) > 1 else math.nan
+def _mean_and_error(values: Floats) -> tuple[float, float]:
+    """The mean over the collections that had an answer, and its standard error."""
+    known = values[~np.isnan(values)]
+    error = float(np.std(known, ddof=1) / math.sqrt(known.size)) if known.size > 1 else math.nan
+    return float(np.mean(known)) if known.size else math.nan, error

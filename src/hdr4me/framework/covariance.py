@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.laws import response_shares
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor
+from hdr4me.mechanisms.table import CategoryTable
 
 Floats = NDArray[np.float64]
 
-MAX_COORDINATES = 1024
-"""Larger covariance matrices are not decomposed: their coordinates count as independent."""
+MAX_COORDINATES = (
+    1024  # larger covariance matrices are not decomposed: their coordinates count as independent
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,6 @@ def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = Tru
 
     In general it is (π_jk/(π_j·π_k) − 1)/n with π the probabilities that one or two dimensions are answered. Drawn
     unevenly, π_jk is 0 if one dimension is drawn; for more it is not known, and the errors count as independent.
-
-    >>> shared_draw(100, 2, 1)
-    -0.01
     """
     if n_dims == n_sampled or not (even or n_sampled == 1):
         return 0.0
@@ -51,15 +51,14 @@ def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = Tru
 
 
 def frequency_covariance(mechanism: Any, frequencies: Floats, n_users: float, inverse_count: float) -> Floats:
-    """The covariance matrix of one dimension's frequency estimates, by a table of kind "category" or "entries"."""
+    """The covariance matrix of one dimension's frequency estimates, by a category's table."""
     f = np.asarray(frequencies, dtype=np.float64)
     κ = float(sampling_factor(n_users, inverse_count)) * n_users / max(n_users - 1, 1)
     spread = κ * (np.diag(f) - np.outer(f, f))
-    if mechanism.kind == "entries":
+    if not isinstance(mechanism, CategoryTable):
         absent, present = np.asarray(mechanism.variance(np.array([0.0, 1.0])), dtype=np.float64)
         return np.asarray(inverse_count * (np.diag(absent * (1 - f) + present * f) + spread))
-    share = np.asarray(mechanism.weights[0], dtype=np.float64) / float(np.sum(mechanism.weights[0]))
-    p, q = float(share[0]), float(share[1])
+    p, q = response_shares(mechanism)
     mean = q + (p - q) * f
     both = q * q + q * (p - q) * (f[:, None] + f[None, :]) + (p - q) ** 2 * np.diag(f)
     return np.asarray(inverse_count * ((np.diag(mean) - both) / (p - q) ** 2 + spread))

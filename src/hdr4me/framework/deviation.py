@@ -18,12 +18,13 @@ from hdr4me.framework.covariance import (
     shared_draw,
     values_correlation,
 )
-from hdr4me.framework.laws import Law, as_law, bias_of, calibrate, is_categorical
-from hdr4me.framework.moments import mean_inverse_count, sampled_variance, sampling_factor
+from hdr4me.framework.laws import Law, as_law, bias_of, calibrate
+from hdr4me.framework.moments import mean_inverse_count, sampling_factor
 from hdr4me.framework.norm import SquaredNorm
 from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
+from hdr4me.mechanisms.table import CategoryTable, EntryTable
 
 Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
@@ -195,12 +196,10 @@ def deviation(
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
-        if is_categorical(mechanism) and biases.size > 1:
-            biases, variances, bounds, spreads = (
-                np.tile(a, n_dims) for a in (biases, variances, bounds, spreads)
-            )
+        if isinstance(mechanism, EntryTable) and biases.size > 1:
+            biases, variances, bounds, spreads = np.tile((biases, variances, bounds, spreads), n_dims)
         elif biases.size == 1:
-            repeat = n_dims * _entries(mechanism)
+            repeat = n_dims * (mechanism.n_levels if isinstance(mechanism, CategoryTable) else 1)
         elif biases.size != n_dims:
             raise InvalidInput(
                 f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
@@ -209,7 +208,7 @@ def deviation(
     made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
     if variance == "paper":
         return made
-    if is_categorical(mechanism) and not several:
+    if isinstance(mechanism, EntryTable) and not several:
         known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
         known = means_spectrum(
@@ -231,11 +230,6 @@ def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
     if p.shape not in ((1,), (n_dims,)) or not np.all((p > 0) & (p <= 1)):
         raise InvalidInput.of("inclusion", given, f"one probability in (0, 1], or {n_dims} of them")
     return p[:1] if np.all(p == p[0]) else p
-
-
-def _entries(mechanism: Any) -> int:
-    """How many frequencies a categorical table speaks for, where it knows (randomised response does)."""
-    return int(mechanism.weights.shape[1]) if getattr(mechanism, "kind", "") == "category" else 1
 
 
 def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
@@ -274,31 +268,25 @@ def _dimension(
     calibrated: bool,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Bias, variance, Berry–Esseen bound and spread of one dimension's coordinates (one, or one per category)."""
-    law = as_law(mechanism)
-    if calibrated:
-        law = calibrate(law)
-    inverse = mean_inverse_count(n_users, share) if variance == "exact" else 1.0 / (n_users * share)
-    population = _population(law, values, probabilities, prior, inverse, n_users, variance)
-    return coordinate_moments(law, population, inverse, n_users, exact=variance == "exact")
-
-
-def _population(
-    law: Law, values: Any, probabilities: Any, prior: Any, inverse: float, n_users: int, variance: Variance
-) -> Population:
+    law = calibrate(as_law(mechanism)) if calibrated else as_law(mechanism)
+    exact = variance == "exact"
+    inverse = mean_inverse_count(n_users, share) if exact else 1.0 / (n_users * share)
     if prior is not None:
         if values is not None or probabilities is not None:
             raise InvalidInput("prior together with values or probabilities is not allowed: give one")
-        return from_prior(prior, law)
-    if values is not None:
-        return from_values(values, probabilities)
-    if probabilities is not None:
-        if getattr(law, "points", None) is None:
-            raise InvalidInput("probabilities without values are not allowed for a numeric mechanism")
-        return from_frequencies(probabilities)
-    return worst_case(law, inverse, n_users, sampling=variance == "exact")
+        population = from_prior(prior, law)
+    elif values is not None:
+        population = from_values(values, probabilities)
+    elif probabilities is None:
+        population = worst_case(law, inverse, n_users, sampling=exact)
+    elif getattr(law, "points", None) is None:
+        raise InvalidInput("probabilities without values are not allowed for a numeric mechanism")
+    else:
+        population = from_frequencies(probabilities)
+    return _moments(law, population, inverse, n_users, exact=exact)
 
 
-def coordinate_moments(
+def _moments(
     law: Law, population: Population, inverse_count: float, n_users: float, *, exact: bool
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Bias, variance and Berry–Esseen bound of θ̂_j − θ̄_j, and the values' spread S², one per row of the population.
@@ -315,14 +303,11 @@ def coordinate_moments(
     bias = population.expect(bias_of(law, t))
     away = μ - centre[..., None]
     spread = population.expect(away**2)
-    if not exact:
-        result = bias, noise * inverse_count, normal.berry_esseen_bound(ρ, noise, 1.0 / inverse_count), spread
-    else:
-        if population.finite and n_users > 1:
-            spread = spread * (n_users / (n_users - 1))
-        κ = float(sampling_factor(n_users, inverse_count))
-        total = sampled_variance(noise, spread, n_users, inverse_count)
-        third = (np.cbrt(ρ) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3
-        bound = normal.berry_esseen_bound(third, noise + κ * spread, 1.0 / inverse_count)
-        result = bias, total, bound, spread
+    κ = float(sampling_factor(n_users, inverse_count)) if exact else 0.0
+    if exact and population.finite and n_users > 1:
+        spread = spread * (n_users / (n_users - 1))
+    third = (np.cbrt(ρ) + np.sqrt(κ) * np.cbrt(population.expect(np.abs(away) ** 3))) ** 3 if κ else ρ
+    one = noise + κ * spread
+    bound = normal.berry_esseen_bound(third, one, 1.0 / inverse_count)
+    result = bias, one * inverse_count, bound, spread
     return tuple(np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in result)  # type: ignore[return-value]

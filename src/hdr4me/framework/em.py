@@ -11,7 +11,7 @@ theirs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,19 +20,16 @@ from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior
 
 Floats = NDArray[np.float64]
+# Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
+# with a smaller tolerance follow the noise.
 APPROACH = (1.0, 0.3, 0.1)
-"""Strengths on the way to the ladder, each fit the start of the next: EM from an even start would stop too early, or
-with a smaller tolerance follow the noise."""
-LADDER = (0.03, 0.01, 0.003, 0.0)
-"""Strengths of the smoothing that the counts choose from."""
-WORTH = 4.0
-"""What a rung must raise twice the log-likelihood by: it adds one or two degrees of freedom."""
+LADDER = (0.03, 0.01, 0.003, 0.0)  # strengths of the smoothing that the counts choose from
+WORTH = 4.0  # what a rung must raise twice the log-likelihood by: it adds one or two degrees of freedom
 _TINY = 1e-300
 _EVERY = 10
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """Probabilities of the states, shape (rows of counts, states), their log-likelihoods and smoothing strengths."""
 
     p: Floats
@@ -90,11 +87,7 @@ def climb(
         parts.append(_climbed(counts[at : at + block], law, shape))
         if progress is not None:
             progress(min(at + block, len(counts)), len(counts))
-    return Fit(
-        np.concatenate([part.p for part in parts]),
-        np.concatenate([part.log_likelihood for part in parts]),
-        np.concatenate([part.strength for part in parts]),
-    )
+    return Fit(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _climbed(counts: Floats, law: Floats, shape: tuple[int, int]) -> Fit:

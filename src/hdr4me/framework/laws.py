@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
+from hdr4me.mechanisms.table import CategoryTable, EntryTable
 
 Floats = NDArray[np.float64]
 
@@ -38,55 +39,36 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class EntryLaw:
-    """One entry of a category's frequency vector under randomised response: t = 1 where the user has it.
+    """One entry of a frequency vector, t = 1 if the user has the category: Var and E|t* − t|³ at t = 0 and at t = 1."""
 
-    The report equals the entry's category with probability `p` (t = 1) or `q` (t = 0) and counts for
-    (1{equal} − q)/(p − q): mean t, Var = π(1−π)/(p−q)², ρ = π(1−π)(π² + (1−π)²)/(p−q)³ with π = p or q.
-
-    >>> law = EntryLaw(p=0.75, q=0.25)
-    >>> law.mean([0, 1]).tolist(), law.variance([0, 1]).tolist()
-    ([0.0, 1.0], [0.75, 0.75])
-    """
-
-    p: float
-    q: float
+    variances: tuple[float, float]
+    thirds: tuple[float, float]
     domain: tuple[float, float] = (0.0, 1.0)
     points: tuple[float, ...] = (0.0, 1.0)
 
+    @classmethod
+    def of_response(cls, p: float, q: float) -> EntryLaw:
+        """Of randomised response: a report of the category, of probability π = p or q, counts as (1 − q)/(p − q).
+
+        Var = π(1−π)/(p−q)² and E|t* − t|³ = π(1−π)(π² + (1−π)²)/(p−q)³.
+
+        >>> EntryLaw.of_response(p=0.75, q=0.25).variance([0, 1]).tolist()
+        [0.75, 0.75]
+        """
+        v, w = ((π * (1 - π), π**2 + (1 - π) ** 2) for π in (q, p))
+        return cls(
+            (v[0] / (p - q) ** 2, w[0] / (p - q) ** 2),
+            (v[0] * v[1] / (p - q) ** 3, w[0] * w[1] / (p - q) ** 3),
+        )
+
     def mean(self, t: ArrayLike, /) -> Floats:
-        """E[t*|t] = t."""
         return np.asarray(t, dtype=np.float64)
 
-    def _share(self, t: ArrayLike) -> Floats:
-        return self.q + (self.p - self.q) * np.asarray(t, dtype=np.float64)
-
     def variance(self, t: ArrayLike, /) -> Floats:
-        """π(1−π)/(p−q)²."""
-        π = self._share(t)
-        return np.asarray(π * (1 - π) / (self.p - self.q) ** 2)
+        return np.asarray(np.where(np.asarray(t) > 0, self.variances[1], self.variances[0]))
 
     def abs_third_moment(self, t: ArrayLike, /) -> Floats:
-        """π(1−π)(π² + (1−π)²)/(p−q)³."""
-        π = self._share(t)
-        return np.asarray(π * (1 - π) * (π**2 + (1 - π) ** 2) / (self.p - self.q) ** 3)
-
-
-@dataclass(frozen=True)
-class _Bits:
-    """An exact `entries` table seen at its two inputs only: an entry is 0 or 1, never between."""
-
-    table: Any
-    domain: tuple[float, float] = (0.0, 1.0)
-    points: tuple[float, ...] = (0.0, 1.0)
-
-    def mean(self, t: ArrayLike, /) -> Floats:
-        return np.asarray(self.table.mean(t))
-
-    def variance(self, t: ArrayLike, /) -> Floats:
-        return np.asarray(self.table.variance(t))
-
-    def abs_third_moment(self, t: ArrayLike, /) -> Floats:
-        return np.asarray(self.table.abs_third_moment(t))
+        return np.asarray(np.where(np.asarray(t) > 0, self.thirds[1], self.thirds[0]))
 
 
 @dataclass(frozen=True)
@@ -114,20 +96,20 @@ class _Calibrated:
         return np.asarray(self.law.abs_third_moment(t) / abs(self.slope) ** 3)
 
 
-def is_categorical(mechanism: object) -> bool:
-    """Does this mechanism report a category (its estimates are frequencies)?"""
-    return getattr(mechanism, "kind", "value") in ("category", "entries")
+def response_shares(table: CategoryTable) -> tuple[float, float]:
+    """The probabilities p and q that randomised response reports the user's own category, and any other one."""
+    share = np.asarray(table.weights[0], dtype=np.float64) / float(np.sum(table.weights[0]))
+    return float(share[0]), float(share[1])
 
 
 def as_law(mechanism: object) -> Law:
     """The numeric law of a mechanism: itself, or for a category's table the law of one frequency entry."""
-    kind = getattr(mechanism, "kind", "value")
-    table: Any = mechanism
-    if kind == "category":
-        share = np.asarray(table.weights[0], dtype=np.float64) / float(np.sum(table.weights[0]))
-        return EntryLaw(p=float(share[0]), q=float(share[1]))
-    if kind == "entries":
-        return _Bits(table)
+    if isinstance(mechanism, CategoryTable):
+        return EntryLaw.of_response(*response_shares(mechanism))
+    if isinstance(mechanism, EntryTable):
+        at = np.array([0.0, 1.0])
+        variances, thirds = mechanism.variance(at).tolist(), mechanism.abs_third_moment(at).tolist()
+        return EntryLaw(tuple(variances), tuple(thirds))
     if not isinstance(mechanism, Law):
         missing = [m for m in ("mean", "variance", "abs_third_moment") if not hasattr(mechanism, m)]
         raise InvalidInput.of(
@@ -193,32 +175,20 @@ def probe(law: Law) -> None:
 
 
 def mean_variance(law: Any, prior: Prior) -> float:
-    """V̄ = E Var(t*|t) for t drawn from the prior, for a law or a table on [−1, 1].
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> from hdr4me.mechanisms.priors import as_prior
-    >>> round(mean_variance(mechanism("duchi", epsilon=1.0), as_prior("uniform")), 6)  # C² − 1/3
-    4.349361
-    """
+    """V̄ = E Var(t*|t) for t drawn from the prior, for a law or a table on [−1, 1]."""
     if not prior.uniform:
         return float(prior.shares @ np.asarray(law.variance(prior.values), dtype=np.float64))
     own = getattr(law, "mean_variance", None)
     if own is not None:
         return float(own() if callable(own) else own)
     halves = np.concatenate([(_NODES - 1) / 2, (_NODES + 1) / 2])  # |t| has a kink at 0
-    return (
-        float(np.concatenate([_WEIGHTS, _WEIGHTS]) @ np.asarray(law.variance(halves), dtype=np.float64)) / 4
-    )
+    return float(np.tile(_WEIGHTS, 2) @ np.asarray(law.variance(halves), dtype=np.float64)) / 4
 
 
 def largest_variance(law: Any, factor: ArrayLike) -> Floats:
     """sup_t Var(t*|t) + κ·t² for each κ in `factor`: no population of an unbiased report has more V̄ + κS².
 
     V̄ + κS² = E[V(t) + κt²] − κ(E t)², which a population half at t and half at −t attains where V is even.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> largest_variance(mechanism("duchi", epsilon=1.0), [0.0, 1.0]).round(6).tolist()  # C² at 0; C² anywhere
-    [4.682694, 4.682694]
     """
     κ = np.atleast_1d(np.asarray(factor, dtype=np.float64))
     levels = getattr(law, "levels", None)

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
-SURELY = 3.0
-"""The share of users with a value must be this many standard errors above 0 before a mean among them is estimated."""
+SURELY = (
+    3.0  # standard errors above 0 that the share of users with a value needs before their mean is estimated
+)
 
 
 @lru_cache(maxsize=65536)
@@ -26,8 +27,6 @@ def mean_inverse_count(n_users: int, share: float) -> float:
     1e-15). Above, the expansion of 1/r about its mean to the sixth central moment; its remainder is at most
     about 105/(np)⁴ ≤ 1.1e-14, relative.
 
-    >>> mean_inverse_count(10, 1.0)
-    0.1
     >>> round(mean_inverse_count(2, 0.5), 12)  # (2·1 + 1·½)/3
     0.833333333333
     """
@@ -62,9 +61,6 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, invers
     """Var θ̂_j = E[1/r]·(V̄ + κ·S²), the same as E[1/r]·(V̄ + S²) − S²/n.
 
     V̄ is the mean variance of a report given its user's value, S² the variance over users of a report's mean.
-
-    >>> float(sampled_variance(8.0, 0.25, 1000, mean_inverse_count(1000, 1.0)))  # all report: no spread
-    0.008
     """
     inverse = np.asarray(inverse_count, dtype=np.float64)
     return np.asarray(inverse * (np.asarray(noise) + sampling_factor(n_users, inverse) * np.asarray(spread)))

@@ -23,10 +23,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 Floats = NDArray[np.float64]
 
-L1_THRESHOLD = 1.0
-"""Lemma 4's premise |θ̂_j − θ̄_j| > 1."""
-L2_THRESHOLD = 2.0
-"""Lemma 5's premise |θ̂_j − θ̄_j| > 2."""
+L1_THRESHOLD, L2_THRESHOLD = 1.0, 2.0  # the premises |θ̂_j − θ̄_j| > 1 and > 2 of Lemmas 4 and 5
 _C, _K = 0.33554, 0.415
 
 # Below this width (in standard deviations) Φ(b) − Φ(a) loses digits to cancellation, while the midpoint
@@ -34,8 +31,8 @@ _C, _K = 0.33554, 0.415
 _NARROW = 1e-3
 
 
-def _arrays(*arguments: ArrayLike) -> tuple[Floats, ...]:
-    return tuple(np.asarray(a, dtype=np.float64) for a in arguments)
+def _floats(given: ArrayLike) -> Floats:
+    return np.asarray(given, dtype=np.float64)
 
 
 def log_probability_within(bias: ArrayLike, sd: ArrayLike, tolerance: ArrayLike) -> Floats:
@@ -43,13 +40,8 @@ def log_probability_within(bias: ArrayLike, sd: ArrayLike, tolerance: ArrayLike)
 
     log[Φ((ξ − δ)/σ) − Φ((−ξ − δ)/σ)], reflected so that both arguments lie in the left tail, where
     log Φ keeps its digits (the case study needs 1.01e-17). A zero sd is a point mass.
-
-    >>> round(float(np.exp(log_probability_within(0.0, 1.0, 1.959963984540054))), 12)
-    0.95
-    >>> float(log_probability_within(50.0, 1.0, 1.0))
-    -1205.3...
     """
-    δ, σ, ξ = np.broadcast_arrays(*_arrays(bias, sd, tolerance))
+    δ, σ, ξ = np.broadcast_arrays(*map(_floats, (bias, sd, tolerance)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         low, high = (-ξ - np.abs(δ)) / σ, (ξ - np.abs(δ)) / σ
         width, mid = high - low, 0.5 * (high + low)
@@ -68,14 +60,8 @@ def log_probability_within(bias: ArrayLike, sd: ArrayLike, tolerance: ArrayLike)
 
 
 def log_probability_exceed(bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike) -> Floats:
-    """Natural logarithm of P(|X| > threshold) for X ~ N(bias, sd²), elementwise and broadcast.
-
-    log[Φ((δ − τ)/σ) + Φ((−δ − τ)/σ)].
-
-    >>> round(float(np.exp(log_probability_exceed(0.0, 1.0, 1.959963984540054))), 12)
-    0.05
-    """
-    δ, σ, τ = np.broadcast_arrays(*_arrays(bias, sd, threshold))
+    """Natural logarithm of P(|X| > threshold) = Φ((δ − τ)/σ) + Φ((−δ − τ)/σ) for X ~ N(bias, sd²), broadcast."""
+    δ, σ, τ = np.broadcast_arrays(*map(_floats, (bias, sd, threshold)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         both = np.logaddexp(log_ndtr((np.abs(δ) - τ) / σ), log_ndtr((-np.abs(δ) - τ) / σ))
         point = np.where(np.abs(δ) > τ, 0.0, -np.inf)
@@ -94,26 +80,19 @@ def tolerance_for(sd: ArrayLike, probability: float, *, n: ArrayLike = 1) -> Flo
     z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log((1 − q)/2), so that n = 10,000
     loses nothing.
 
-    >>> round(float(tolerance_for(1.0, 0.95)), 6)
-    1.959964
     >>> round(float(tolerance_for(1.0, 0.95, n=750)), 4)
     3.9818
     """
-    half_miss = -0.5 * np.expm1(
-        np.log(probability) / np.asarray(n, dtype=np.float64)
-    )  # (1 − q)/2, accurately
-    return np.asarray(np.asarray(sd, dtype=np.float64) * -ndtri_exp(np.log(half_miss)))
+    half_miss = -0.5 * np.expm1(np.log(probability) / _floats(n))  # (1 − q)/2, accurately
+    return np.asarray(_floats(sd) * -ndtri_exp(np.log(half_miss)))
 
 
 def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probability: float) -> float:
     """The smallest common ξ with Π_j P(|X_j| ≤ ξ)^{counts_j} ≥ probability.
 
     In closed form for copies of one unbiased deviation, otherwise by bisection.
-
-    >>> round(joint_tolerance(0.0, 1.0, 1, 0.95), 6)
-    1.959964
     """
-    δ, σ, k = (np.atleast_1d(a) for a in _arrays(bias, sd, counts))
+    δ, σ, k = (np.atleast_1d(_floats(a)) for a in (bias, sd, counts))
     target = np.log(probability)
 
     def short(ξ: float) -> bool:
@@ -133,10 +112,6 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
     return high
 
 
-def _total(logs: Floats, counts: ArrayLike) -> float:
-    return float(np.sum(np.asarray(counts, dtype=np.float64) * logs))
-
-
 def log_probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
@@ -144,15 +119,11 @@ def log_probability_some_exceed(
 
     log(1 − exp Σ_j log P(|dev_j| ≤ τ_j)); once that sum is too small for a float, the union
     Σ_j P(|dev_j| > τ_j) is the same number to all digits. `counts` repeats a dimension.
-
-    >>> round(log_probability_some_exceed(0.0, 1.0, 40.0, counts=100), 3)  # far below the smallest float
-    -799.31
     """
-    within = _total(log_probability_within(bias, sd, threshold), counts)
+    within = float(np.sum(_floats(counts) * log_probability_within(bias, sd, threshold)))
     if within > -1e-300:
         exceed = np.atleast_1d(log_probability_exceed(bias, sd, threshold))
-        repeats = np.broadcast_to(np.asarray(counts, dtype=np.float64), exceed.shape)
-        return float(logsumexp(exceed, b=repeats))
+        return float(logsumexp(exceed, b=np.broadcast_to(_floats(counts), exceed.shape)))
     return math.log(-math.expm1(within)) if within > -math.log(2) else math.log1p(-math.exp(within))
 
 
@@ -162,9 +133,6 @@ def probability_some_exceed(
     """P(SOME dimension deviates by more than the threshold): what Theorems 3 and 4 print.
 
     1 − Π_j P(|dev_j| ≤ τ_j), dev_j ~ N(bias_j, sd_j²). It is not a probability that re-calibration helps.
-
-    >>> round(probability_some_exceed(0.0, np.full(100, 0.45), 1.0), 6)
-    0.930188
     """
     return math.exp(log_probability_some_exceed(bias, sd, threshold, counts=counts))
 
@@ -172,25 +140,14 @@ def probability_some_exceed(
 def log_probability_all_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """Logarithm of P(every |dev_j| > threshold_j) = Σ_j log P(|dev_j| > τ_j).
-
-    >>> round(log_probability_all_exceed(0.0, np.full(100, 0.45), 1.0), 1)
-    -363.9
-    """
-    return _total(log_probability_exceed(bias, sd, threshold), counts)
+    """Logarithm of P(every |dev_j| > threshold_j) = Σ_j log P(|dev_j| > τ_j)."""
+    return float(np.sum(_floats(counts) * log_probability_exceed(bias, sd, threshold)))
 
 
 def probability_all_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """P(EVERY dimension deviates by more than the threshold): the premise of the proofs of Theorems 3 and 4.
-
-    Π_j P(|dev_j| > τ_j); it underflows to 0.0 honestly, and its logarithm is
-    `log_probability_all_exceed`.
-
-    >>> probability_all_exceed(0.0, np.full(100, 0.45), 1.0) < 1e-150
-    True
-    """
+    """P(EVERY dimension deviates by more than the threshold): the premise of the proofs of Theorems 3 and 4."""
     return math.exp(log_probability_all_exceed(bias, sd, threshold, counts=counts))
 
 

@@ -33,15 +33,10 @@ class Population:
 
 
 def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Population:
-    """A population with these values, in equal shares or with the given ones; 2-D: one row per dimension.
-
-    >>> from_values([0.5, 1.0], [0.25, 0.75]).shares.tolist()
-    [0.25, 0.75]
-    """
+    """A population with these values, in equal shares or with the given ones; 2-D: one row per dimension."""
     v = np.atleast_1d(_floats("values", values))
-    finite = np.isfinite(v)
-    if not np.all(finite):
-        raise InvalidInput.of("values", float(v[~finite][0]), "finite numbers")
+    if not np.isfinite(v).all():
+        raise InvalidInput.of("values", float(v[~np.isfinite(v)][0]), "finite numbers")
     if v.size == 0 or v.ndim > 2:
         raise InvalidInput(f"values of shape {v.shape} are not allowed: finite numbers, one or two axes")
     if probabilities is None:
@@ -55,11 +50,7 @@ def from_values(values: ArrayLike, probabilities: ArrayLike | None = None) -> Po
 
 
 def from_frequencies(frequencies: ArrayLike) -> Population:
-    """A categorical dimension: one row per category, whose entry is 1 for the share of users that have it.
-
-    >>> from_frequencies([0.25, 0.75]).shares.tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    """
+    """A categorical dimension: one row per category, whose entry is 1 for the share of users that have it."""
     f = np.atleast_1d(_floats("probabilities", frequencies))
     _check_shares(f)
     return Population(np.tile([0.0, 1.0], (f.size, 1)), np.stack([1.0 - f, f], axis=1), finite=True)
@@ -85,15 +76,9 @@ def from_prior(prior: Any, law: Law) -> Population:
 
     The uniform prior is integrated by 5-point Gauss rules between a table's levels (exact there), or on 16
     panels; any other is what `as_prior` makes of it, clipped to the domain.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> p = from_prior("uniform", mechanism("duchi", epsilon=1.0))
-    >>> round(float(p.expect(p.values**2)), 12)
-    0.333333333333
     """
     low, high = domain_of(law)
-    points = getattr(law, "points", None)
-    if points is not None:
+    if getattr(law, "points", None) is not None:
         raise InvalidInput("a prior is not allowed for a categorical mechanism: give frequencies")
     if isinstance(prior, str) and prior == "uniform":
         levels = getattr(law, "levels", None)
@@ -112,11 +97,6 @@ def worst_case(law: Law, inverse_count: float, n_users: float, *, sampling: bool
     so for a given mean value it is linear and an extreme population has two values. All pairs of a grid (with a
     table's own levels, and its variance's peaks between them) are tried, each with its best share, which solves a
     quadratic. Without `sampling` (the paper's variance) the middle term is absent.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> p = worst_case(mechanism("piecewise", epsilon=1.0), 0.01, 1e6, sampling=True)
-    >>> sorted(p.values.tolist()), p.shares.tolist()
-    ([-1.0, 1.0], [0.5, 0.5])
     """
     κ = max(inverse_count - 1.0 / n_users, 0.0) if sampling else 0.0
     grid = _grid(law, κ / inverse_count)

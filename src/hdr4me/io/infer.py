@@ -13,6 +13,7 @@ from hdr4me.errors import InvalidInput
 from hdr4me.io.origin import RecordFiles
 from hdr4me.io.reading import column_types, file_kind
 from hdr4me.survey import Categorical, Dimension, Numeric, Schema
+from hdr4me.survey.columns import is_text
 
 _WILD = "*?["
 

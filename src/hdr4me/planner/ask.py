@@ -11,8 +11,8 @@ import numpy as np
 
 from hdr4me.errors import InvalidInput, NotReachable
 from hdr4me.mechanisms.joint import JOINT_FROM
-from hdr4me.mechanisms.registry import built_in, names, registered
-from hdr4me.planner.beliefs import own_tolerance, prior_by_name, scaled_tolerances, workload_of
+from hdr4me.mechanisms.registry import built_in, names
+from hdr4me.planner.beliefs import prior_by_name, scaled_tolerances, workload_of
 from hdr4me.planner.candidates import BLOCKS, PAIR, PAIRS_FROM, arrangement
 from hdr4me.planner.plan import Plan, rank
 from hdr4me.planner.reports import why_unusable
@@ -28,12 +28,9 @@ from hdr4me.planner.search import (
 from hdr4me.planner.words import not_reachable
 from hdr4me.planner.workload import Workload
 
-DEFAULT_PROBABILITY = 0.95
 _CORRECTIONS = 20
-_ENOUGH = 0.998
-"""Users that keep less than this share of the tolerance are more than are needed."""
-CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
-"""How categories can be served; "auto" gives each dimension the oracle of least error."""
+_ENOUGH = 0.998  # users that keep less than this share of the tolerance are more than are needed
+_CATEGORICAL = ("auto", "grr", "subset", "projective", "oue", "histogram")
 
 
 def plan(
@@ -112,59 +109,55 @@ def plan(
         raise InvalidInput(
             f"statistic = {statistic!r} together with a tolerance or rank_by is not allowed: both concern means"
         )
-    chosen = DEFAULT_PROBABILITY if probability is None else probability
-    common, scales = scaled_tolerances(tolerance, schema)
-    _check(n_users, epsilon, common, chosen, rank_by)
+    if rank_by not in ("error", "probability"):
+        raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")
+    chosen = 0.95 if probability is None else probability
+    common, scales, own = scaled_tolerances(tolerance, schema)
+    _check("n_users", n_users, 1, MAX_USERS, "a positive integer up to 8000000000", integer=True)
+    _check("n_dims", n_dims, 1, MAX_DIMS, f"a positive integer, at most {MAX_DIMS}", integer=True)
+    _check("epsilon", epsilon, 1e-300, 65536, "a positive number up to 65536")
+    _check("tolerance", common, 1e-300, 1e300, "a positive number")
+    _check("probability", chosen, 1e-300, 1 - 1e-16, "a number between 0 and 1")
     worst = isinstance(prior, str) and prior == "worst"
     if hasattr(prior, "priors"):
         if schema is None and n_dims is None and n_categories is None:
             schema = prior.survey.schema
         prior = prior_by_name(prior, schema)
-    solved = _missing(n_users, n_dims, schema, epsilon, n_categories)
-    workload = workload_of(
-        schema, 1 if n_dims is None else n_dims, n_categories, None if worst else prior, values, scales
-    )
-    budget = MAX_EPSILON if epsilon is None else float(epsilon)
+    if schema is not None and (n_dims is not None or n_categories is not None):
+        raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
+    known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}
+    missing = [name for name, value in known.items() if value is None]
+    if len(missing) > 1:
+        raise InvalidInput.missing(*missing)
+    solved = missing[0] if missing else ""
+    if solved and common is None:
+        raise InvalidInput.missing("tolerance")
+    workload = workload_of(schema, n_dims or 1, n_categories, None if worst else prior, values, scales)
     several = Workload.of_size(2, n_categories) if solved == "n_dims" else workload
     tried, notes = _mechanisms(mechanisms, several, epsilon)
     setting = Setting(
         workload,
         MAX_USERS if n_users is None else int(n_users),
-        budget,
+        MAX_EPSILON if epsilon is None else float(epsilon),
         tried,
-        _methods(categorical),
+        _CATEGORICAL if categorical is None else _listed("categorical", categorical, _CATEGORICAL),
         worst,
         jointly,
         scales,
         pairs_from=PAIRS_FROM if mechanisms is None else JOINT_FROM,
     )
-    if mechanisms is not None:
-        _check_pairs(setting, named=schema is not None)
-    if setting.workload.optional and setting.epsilon < JOINT_FROM:
-        raise InvalidInput.of("epsilon", epsilon, f"optional numbers need at least {JOINT_FROM}")
-    if setting.workload.categorical and not setting.candidates():
-        most = max(size for size, _ in setting.workload.categorical)
-        words = f"none of these serves {most:,} categories under this budget; auto and projective serve them"
-        raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
-    if solved and common is None:
-        raise InvalidInput.missing("tolerance")
-    if solved:
-        assert common is not None
+    _check_deployable(setting, paired=mechanisms is not None and PAIR in tried, named=schema is not None)
+    if solved and common is not None:
         setting = _solve(setting, solved, common, chosen)
     found = rank(setting, common, chosen, schema, solved, rank_by)
     for attempt in range(_CORRECTIONS if solved else 0):
         assert common is not None
         over = found.reached / common
-        enough = found.kept >= chosen
-        if enough and not (attempt == 0 and solved == "n_users" and over < _ENOUGH):
+        if found.kept >= chosen and not (attempt == 0 and solved == "n_users" and over < _ENOUGH):
             break
-        # the search asks laws, or interpolates, where the options ask tables: it was too hopeful, or too careful
+        # the search uses laws, or interpolates, and the options use tables: it was too optimistic, or too careful
         setting = _corrected(setting, solved, over if np.isfinite(over) else 1.0)
         found = rank(setting, common, chosen, schema, solved, rank_by)
-    own = {}
-    if isinstance(tolerance, Mapping):
-        known = {dimension.name: dimension for dimension in schema.dimensions}
-        own = {name: own_tolerance(known[name], given) for name, given in tolerance.items()}
     found = replace(found, asked=common, asked_own=own, notes=notes)
     if statistic != "mean" or p is not None:
         from hdr4me.planner.statistics import by_statistic
@@ -181,22 +174,19 @@ def _solve(setting: Setting, solved: str, tolerance: float, probability: float) 
     if found is not None:
         return found
     nearest = rank(setting, None, probability, None, "", "error")
-    limit = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}"}.get(
-        solved, "one dimension"
-    )
-    raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limit}"), nearest)
+    limits = {"n_users": f"{MAX_USERS:,} users", "epsilon": f"ε = {MAX_EPSILON:g}", "n_dims": "one dimension"}
+    raise NotReachable(not_reachable(nearest, tolerance, probability, f"even {limits[solved]}"), nearest)
 
 
 def _corrected(setting: Setting, solved: str, over: float) -> Setting:
     """What was solved for, corrected where the tolerance reached is `over` times that asked for.
 
-    The variance of an estimate is as d/n, and about as 1/ε².
+    The variance of an estimate is proportional to d/n, and about proportional to 1/ε².
     """
     n, d = setting.n_users, setting.workload.n_dims
-    if solved == "n_users" and over < 1:
-        return replace(setting, n_users=math.ceil(n * over**2))
     if solved == "n_users":
-        return replace(setting, n_users=max(n + max(1, n // 500), math.ceil(n * over**2)))
+        least = 0 if over < 1 else n + max(1, n // 500)
+        return replace(setting, n_users=max(least, math.ceil(n * over**2)))
     if solved == "epsilon":
         return replace(setting, epsilon=round_up(setting.epsilon * max(over, 1.002)))
     return setting.of_dims(max(1, min(d - max(1, d // 500), math.floor(d / over**2))))
@@ -211,95 +201,54 @@ def _mechanisms(
         reasons = {name: _why_not(name, workload, epsilon) for name in names(planned=True)}
         notes = [f"{name} is left out of the plan: {reason}" for name, reason in reasons.items() if reason]
         return (*(name for name, reason in reasons.items() if not reason), *together), tuple(notes)
-    listed = [given] if isinstance(given, str) else list(given)
+    listed = _listed("mechanisms", given, (*names(), PAIR, BLOCKS))
     if BLOCKS in listed and BLOCKS not in together:
         raise InvalidInput.of(
             "mechanisms", BLOCKS, "blocks are for two or more numbers that are not optional"
         )
     for name in listed:
-        if name in (BLOCKS, PAIR):
-            continue
-        try:
-            registered(name)
-        except InvalidInput as refusal:
-            raise InvalidInput.of("mechanisms", name, f"{refusal.allowed}, {PAIR}, {BLOCKS}") from None
         if reason := _why_not(name, workload, epsilon):
             raise InvalidInput.of("mechanisms", name, reason)
-    if not listed:
-        raise InvalidInput.of("mechanisms", listed, f"some of {', '.join((*names(), PAIR, BLOCKS))}")
-    return tuple(listed), ()
+    return listed, ()
 
 
 def _why_not(name: str, workload: Workload, epsilon: float | None) -> str:
     """Why a law of another package cannot be planned with; empty if it can, or if there are no numbers."""
-    if name in built_in() or not workload.numeric:
+    if name in (*built_in(), PAIR, BLOCKS) or not workload.numeric:
         return ""
     if epsilon is None:
         return why_unusable(name, (MIN_EPSILON, MAX_EPSILON), "law")
     return why_unusable(name, (float(epsilon), float(epsilon) / workload.n_dims), "table")
 
 
-def _methods(given: Sequence[str] | None) -> tuple[str, ...]:
+def _listed(parameter: str, given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """One name or several, all of them known."""
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    unknown = [name for name in listed if name not in known]
+    if unknown or not listed:
+        raise InvalidInput.of(parameter, unknown[0] if unknown else [], f"one of {', '.join(known)}")
+    return listed
+
+
+def _check_deployable(setting: Setting, *, paired: bool, named: bool) -> None:
+    """Pairs that are asked for by name, optional numbers and categories need a budget, and a channel each."""
+    workload, ε = setting.workload, setting.epsilon
+    if paired and named and not arrangement(PAIR).supports(workload):
+        words = "pairs are of two numbers that are not optional: take away optional and give a default"
+        raise InvalidInput.of("mechanisms", PAIR, words)
+    if (paired or workload.optional) and ε < JOINT_FROM:
+        what = "optional numbers" if workload.optional else "pairs"
+        raise InvalidInput.of("epsilon", ε, f"{what} need at least {JOINT_FROM}")
+    if workload.categorical and not setting.candidates():
+        most = max(size for size, _ in workload.categorical)
+        words = f"none of these supports {most:,} categories under this budget; auto and projective do"
+        raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
+
+
+def _check(parameter: str, given: Any, low: float, high: float, words: str, *, integer: bool = False) -> None:
+    """A number (not NaN, no bool) in a range, if it is given."""
     if given is None:
-        return CATEGORICAL
-    listed = [given] if isinstance(given, str) else list(given)
-    for name in listed:
-        if name not in CATEGORICAL:
-            raise InvalidInput.of("categorical", name, f"use one of {', '.join(CATEGORICAL)}")
-    if not listed:
-        raise InvalidInput.of("categorical", listed, f"some of {', '.join(CATEGORICAL)}")
-    return tuple(listed)
-
-
-def _check_pairs(setting: Setting, *, named: bool) -> None:
-    """Pairs that are asked for by name need two numbers that are not optional."""
-    if PAIR not in setting.mechanisms:
         return
-    if named and not arrangement(PAIR).supports(setting.workload):
-        raise InvalidInput.of(
-            "mechanisms",
-            PAIR,
-            "pairs are of numbers that are not optional, at least two; an optional number is asked by itself, value "
-            "and presence in one report: leave out mechanisms, or take away optional and give a default",
-        )
-    if setting.epsilon < JOINT_FROM:
-        raise InvalidInput.of("epsilon", setting.epsilon, f"pairs need at least {JOINT_FROM}")
-
-
-def _missing(
-    n_users: int | None, n_dims: int | None, schema: Any, epsilon: float | None, n_categories: int | None
-) -> str:
-    """The name of the one thing to solve for ("" if nothing is missing)."""
-    if schema is not None and (n_dims is not None or n_categories is not None):
-        raise InvalidInput("schema together with n_dims or n_categories is not allowed: give one")
-    if n_dims is not None and (isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1):
-        raise InvalidInput.of("n_dims", n_dims, "a whole number >= 1")
-    if n_dims is not None and n_dims > MAX_DIMS:
-        raise InvalidInput.of("n_dims", n_dims, f"at most {MAX_DIMS}")
-    known = {"n_users": n_users, "n_dims": n_dims if schema is None else len(schema), "epsilon": epsilon}
-    missing = [name for name, value in known.items() if value is None]
-    if len(missing) > 1:
-        raise InvalidInput.missing(*missing)
-    return missing[0] if missing else ""
-
-
-def _check(n_users: Any, epsilon: Any, tolerance: Any, probability: Any, rank_by: Any) -> None:
-    def number(value: Any) -> bool:
-        return (
-            isinstance(value, (int, float, np.number))
-            and not isinstance(value, bool)
-            and bool(abs(value) <= 1e300)  # type: ignore[operator]  # nan is not; an int may be of any size
-        )
-
-    if n_users is not None and not (
-        number(n_users) and int(n_users) == n_users and 1 <= n_users <= MAX_USERS
-    ):
-        raise InvalidInput.of("n_users", n_users, f"a whole number from 1 to {MAX_USERS}")
-    if epsilon is not None and not (number(epsilon) and 0 < epsilon <= 65536):
-        raise InvalidInput.of("epsilon", epsilon, "a positive number up to 65536")
-    if tolerance is not None and not (number(tolerance) and tolerance > 0):
-        raise InvalidInput.of("tolerance", tolerance, "a positive number")
-    if not (number(probability) and 0 < probability < 1):
-        raise InvalidInput.of("probability", probability, "a number between 0 and 1")
-    if rank_by not in ("error", "probability"):
-        raise InvalidInput.of("rank_by", rank_by, "'error' or 'probability'")
+    number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+    if not (number and low <= given <= high and (not integer or int(given) == given)):
+        raise InvalidInput.of(parameter, given, words)

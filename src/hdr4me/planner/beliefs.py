@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior
-from hdr4me.planner.workload import UNIFORM, Group, Workload, size_of
+from hdr4me.planner.workload import UNIFORM, Group, Workload
 from hdr4me.survey.values import as_number
 
 
@@ -26,58 +26,40 @@ def half_range(dimension: Any) -> float:
     return 1.0 if dimension.categories else (high - low) / 2
 
 
-def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float]]:
-    """The plan's tolerance on [−1, 1], and for each dimension its own over that; all are 1 for a single number.
+def scaled_tolerances(tolerance: Any, schema: Any) -> tuple[float | None, dict[str, float], dict[str, float]]:
+    """The plan's tolerance on [−1, 1], for each dimension its own over that, and those given in own units.
 
     >>> from hdr4me.survey import Numeric, Schema
     >>> scaled_tolerances({"age": 6.0}, Schema([Numeric("age", 0, 120), Numeric("height", 50, 250)]))
-    (0.1, {'age': 1.0, 'height': inf})
-    >>> scaled_tolerances({"age": "6 years"}, Schema([Numeric("age", 0, 120, unit="years")]))
-    (0.1, {'age': 1.0})
+    (0.1, {'age': 1.0, 'height': inf}, {'age': 6.0})
     """
     if not isinstance(tolerance, Mapping):
-        return tolerance, {}
+        return tolerance, {}, {}
     if schema is None:
         raise InvalidInput("tolerance by name needs a schema: its dimensions have names and units")
     known = {dimension.name: dimension for dimension in schema.dimensions}
-    found = {}
-    for name, own in tolerance.items():
+    for name in tolerance:
         if name not in known:
-            raise InvalidInput.of("tolerance", {name: own}, f"the schema's dimensions are {', '.join(known)}")
-        found[name] = own_tolerance(known[name], own) / half_range(known[name])
-    if not found:
+            raise InvalidInput.of("tolerance", {name: tolerance[name]}, f"one of {', '.join(known)}")
+    if not tolerance:
         raise InvalidInput.of("tolerance", tolerance, "at least one dimension")
-    least = min(found.values())
-    return least, {name: found.get(name, np.inf) / least for name in known}
+    own = {name: _own_tolerance(known[name], given) for name, given in tolerance.items()}
+    scaled = {name: value / half_range(known[name]) for name, value in own.items()}
+    least = min(scaled.values())
+    return least, {name: scaled.get(name, np.inf) / least for name in known}, own
 
 
-def own_tolerance(dimension: Any, given: Any) -> float:
-    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives.
-
-    >>> from hdr4me.survey import Numeric
-    >>> own_tolerance(Numeric("delay", -60, 300, unit="min"), "5 min")
-    5.0
-    """
-    own = given
+def _own_tolerance(dimension: Any, given: Any) -> float:
+    """A tolerance in a dimension's own units: a number, or a text of a number and the unit that the schema gives."""
+    own, unit = given, getattr(dimension, "unit", None)
+    words = "a positive number in the dimension's own units"
     if isinstance(given, str):
         number, _, word = " ".join(given.split()).partition(" ")
-        unit = getattr(dimension, "unit", None)
+        own = as_number(number)
         if word and word != unit:
-            meant = f"measured in {unit!r}" if unit else "without a unit in the schema"
-            raise InvalidInput.of(
-                "tolerance",
-                {dimension.name: given},
-                f"{dimension.name!r} is {meant}: write {dimension.name}={number}, which is in the dimension's own "
-                f"units" + ("" if unit else f', or declare unit = "{word}"'),
-            )
-        try:
-            own = float(number)
-        except ValueError:
-            own = None
+            own, words = None, f"{words}, whose unit in the schema is {unit!r}"
     if isinstance(own, bool) or not isinstance(own, int | float) or not 0 < own < np.inf:
-        raise InvalidInput.of(
-            "tolerance", {dimension.name: given}, "a positive number in the dimension's own units"
-        )
+        raise InvalidInput.of("tolerance", {dimension.name: given}, words)
     return float(own)
 
 
@@ -134,32 +116,27 @@ def _with_names(schema: Any, prior: Any, values: Any, scales: Mapping[str, float
         kind = _group(dimension, own, common)
         law = same.setdefault(kind.prior.key, kind.prior)
         kinds.append(replace(kind, prior=law, scale=scales.get(dimension.name, 1.0)))
-    count = Counter(kinds)
-    order = sorted(count, key=lambda kind: (kind.size, kind.choices, kind.length, kind.optional))
-    at = {kind: k for k, kind in enumerate(order)}
-    return Workload(
-        tuple(replace(kind, count=count[kind]) for kind in order), tuple(at[kind] for kind in kinds)
-    )
+    return Workload.grouped(kinds)
 
 
 def _group(dimension: Any, own: Any, common: Prior) -> Group:
     """One dimension, and what is known of its values."""
-    size, choices, length, optional = size_of(dimension)
-    law = UNIFORM if size or length else common
-    group = Group(1, size, law, choices=choices, length=length, optional=bool(optional))
+    group = Group.of(dimension, common)
+    size, choices, length, optional = group.shape
     if own is None:
         return group
     if size:
         f = _shares(dimension, own, choices)
         return replace(group, squares=float(np.sum(f**2)), chosen=float(f.sum()) if choices else None)
+    present: float | None = None
+    kind = "vector" if length else "number"
+    if isinstance(own, Mapping) and (optional or set(own) & {"present", "values"}):
+        present, own = _given_share(dimension, own, kind), own.get("values")
+    if optional and own is not None:
+        own, counted = _without_gaps(dimension, own, kind)
+        present = counted if present is None else present
     if optional:
-        own, present = _with_gaps(dimension, own, vectors=bool(length))
         group = replace(group, present=present)
-    elif isinstance(own, Mapping) and set(own) & {
-        "present",
-        "values",
-    }:  # it was optional in an earlier collection
-        own = own.get("values")
     if own is None:
         return group
     if length:
@@ -192,39 +169,28 @@ def _own_units(dimension: Any, given: Any) -> Prior:
     return Prior(np.clip((own.values - low) / half_range(dimension) - 1.0, -1.0, 1.0), own.shares)
 
 
-def _with_gaps(dimension: Any, given: Any, *, vectors: bool) -> tuple[Any, float | None]:
-    """What is known of users who have an optional value (None: nothing), and their share, if it is known.
-
-    A mapping has "present", "values" or both; values with gaps among them give both; a distribution or a histogram is
-    about those who have a number.
-    """
-    if isinstance(given, Mapping):
-        share = _given_share(dimension, given, vectors=vectors)
-        inner = given.get("values") if "values" in given else None
-        known, counted = (None, None) if inner is None else _with_gaps(dimension, inner, vectors=vectors)
-        return known, counted if share is None else share
-    histogram = not vectors and isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
+def _without_gaps(dimension: Any, given: Any, kind: str) -> tuple[Any, float | None]:
+    """The values of users who have an optional one, and their share; a distribution or histogram is about those."""
+    histogram = isinstance(given, tuple) and len(given) == 2 and all(map(np.ndim, given))
     law = isinstance(given, str | Prior) or hasattr(given, "ppf") or not isinstance(given, Iterable)
-    if histogram or law:
+    if law or (histogram and kind == "number"):
         return given, None
     listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
-    if vectors:
-        there: Any = [value for value in listed if dimension.has(value)]
+    if kind == "vector":
+        there: list[Any] = [value for value in listed if dimension.has(value)]
     else:
-        numbers = np.array([as_number(x) for x in listed], np.float64)
-        there = numbers[~np.isnan(numbers)]
-    if not len(there) and (len(listed) or not vectors):
-        kind = "vector" if vectors else "value"
-        raise InvalidInput.of("prior", dimension.name, f"at least one {kind} that is not missing")
+        there = [x for x in map(as_number, listed) if not np.isnan(x)]
+    if not there and (listed or kind == "number"):
+        what = "vector" if kind == "vector" else "value"
+        raise InvalidInput.of("prior", dimension.name, f"at least one {what} that is not missing")
     return there, len(there) / max(len(listed), 1)
 
 
-def _given_share(dimension: Any, given: Mapping[str, Any], *, vectors: bool) -> float | None:
+def _given_share(dimension: Any, given: Mapping[str, Any], kind: str) -> float | None:
     """The share of users who have an optional number or vector, if it is given."""
     share = given.get("present")
-    numeric = share is None or (isinstance(share, int | float) and not isinstance(share, bool))
-    if not set(given) <= {"present", "values"} or not numeric or not (share is None or 0 < share <= 1):
-        kind = "vector" if vectors else "number"
+    number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
+    if not set(given) <= {"present", "values"} or not (share is None or number):
         words = (
             f"of an optional {kind} {{'present': a share above 0 and up to 1, 'values': what is expected}}"
         )
@@ -235,11 +201,10 @@ def _given_share(dimension: Any, given: Mapping[str, Any], *, vectors: bool) -> 
 def _lengths(dimension: Any, given: Any) -> tuple[float, float]:
     """|E x|² and E|x|² of the vectors that are given, cleaned as a device cleans them, on the scale of norm 1."""
     words = "vectors in the dimension's own units: lists of numbers, or texts with '|' between them"
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+    listed = [] if isinstance(given, str | Mapping) or not isinstance(given, Iterable) else list(given)
+    if not listed:
         raise InvalidInput.of("prior", dimension.name, words)
-    found = np.array([dimension.clean(value) for value in given], np.float64) / dimension.norm
-    if not found.size:
-        raise InvalidInput.of("prior", dimension.name, words)
+    found = np.array([dimension.clean(value) for value in listed], np.float64) / dimension.norm
     return float(np.sum(found.mean(axis=0) ** 2)), float(np.mean(np.sum(found**2, axis=1)))
 
 
@@ -249,24 +214,17 @@ def _shares(dimension: Any, given: Any, choices: int) -> NDArray[np.float64]:
     if isinstance(given, Mapping):
         f = np.array([float(given.get(label, 0.0)) for label in categories])
     elif choices:
-        f, n = np.zeros(len(categories)), 0
-        for value in given:
-            f[list(dimension.clean(value))] += 1.0
-            n += 1
-        f /= max(n, 1)
+        chosen = [list(dimension.clean(value)) for value in given]
+        f = np.bincount([k for each in chosen for k in each], minlength=len(categories)) / max(len(chosen), 1)
     else:
         count = Counter(str(label) for label in given)
         f = np.array([float(count[label]) for label in categories])
-    if not choices:
-        if not (f >= 0).all() or f.sum() <= 0:
-            raise InvalidInput.of(
-                "prior", dimension.name, f"frequencies or labels of {', '.join(categories[:5])} …"
-            )
-        return np.asarray(f / f.sum())
-    if not ((f >= 0) & (f <= 1)).all() or f.sum() > dimension.at_most:
-        raise InvalidInput.of(
-            "prior",
-            dimension.name,
-            f"shares of users from 0 to 1 that sum to at most {dimension.at_most}, or selections",
-        )
-    return f
+    total, most = float(f.sum()), dimension.at_most if choices else np.inf
+    if not choices and total > 0:
+        f = f / total
+    if not ((f >= 0) & (f <= 1)).all() or total > most or not (choices or total > 0):
+        words = f"frequencies or labels of {', '.join(categories[:5])} …"
+        if choices:
+            words = f"shares of users from 0 to 1 that sum to at most {most}, or selections"
+        raise InvalidInput.of("prior", dimension.name, words)
+    return np.asarray(f, np.float64)

@@ -10,17 +10,16 @@ channel that a survey has, or of a quick stand-in for it (`reports.py`). What is
   the length and the others have none, which has the largest sum of variances. Means among users with a value are for
   the share of such users that is assumed: among few of the users no mean could be promised.
 
-How much is computed depends on the `Effort`: "law" uses laws only, which serves a search over ε; "table" uses the exact
-tables where their cells and levels count, which serves a search over m and n; "design" also designs the tables for a
-prior of one's own at the very budget, which serves the options that are shown.
+The `Effort`: "law" uses laws only, for a search over ε; "table" uses the exact tables where their cells and levels
+matter, for a search over m and n; "design" also designs the tables for a prior of one's own at the very budget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -45,8 +44,7 @@ from hdr4me.planner.reports import (
     largest_error,
     number_report,
     optional_design,
-    pair_noise,
-    pair_worst,
+    pair_moments,
     quick_optional,
     selection_response,
     vector_report,
@@ -56,12 +54,12 @@ from hdr4me.survey.question import split_budget
 
 Floats = NDArray[np.float64]
 
+# numbers asked two by two, and as signs in blocks; both under the whole ε
 PAIR, BLOCKS = "pair", "agreement"
-"""Numbers asked two by two, each pair with one report, and as signs in blocks; both under the whole ε."""
+# below this ε they gain less than 2 %, and a plan does not try them unless asked to
 PAIRS_FROM, BLOCKS_FROM = 1.5, 1.5
-"""Below this ε they lower the error by less than 2 %, or never, and a plan does not try them of its own accord."""
+# for vectors, selections and optional numbers
 CODEBOOK, PRIVSET, OPTIONAL = "codebook", "privset", "optional"
-"""What answers vectors, selections and optional numbers."""
 
 
 class Candidate(NamedTuple):
@@ -114,11 +112,8 @@ class _Alone:
         """For numbers that are alike: their group, how many they are, and what is reported about each."""
         for k, group in enumerate(workload.groups):
             if group.is_number:
-                yield (
-                    k,
-                    group.count,
-                    number_report(name, budget, group.prior, effort, workload.table_priors[k]),
-                )
+                designed = workload.table_priors[k]
+                yield k, group.count, number_report(name, budget, group.prior, effort, designed)
 
     def reach(self, name: str, budget: float, m: int) -> float:
         """The largest distance of a report from its value."""
@@ -161,8 +156,8 @@ class _Pairs(_Alone):
 def _paired(
     epsilon: float, laws: tuple[Prior, Prior], own: tuple[Prior, Prior], place: int, exact: bool
 ) -> Coordinate:
-    noise = pair_noise(epsilon, laws, own, exact=exact)[place]
-    return MeanSquare(noise + own[place].mean_square, lambda κ: pair_worst(epsilon, laws, exact=exact))
+    found = pair_moments(epsilon, laws, own, exact=exact)
+    return MeanSquare(float(found[place]) + own[place].mean_square, lambda κ: float(found[2]))
 
 
 class _Blocks(_Alone):
@@ -188,9 +183,8 @@ class _Blocks(_Alone):
         self, workload: Workload, name: str, budget: float, m: int, effort: Effort
     ) -> Iterator[tuple[int, int, Coordinate]]:
         """A decoded sign has the mean square 1/c², whatever the value; blocks differ by one in size at most."""
-        report = INFEASIBLE
-        if self.possible(workload, budget, m):
-            report = _signs(budget, workload.n_dims, m)
+        possible = self.possible(workload, budget, m)
+        report = _signs(budget, workload.n_dims, m) if possible else INFEASIBLE
         for k, group in enumerate(workload.groups):
             yield k, group.count, report
 
@@ -242,7 +236,8 @@ class Classes:
     `group` is the number of each column's group in the workload. A selection has two columns: shares, and numbers of
     choices over the most that there can be. So has an optional number: its mean among those who have one, and their
     share. A vector has one column, and two for the worst population; an optional one has its share beside them.
-    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`).
+    `wider` is how many times wider than by the normal law a tolerance must be (`hdr4me.framework.moments.widening`),
+    `reports` the number of answers at each m, and `farthest` gives the largest error of one report at an m.
     """
 
     sampled: tuple[int, ...]
@@ -251,6 +246,8 @@ class Classes:
     scales: Floats
     wider: Floats
     group: tuple[int, ...]
+    reports: tuple[Counts, ...]
+    farthest: Callable[[int], float | None]
 
     @property
     def mse(self) -> Floats:
@@ -263,17 +260,17 @@ class Classes:
         asked = np.isfinite(self.scales)
         return np.where(asked, np.sqrt(self.variances) * self.wider / np.where(asked, self.scales, 1.0), 0.0)
 
-    def prediction(
-        self, line: int = 0, reports: Counts | None = None, largest: float | None = None
-    ) -> Prediction:
-        """The law of the errors at one m, each on the scale of the group's own tolerance."""
-        sds = self.sds[line]
-        counts = self.counts.astype(np.int64)
-        return Prediction(np.zeros_like(sds), sds**2, counts, reports=reports, largest=largest)
+    def prediction(self, line: int = 0, *, bounded: bool = False) -> Prediction:
+        """The law of the errors at one m, each on the scale of the group's own tolerance.
 
-
-_Rows = tuple[float, int]
-"""What one report adds to the variance of rows, E Var + κ·Var E, and how many rows are alike."""
+        With few answers the largest of many errors lies where a skewed law differs from the normal one: `bounded` then
+        uses the bound by the largest error.
+        """
+        sds, reports = self.sds[line], self.reports[line]
+        largest = self.farthest(self.sampled[line]) if bounded and reports.few else None
+        return Prediction(
+            np.zeros_like(sds), sds**2, self.counts.astype(np.int64), reports=reports, largest=largest
+        )
 
 
 def classes(
@@ -289,32 +286,27 @@ def classes(
 ) -> Classes:
     """The variances of all rows if `mechanism_name` answers numbers and `method` categories."""
     arranged = arrangement(mechanism_name)
-    lines, wider = [], []
-    counts: list[int] = []
-    numbers: list[int] = []
+    lines, reports = [], []
     for m in sampled:
-        inverse = mean_inverse_count(n_users, arranged.share(workload, m))
+        share, budget = arranged.share(workload, m), arranged.budget(epsilon, m)
+        inverse = mean_inverse_count(n_users, share)
         κ = float(sampling_factor(n_users, inverse))
-        budget = arranged.budget(epsilon, m)
-        line, widths = list[float](), list[float]()
-        counts, numbers = [], []
+        line = []
         for k, count, report in _reports(workload, mechanism_name, method, budget, m, effort):
             group = workload.groups[k]
             rows = _rows(group, count, report, budget, κ, worst=worst)
-            line += [inverse * variance for variance, _ in rows]
-            counts += [alike for _, alike in rows]
-            numbers += [k] * len(rows)
             wide = 1.0
             if group.optional:
                 error = math.sqrt(inverse * rows[1][0])
                 wide = float(widening(error, group.expected_present, workload.n_coordinates))
-            widths += [1.0 if i == 1 else wide for i in range(len(rows))]
+            line += [(inverse * v, alike, k, 1.0 if i == 1 else wide) for i, (v, alike) in enumerate(rows)]
         lines.append(line)
-        wider.append(widths)
-    scales = np.array([workload.groups[k].scale for k in numbers])
-    return Classes(
-        sampled, np.array(lines), np.array(counts, np.float64), scales, np.array(wider), tuple(numbers)
-    )
+        reports.append(Counts(n_users, share))
+    variances, counts, numbers, wider = np.moveaxis(np.array(lines, np.float64), -1, 0)
+    group_of = tuple(int(k) for k in numbers[0])
+    scales = np.array([workload.groups[k].scale for k in group_of])
+    reach = partial(farthest, workload, mechanism_name, epsilon)
+    return Classes(sampled, variances, counts[0], scales, wider, group_of, tuple(reports), reach)
 
 
 def _reports(
@@ -338,8 +330,8 @@ def _reports(
 
 def _rows(
     group: Group, count: int, report: Coordinate, budget: float, κ: float, *, worst: bool
-) -> list[_Rows]:
-    """The rows of `count` dimensions of a group."""
+) -> list[tuple[float, int]]:
+    """What one report adds to the variance of a row, E Var + κ·Var E, and how many rows are alike."""
     each = count * max(group.size, group.length, 1)
     if group.optional and report is INFEASIBLE:
         return [(NEVER, each), (NEVER, count)]
@@ -385,9 +377,8 @@ def farthest(workload: Workload, mechanism_name: str, epsilon: float, m: int) ->
     budget, found = split_budget(epsilon, m), list[float]()
     for group in workload.groups:
         if group.length:
-            reach = float(
-                np.abs(vector_report(budget, group.length + group.optional).decoders["value"]).max()
-            )
+            decoder = vector_report(budget, group.length + group.optional).decoders["value"]
+            reach = float(np.abs(decoder).max())
         elif group.optional:
             reach = optional_reach(budget)
         else:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.prediction import Prediction
-from hdr4me.framework.small_samples import Counts
+from hdr4me.planner.beliefs import half_range
 from hdr4me.planner.candidates import (
     BLOCKS,
     PAIR,
@@ -19,8 +19,6 @@ from hdr4me.planner.candidates import (
     Classes,
     arrangement,
     block_names,
-    classes,
-    farthest,
     neighbours,
 )
 from hdr4me.planner.reports import ALONE
@@ -34,8 +32,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Draw:
+class Draw(NamedTuple):
     """The probability of each question, and the error of an even draw over this one's."""
 
     shares: Floats
@@ -85,8 +82,8 @@ def recalibration(mse: float, all_zeros_mse: float) -> Recalibration:
     gain = mse / (mse + all_zeros_mse)
     reach = math.sqrt(3 * all_zeros_mse)  # means spread evenly on ±reach have this mean square
     harms = max(0.0, 1.0 - 1.28 * math.sqrt(mse) / reach)
-    words = ((0.25, "likely to help"), (0.05, "of little help"), (0.0, "not worth while"))
-    return Recalibration(next(text for least, text in words if gain >= least), gain, harms)
+    verdict = "likely to help" if gain >= 0.25 else "of little help" if gain >= 0.05 else "not worth while"
+    return Recalibration(verdict, gain, harms)
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,14 +121,25 @@ class Option:
     all_zeros_mse: float
     even_mse: float
     recalibration: Recalibration
-    workload: Workload
+    setting: Setting
     schema: Any = None
+
+    @property
+    def workload(self) -> Workload:
+        """What is to be estimated."""
+        return self.setting.workload
 
     def __repr__(self) -> str:
         return (
             f"<Option {self.mechanism}, m = {self.n_sampled}: MSE {self.mse:.4g}, each within "
             f"±{self.tolerance_each:.3g} with {100 * self.probability:g} % probability>"
         )
+
+    @property
+    def name(self) -> str:
+        """The mechanism for numbers, and the method for categories beside it."""
+        both = self.categorical and self.workload.numeric
+        return f"{self.mechanism} + {self.categorical}" if both else self.mechanism
 
     @property
     def beats_baseline(self) -> bool:
@@ -173,16 +181,8 @@ class Option:
 
     def classes(self, *, worst: bool = False) -> Classes:
         """The coordinates' variances, grouped by kind."""
-        return classes(
-            self.workload,
-            self.base,
-            self.categorical,
-            self.n_users,
-            self.epsilon,
-            (self.n_sampled,),
-            worst=worst,
-            effort="design",
-        )
+        candidate = self.mechanism, self.categorical
+        return self.setting.classes(candidate, (self.n_sampled,), worst=worst, effort="design")
 
     def deviation(self, *, worst: bool = False) -> Prediction:
         """The law of θ̂ − θ̄ behind the numbers, coordinates grouped by kind."""
@@ -197,43 +197,38 @@ class Option:
         """
         made = self.classes()
         total = made.variances[0] * self.reports_per_dimension * made.counts
-        errors = [
-            sum(total[i] for i, k in enumerate(made.group) if k == number) / group.count
-            for number, group in enumerate(self.workload.groups)
-            for _ in range(group.count)
-        ]
-        return best_draw(errors, importance)
+        counts = np.array([group.count for group in self.workload.groups])
+        return best_draw(np.repeat(np.bincount(made.group, total) / counts, counts), importance)
 
     @property
     def errors(self) -> dict[str, float]:
-        """The predicted standard error of a selection's share and of its mean number of choices, by the row's name.
+        """The predicted standard errors of selections, vectors and what is optional, by the name of the row.
 
-        Of a vector that of a coordinate's mean, in the vector's own units: the root mean square over the coordinates.
-        Of an optional number or vector those of the mean among users who have one, in own units, and of their share.
-        Only for dimensions of the plan's schema of these kinds; the largest where several have the same name of row.
+        Of a selection its shares and its mean number of choices; of a vector the mean of a coordinate (the root mean
+        square over the coordinates) and of an optional number the mean, in own units; of what is optional the share of
+        users who have it. The largest where several rows have the same name.
         """
         made, found = self.classes(), dict[str, float]()
-        sds = np.sqrt(made.variances[0])
-        own = {
-            number: [float(sds[i]) for i, k in enumerate(made.group) if k == number] for number in made.group
-        }
-        for number, group in enumerate(self.workload.groups):
+        own: dict[int, list[float]] = {k: [] for k in made.group}
+        for k, variance in zip(made.group, made.variances[0].tolist(), strict=True):
+            own[k].append(math.sqrt(variance))
+        for k, group in enumerate(self.workload.groups):
             if group.choices:
-                found[f"share of {group.size:,}, at most {group.choices:,}"] = own[number][0]
-                found[f"number of {group.size:,}, at most {group.choices:,}"] = own[number][1] * group.choices
+                of = f"of {group.size:,}, at most {group.choices:,}"
+                found |= {f"share {of}": own[k][0], f"number {of}": own[k][1] * group.choices}
         named = () if self.schema is None else self.schema.dimensions
-        for dimension, number in zip(named, self.workload.places, strict=False):
-            group = self.workload.groups[number]
+        for dimension, k in zip(named, self.workload.places, strict=False):
+            group = self.workload.groups[k]
             if group.length or group.optional:
-                row, (low, high) = "coordinate" if group.length else "mean", dimension.bounds
-                found[f"{row} of {dimension.name}"] = own[number][0] * (high - low) / 2
+                row = "coordinate" if group.length else "mean"
+                found[f"{row} of {dimension.name}"] = own[k][0] * half_range(dimension)
             if group.optional:
-                found[f"share with {dimension.name}"] = own[number][1]
+                found[f"share with {dimension.name}"] = own[k][1]
         return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON; infinite tolerances are null."""
-        plain = {k: v for k, v in vars(self).items() if k not in ("workload", "schema")}
+        plain = {k: v for k, v in vars(self).items() if k not in ("setting", "schema")}
         plain["recalibration"] = asdict(self.recalibration)
         return plain
 
@@ -248,18 +243,13 @@ def make_option(
 ) -> Option:
     """Everything about one candidate; without a tolerance, the one that all coordinates keep with `probability`."""
     workload, n_users, epsilon = setting.workload, setting.n_users, setting.epsilon
-    base = candidate.mechanism if workload.numeric else ALONE
     assumed, largest = (
-        classes(workload, base, candidate.method, n_users, epsilon, (n_sampled,), worst=w, effort="design")
-        for w in (setting.worst, True)
+        setting.classes(candidate, (n_sampled,), worst=worst, effort="design")
+        for worst in (setting.worst, True)
     )
-    arranged = arrangement(base)
-    share = arranged.share(workload, n_sampled)
-    reports = Counts(n_users, share)
-    # With few answers the largest of many errors lies where a skewed law and the normal one part: bounded tails.
-    size = farthest(workload, base, epsilon, n_sampled) if reports.few else None
-    single, bound = assumed.prediction(0, reports), largest.prediction(0, reports, size)
-    together = single if workload.n_coordinates == 1 else assumed.prediction(0, reports, size)
+    reports = assumed.reports[0]
+    single, bound = assumed.prediction(), largest.prediction(bounded=True)
+    together = assumed.prediction(bounded=workload.n_coordinates > 1)
     joint = together.tolerance(probability, jointly=True)
     ξ = joint if tolerance is None else tolerance
     without = baseline(workload)
@@ -280,13 +270,13 @@ def make_option(
         n_users=n_users,
         n_dims=workload.n_dims,
         epsilon=epsilon,
-        epsilon_per_value=arranged.budget(epsilon, n_sampled),
-        reports_per_dimension=n_users * share,
+        epsilon_per_value=arrangement(candidate.mechanism).budget(epsilon, n_sampled),
+        reports_per_dimension=n_users * reports.share,
         few=reports.few,
         categorical=candidate.method,
         all_zeros_mse=without.zeros,
         even_mse=without.even,
         recalibration=recalibration(mse, without.zeros),
-        workload=workload,
+        setting=setting,
         schema=schema,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, overload
@@ -19,9 +19,9 @@ from hdr4me.planner.option import Option, make_option
 from hdr4me.planner.search import Setting, solve
 from hdr4me.planner.words import not_reachable, number, percent, summary
 
-TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
+_TOLERANCES = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
+# the bias of raw Square wave depends on the true mean: values spread evenly over the upper half, as in the case study
 _VALUES = (np.arange(64) + 0.5) / 64
-"""Raw Square wave's bias depends on the true mean: values spread evenly over the upper half, as in the case study."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,6 @@ class Winner:
     n_sampled: int
     probability_within: float
     raw: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,10 +50,6 @@ class Plan(Sequence[Option]):
         What was asked, as the search holds it.
     solved
         What was solved for: "n_users", "n_dims", "epsilon", or nothing.
-    asked, asked_own
-        The tolerance that was given, on the scale [−1, 1] or by dimension in own units.
-    statistic, statistic_errors
-        What the options are ranked by, and the error of each where it is not the mean.
     notes
         Which registered mechanisms could not be used, and why.
 
@@ -87,27 +80,16 @@ class Plan(Sequence[Option]):
     def __len__(self) -> int:
         return len(self.options)
 
-    def __iter__(self) -> Iterator[Option]:
-        return iter(self.options)
-
     def __repr__(self) -> str:
         return f"<Plan of {len(self)} options: {self.summary}>"
 
     def _repr_html_(self) -> str:
         from hdr4me.pages import html
 
-        columns = (
-            "mechanism",
-            "m",
-            "MSE",
-            f"within ±{self.best.tolerance:.3g}: each",
-            "all",
-            "each ±",
-            "all ±",
-        )
+        within = f"within ±{self.best.tolerance:.3g}: each"
         rows = [
             (
-                f"{o.mechanism} + {o.categorical}" if o.categorical and o.workload.numeric else o.mechanism,
+                o.name,
                 o.n_sampled,
                 o.mse,
                 o.probability_within,
@@ -117,6 +99,7 @@ class Plan(Sequence[Option]):
             )
             for o in self.mechanisms
         ]
+        columns = ("mechanism", "m", "MSE", within, "all", "each ±", "all ±")
         return html.paragraph(self.summary) + html.table(columns, rows)
 
     @property
@@ -193,10 +176,9 @@ class Plan(Sequence[Option]):
     def winners(self) -> tuple[Winner, ...]:
         """Which mechanism is likeliest to keep within each of several tolerances: not always the same one.
 
-        Among unbiased mechanisms the one of least variance is the likeliest to keep any tolerance. Raw Square wave is
-        biased: it moves every answer towards the middle of the domain. At small budgets its error is nearly all bias,
-        so it keeps a wide tolerance where no unbiased mechanism does, and keeps no narrow one. No survey deploys it
-        without calibration; it is shown because the paper's comparison depends on it (Table II).
+        Among unbiased mechanisms it is the one of least variance. Raw Square wave is biased towards the middle of the
+        domain: at small budgets its error is nearly all bias, so that it keeps a wide tolerance where no unbiased
+        mechanism does, and no narrow one. No survey deploys it without calibration (the paper's Table II).
         """
         best, d = self.best, self.best.n_dims
         unbiased = min(self.mechanisms, key=lambda o: o.tolerance_each)
@@ -213,7 +195,7 @@ class Plan(Sequence[Option]):
             if best.workload.numeric
         }
         table = []
-        for ξ in sorted(x for x in {*TOLERANCES, best.tolerance} if np.isfinite(x)):
+        for ξ in sorted(x for x in {*_TOLERANCES, best.tolerance} if np.isfinite(x)):
             within = float(np.min(law.probability_within(ξ)))
             found = [Winner(ξ, unbiased.mechanism, unbiased.n_sampled, within, raw=False)]
             found += [
@@ -273,7 +255,7 @@ class Plan(Sequence[Option]):
             "statistic": self.statistic,
             "statistic_errors": list(self.statistic_errors),
             "options": [option.to_dict() for option in self.options],
-            "winners": [winner.to_dict() for winner in self.winners],
+            "winners": [asdict(winner) for winner in self.winners],
             **({"notes": list(self.notes)} if self.notes else {}),
         }
 
@@ -305,13 +287,9 @@ def rank(
         options.sort(key=lambda o: (-o.joint_probability_within, o.tolerance_joint, o.n_sampled))
     else:
         options.sort(key=lambda o: (float(f"{o.mse:.12e}"), o.n_sampled))  # equal up to rounding is equal
-    return Plan(tuple(_distinct(options)), setting, solved)
-
-
-def _distinct(options: list[Option]) -> list[Option]:
-    """Each way once: subset selection with sets of one category is randomised response by another name."""
+    # Subset selection with sets of one category is randomised response: each way is shown once.
     kept: dict[tuple[Any, ...], Option] = {}
     for option in options:
         number = "" if option.categorical == option.mechanism else option.mechanism
         kept.setdefault((number, option.n_sampled, f"{option.mse:.9e}"), option)
-    return list(kept.values())
+    return Plan(tuple(kept.values()), setting, solved)

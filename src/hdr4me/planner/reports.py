@@ -44,18 +44,15 @@ from hdr4me.mechanisms.registry import registered, scaled_mechanism
 
 Floats = NDArray[np.float64]
 Laws = tuple[Prior, Prior]
-NEVER = 1e12
-"""The variance of what cannot be deployed."""
-_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
-"""Where a table for a prior of one's own is designed while the best m is looked for."""
+NEVER = 1e12  # the variance of what cannot be deployed
+_KNOTS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)  # where a table for a prior is designed while the best m is searched
 _DESIGNED = ("optimal", "optimal_mean")
-_ROUNDING = (2.0 / 255) ** 2 / 6
-"""A table has at most 256 levels, so that rounding to one of them costs Δ²/6 on average however large ε is."""
-ALONE = "optimal"
-"""What answers the number that is in no pair."""
+_ROUNDING = (2.0 / 255) ** 2 / 6  # rounding to one of 256 levels costs Δ²/6 on average, whatever ε is
+ALONE = "optimal"  # what answers the number that is in no pair
 Effort = Literal["law", "table", "design"]
 
 
+@cache
 def _read(name: str) -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(files("hdr4me.planner").joinpath(name).read_text("utf-8"))
     return stored
@@ -123,14 +120,12 @@ class StoredMoments(Coordinate):
 
 
 INFEASIBLE = MeanSquare(NEVER, lambda κ: NEVER)
-"""What cannot be deployed."""
 
 
 # -- numbers by themselves ----------------------------------------------------------------------------------------
 
 Designed = Literal["optimal", "optimal_mean"]
-TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0
-"""Above the first budget a plan asks the table, above the second the curve is that of this budget."""
+_TABLES_UP_TO, _CURVES_UP_TO = 12.0, 32.0  # above, a plan uses the table; the curve is that of this budget
 POINTS = np.linspace(0.0, 1.0, 9)
 
 
@@ -157,94 +152,59 @@ class OptimalCurve:
         return float(_row(self.epsilon, self.name)[-1])
 
 
-def _scale(epsilon: float) -> float:
-    return 1.0 / math.tanh(epsilon / 2)
-
-
 @cache
-def _curve(name: Designed) -> tuple[Floats, Any]:
+def _curve(name: Designed) -> tuple[float, Any]:
     stored = _read("optimal_curve.json")
     x = np.log(np.array(stored["epsilon"]))
-    return x, PchipInterpolator(x, np.log(np.array(stored[name])), axis=0)
+    return stored["epsilon"][0], PchipInterpolator(x, np.log(np.array(stored[name])), axis=0)
 
 
 @lru_cache(maxsize=4096)
 def _row(epsilon: float, name: Designed) -> Floats:
-    """V at the points, and V̄, in plain units."""
-    epsilon = min(epsilon, _CURVES_UP_TO)
-    x, curve = _curve(name)
-    at = math.log(epsilon)
-    if at <= x[0]:  # Duchi's variance C² − t², in units of C², scaled by what is left at the first budget
-        first, duchi = np.exp(curve(x[0])), _duchi(math.exp(x[0]))
-        return np.asarray(first / duchi * _duchi(epsilon) * _scale(epsilon) ** 2)
-    return np.asarray(np.exp(curve(at)) * _scale(epsilon) ** 2)
-
-
-def _duchi(epsilon: float) -> Floats:
-    shape = np.concatenate([POINTS**2, [1.0 / 3.0]])
-    return np.asarray(1.0 - shape / _scale(epsilon) ** 2)
+    """V at the points, and V̄; below the first budget Duchi's C² − t², scaled by its ratio there."""
+    first, curve = _curve(name)
+    ε = min(epsilon, _CURVES_UP_TO)
+    scale, shape = 1.0 / math.tanh(ε / 2) ** 2, np.append(POINTS**2, 1.0 / 3.0)
+    if ε > first:
+        return np.asarray(np.exp(curve(math.log(ε))) * scale)
+    return np.asarray(
+        np.exp(curve(math.log(first))) / (1.0 - shape * math.tanh(first / 2) ** 2) * (scale - shape)
+    )
 
 
 # -- pairs of numbers ---------------------------------------------------------------------------------------------
 
-_PAIR_KNOTS = (1.0, 2.0, 4.0)
-"""Where designs are asked for a prior of one's own while the best m is looked for."""
-_LEAST = 1e-12
-"""No variance is taken as smaller: it may be lost to rounding where values lie on the levels."""
+_PAIR_KNOTS = (1.0, 2.0, 4.0)  # where designs are used for a prior of one's own while the best m is searched
+_LEAST = 1e-12  # no variance is smaller: it may be lost to rounding if values lie on the levels
 _UNIFORM = as_prior("uniform")
 
 
-@lru_cache(maxsize=256)
-def _pair_squares(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
-    """E y² of the first and of the second number over their own priors, by the table designed for `laws`."""
-    made = number_pair(epsilon, first=laws[0], second=laws[1])
-    first, second = (prior.on_levels(len(made.levels)) for prior in own)
-    both = np.outer(first, second).ravel()
-    return float(made.second_moments("first") @ both), float(made.second_moments("second") @ both)
-
-
 @lru_cache(maxsize=4096)
-def pair_noise(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> tuple[float, float]:
-    """V̄ of the two numbers of a pair over their own priors: of the very table, or quickly.
+def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Floats:
+    """V̄ of the two numbers of a pair over their own priors, and the largest E y² of any pair of values.
 
-    The table is designed for `laws`, at this very budget if `exact` and it is not stored. For values that are not
-    spread evenly the ratio to the stored curve's variance is asked at a few budgets.
+    The last bounds V + κS² for every population. The table is designed for `laws`, at this very budget if `exact` and
+    it is not stored. Otherwise, for priors of one's own, the ratio to the stored curve is computed at a few budgets.
     """
     budget = min(epsilon, JOINT_UP_TO)
     even = all(prior.uniform for prior in (*laws, *own))
-    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
-        return _pair_variances(budget, laws, own)
-    curve = _pair_curve(epsilon)[0] - _UNIFORM.mean_square
+    if exact and budget >= JOINT_FROM and not (even and np.isin(math.log(budget), _stored_pairs()[0])):
+        return _designed_pair(budget, laws, own)
     if even:
-        return curve, curve
-
-    def ratios(knot: float) -> Floats:
-        return np.array(_pair_variances(knot, laws, own)) / (_pair_curve(knot)[0] - _UNIFORM.mean_square)
-
-    first, second = between_knots(epsilon, _PAIR_KNOTS, ratios) * curve
-    return float(first), float(second)
+        return _pair_curve(epsilon)
+    ratios = between_knots(
+        epsilon, _PAIR_KNOTS, lambda knot: _designed_pair(knot, laws, own) / _pair_curve(knot)
+    )
+    return np.asarray(ratios * _pair_curve(epsilon))
 
 
-def _pair_variances(epsilon: float, laws: Laws, own: Laws) -> tuple[float, float]:
-    first, second = _pair_squares(epsilon, laws, own)
-    return max(first - own[0].mean_square, _LEAST), max(second - own[1].mean_square, _LEAST)
-
-
-@lru_cache(maxsize=4096)
-def pair_worst(epsilon: float, laws: Laws, *, exact: bool) -> float:
-    """The largest E y² of any pair of values, which is a bound of V + κS² for every population."""
-    budget, even = min(epsilon, JOINT_UP_TO), laws[0].uniform and laws[1].uniform
-    if exact and budget >= JOINT_FROM and not (even and _is_stored(budget)):
-        return _pair_largest(budget, laws)
-    if even:
-        return _pair_curve(epsilon)[1]
-    ratio = between_knots(epsilon, _PAIR_KNOTS, lambda knot: _pair_largest(knot, laws) / _pair_curve(knot)[1])
-    return float(ratio * _pair_curve(epsilon)[1])
-
-
-def _pair_largest(epsilon: float, laws: Laws) -> float:
+@lru_cache(maxsize=256)
+def _designed_pair(epsilon: float, laws: Laws, own: Laws) -> Floats:
     made = number_pair(epsilon, first=laws[0], second=laws[1])
-    return float(max(made.second_moments("first").max(), made.second_moments("second").max()))
+    both = np.outer(*(prior.on_levels(len(made.levels)) for prior in own)).ravel()
+    squares = [made.second_moments(name) for name in ("first", "second")]
+    noise = [max(float(y @ both) - prior.mean_square, _LEAST) for y, prior in zip(squares, own, strict=True)]
+    return np.array([*noise, max(float(y.max()) for y in squares)])
 
 
 @cache
@@ -253,17 +213,12 @@ def _stored_pairs() -> tuple[Floats, Floats]:
     return np.log(np.array(stored["epsilon"])), np.log(np.array([stored["mean"], stored["largest"]]))
 
 
-def _is_stored(epsilon: float) -> bool:
-    return bool(np.isin(math.log(epsilon), _stored_pairs()[0]))
-
-
-def _pair_curve(epsilon: float) -> tuple[float, float]:
-    """E y² of each number over values spread evenly, and at most; below the first budget both are as 1/ε²."""
+def _pair_curve(epsilon: float) -> Floats:
+    """The same for values spread evenly; below the first budget E y² is proportional to 1/ε²."""
     x, curves = _stored_pairs()
     at = math.log(min(epsilon, JOINT_UP_TO))
-    below = 2.0 * max(x[0] - at, 0.0)
-    mean, largest = (math.exp(np.interp(at, x, curve) + below) for curve in curves)
-    return mean, largest
+    mean, largest = (math.exp(np.interp(at, x, curve) + 2.0 * max(x[0] - at, 0.0)) for curve in curves)
+    return np.array([mean - _UNIFORM.mean_square] * 2 + [largest])
 
 
 # -- optional numbers ---------------------------------------------------------------------------------------------
@@ -282,16 +237,11 @@ def optional_design(epsilon: float) -> Marginal:
     return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)
 
 
-@cache
-def _stored_optional() -> tuple[Floats, NDArray[Any]]:
-    stored = _read("optional_curve.json")
-    return np.log(np.array(stored["epsilon"])), np.array(stored["moments"])
-
-
 @lru_cache(maxsize=4096)
 def quick_optional(epsilon: float) -> StoredMoments:
     """The moments, interpolated, from `JOINT_FROM` on; above `JOINT_UP_TO` they are those of that budget."""
-    x, stored = _stored_optional()
+    read = _read("optional_curve.json")
+    x, stored = np.log(np.array(read["epsilon"])), np.array(read["moments"])
     at = math.log(min(epsilon, JOINT_UP_TO))
     k = min(max(int(np.searchsorted(x, at, side="right")) - 1, 0), len(x) - 2)
     share = (at - x[k]) / (x[k + 1] - x[k])
@@ -314,7 +264,7 @@ def _deployed(name: str, epsilon: float, *, table: bool = True) -> Any:
     Up to some budget an exact table's variance is the law's to 0.5 %, and the law is asked (`Registered.table_from`).
     """
     if name in _DESIGNED:
-        if table and epsilon > TABLES_UP_TO:
+        if table and epsilon > _TABLES_UP_TO:
             return scaled_mechanism(name, epsilon=epsilon)
         return OptimalCurve(epsilon, name)  # type: ignore[arg-type]
     law = scaled_mechanism(name, epsilon=epsilon)

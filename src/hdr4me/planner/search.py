@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hdr4me.framework.normal import log_probability_within
-from hdr4me.framework.small_samples import Counts
 from hdr4me.mechanisms.categorical import categorical_choice, categorical_fits
 from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.planner.candidates import (
@@ -23,20 +22,15 @@ from hdr4me.planner.candidates import (
     Classes,
     arrangement,
     classes,
-    farthest,
     sampled_grid,
 )
 from hdr4me.planner.reports import ALONE, Effort
 from hdr4me.planner.workload import Workload
 from hdr4me.survey.question import split_budget
 
-MAX_USERS = 8_000_000_000
-"""Nobody has more users than there are people."""
-MAX_EPSILON = 20.0
-"""Beyond e^20 the word private has lost its meaning."""
-MIN_EPSILON = 1e-4
-MAX_DIMS = 65_536
-"""The most that a survey's reports can name."""
+MAX_USERS = 8_000_000_000  # there are no more people
+MIN_EPSILON, MAX_EPSILON = 1e-4, 20.0  # a likelihood ratio of e^20 is no privacy
+MAX_DIMS = 65_536  # the most that a survey's reports can name
 
 
 @dataclass(frozen=True)
@@ -76,13 +70,13 @@ class Setting:
         if not workload.categorical:
             if workload.numeric:
                 return [Candidate(name) for name in tried]
-            vectors = workload.vectors or workload.optional_vectors
+            vectors = any(group.length for group in workload.groups)
             return [Candidate(PRIVSET if workload.selections else CODEBOOK if vectors else OPTIONAL)]
         sizes = [size for size, _ in workload.categorical]
         methods = [x for x in self.methods if self._fits(x, self.epsilon)]
         if {"auto", "projective"} <= set(
             methods
-        ):  # as a survey chooses: long reports where short ones are bad
+        ):  # as a survey chooses: short reports only if others are long
             long = any(categorical_choice(self.epsilon, size) == "projective" for size in sizes)
             methods = [x for x in methods if x not in (("subset", "oue") if long else ("projective",))]
         if len(sizes) == 1 and len(methods) > 1:  # a single size: "auto" is one of the others
@@ -112,21 +106,21 @@ class Setting:
             return True
         return self.epsilon >= least and (not least or arrangement(name).supports(self.workload))
 
-    def classes(self, candidate: tuple[str, str], sampled: tuple[int, ...] | None = None) -> Classes:
+    def classes(
+        self,
+        candidate: tuple[str, str],
+        sampled: tuple[int, ...] | None = None,
+        *,
+        worst: bool | None = None,
+        effort: Effort | None = None,
+    ) -> Classes:
         """The candidate's variances over m."""
         name, method = candidate
         base = name if self.workload.numeric else ALONE
         grid = tuple(sampled_grid(self.n_questions(base))) if sampled is None else sampled
-        return classes(
-            self.workload,
-            base,
-            method,
-            self.n_users,
-            self.epsilon,
-            grid,
-            worst=self.worst,
-            effort=self.effort,
-        )
+        worst = self.worst if worst is None else worst
+        asked = self.workload, base, method, self.n_users, self.epsilon, grid
+        return classes(*asked, worst=worst, effort=effort or self.effort)
 
     def best_sampled(self, candidate: Candidate) -> int:
         """The m of least expected error, looked for between the grid's steps too."""
@@ -155,13 +149,8 @@ class Setting:
             score = within @ made.counts if self.jointly else within.min(axis=1)
             k = int(score.argmax())
             log = float(score[k])
-            reports = Counts(self.n_users, arrangement(candidate.mechanism).share(self.workload, grid[k]))
-            if reports.few:
-                many = self.jointly and self.workload.n_coordinates > 1
-                largest = (
-                    farthest(self.workload, candidate.mechanism, self.epsilon, grid[k]) if many else None
-                )
-                found = made.prediction(k, reports, largest)
+            if made.reports[k].few:
+                found = made.prediction(k, bounded=self.jointly and self.workload.n_coordinates > 1)
                 with np.errstate(divide="ignore"):
                     log = (
                         found.log_joint_probability_within(tolerance)

@@ -31,20 +31,23 @@ from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
 
 Floats = NDArray[np.float64]
-SHARES = (0.25, 0.5, 0.75)
-"""The quantiles whose errors are averaged, unless others are named."""
+_QUANTILES = (0.25, 0.5, 0.75)
 _DRAWS, _SEED, _BINS, _PER_BIN, _CELLS = 20, 20261116, 64, 8, 96
-_LEAST_RANK = 3
+_LEAST_RANK = 3  # rows of a table that span two directions determine a mean and nothing else
 _PAIRS = 64
 
 
 @lru_cache(maxsize=256)
-def _table(name: str, epsilon: float, prior: Prior) -> Table:
-    """The table that is deployed."""
+def _deployed(name: str, epsilon: float, prior: Prior) -> Table:
     if name == "optimal_mean" and not prior.uniform:
         return optimal_mean(epsilon, prior)
     found: Table = scaled_mechanism(name, epsilon=epsilon).exact()
     return found
+
+
+def _table(option: Option, group: Group) -> Table:
+    """The table that is deployed for numbers that are alike."""
+    return _deployed(option.base, option.epsilon_per_value, group.prior)
 
 
 @lru_cache(maxsize=256)
@@ -55,15 +58,19 @@ def _law(table: Table, prior: Prior) -> Floats:
 
 
 def _shows_shape(table: Table) -> bool:
-    """Whether reports determine more than a mean: rows that span two directions carry nothing else."""
     return int(np.linalg.matrix_rank(table.probabilities, tol=1e-6)) >= _LEAST_RANK
+
+
+def _noise(option: Option, group: Group) -> float:
+    """The mean variance of a report."""
+    return float(group.prior.shares @ np.asarray(_table(option, group).variance(group.prior.values)))
 
 
 @lru_cache(maxsize=1)
 def _references() -> tuple[Prior, ...]:
-    """Three shapes that stand for what values look like where nothing is known: skewed, with a long tail, two humps.
+    """Three shapes that stand for what values look like if nothing is known: skewed, with a long tail, two humps.
 
-    An even spread would not do: it is where a smoothing fit starts, so that every table does well.
+    An even spread would not do: a smoothing fit starts there, so that every table does well.
     """
     u = (np.arange(1024) + 0.5) / 1024
     normal = ndtri(u)
@@ -72,73 +79,65 @@ def _references() -> tuple[Prior, ...]:
     return tuple(as_prior(np.clip(column, -1.0, 1.0)) for column in columns)
 
 
-@lru_cache(maxsize=256)
-def _fits(name: str, epsilon: float, expected: Prior, prior: Prior, r: int) -> tuple[Floats, Floats] | None:
-    """Edges on [−1, 1] and fitted cumulative shares of seeded draws; None if the table determines a mean and no more.
+_EDGES = np.linspace(-1.0, 1.0, _BINS + 1)
 
-    The table is designed for `expected`; the draws are of values as in `prior`.
-    """
-    table = _table(name, epsilon, expected)
-    if not _shows_shape(table):
-        return None
-    edges = np.linspace(-1.0, 1.0, _BINS + 1)
+
+@lru_cache(maxsize=256)
+def _fitted(table: Table, prior: Prior, r: int) -> Floats:
+    """Fitted cumulative shares at the edges, of seeded draws of values as in the prior."""
     inside = (np.arange(_PER_BIN) + 0.5) / _PER_BIN
-    law = table.law_at(edges[:-1, None] + np.diff(edges)[:, None] * inside).mean(axis=1)
+    law = table.law_at(_EDGES[:-1, None] + np.diff(_EDGES)[:, None] * inside).mean(axis=1)
     starts = np.arange(0, table.n_cells, -(-table.n_cells // _CELLS))
     shares = _law(table, prior)
     counts = np.random.default_rng(_SEED).multinomial(r, shares / shares.sum(), size=_DRAWS)
     joined, law = (np.add.reduceat(x, starts, axis=1) for x in (counts.astype(np.float64), law))
     p = climb(joined, law, (_BINS, 1)).p
-    return edges, np.concatenate([np.zeros((_DRAWS, 1)), np.cumsum(p, axis=1)], axis=1)
+    return np.concatenate([np.zeros((_DRAWS, 1)), np.cumsum(p, axis=1)], axis=1)
+
+
+def _fits(option: Option, group: Group) -> list[tuple[Prior, Floats]]:
+    """The fits for what is known of the values, or else for each reference shape; none if the table has no shape."""
+    table, shapes = _table(option, group), _references() if group.prior.uniform else (group.prior,)
+    return [(x, _fitted(table, x, _reports(option))) for x in shapes] if _shows_shape(table) else []
+
+
+def _quantiles(prior: Prior, p: Floats) -> Floats:
+    order = np.argsort(prior.values)
+    below = np.cumsum(prior.shares[order])
+    return np.asarray(prior.values[order][np.minimum(np.searchsorted(below, p), below.size - 1)])
 
 
 def _distribution(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """The Wasserstein-1 distance of the fitted distribution from the values', on a range of width 2."""
-    x = np.linspace(-1.0, 1.0, 1025)
-    gaps = []
-    for prior in _shapes(group):
-        found = _fits(option.base, option.epsilon_per_value, group.prior, prior, _reports(option))
-        if found is None:
-            return math.inf
+    x, gaps = np.linspace(-1.0, 1.0, 1025), []
+    for prior, rows in _fits(option, group):
         order = np.argsort(prior.values)
         below = np.concatenate([[0.0], np.cumsum(prior.shares[order])])
         true = below[np.searchsorted(prior.values[order], x, side="right")]
-        gaps += [np.abs(np.interp(x, found[0], row) - true).mean() * 2 for row in found[1]]
-    return float(np.mean(gaps))
+        gaps += [np.abs(np.interp(x, _EDGES, row) - true).mean() * 2 for row in rows]
+    return float(np.mean(gaps)) if gaps else math.inf
 
 
 def _quantile(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """The root mean square error of quantiles, over the shares p."""
     squares = []
-    for prior in _shapes(group):
-        found = _fits(option.base, option.epsilon_per_value, group.prior, prior, _reports(option))
-        if found is None:
-            return math.inf
-        order = np.argsort(prior.values)
-        below = np.cumsum(prior.shares[order])
-        last = below.size - 1
-        true = prior.values[order][np.minimum(np.searchsorted(below, np.array(p) - 1e-12), last)]
-        fitted = np.array([np.interp(p, row, found[0]) for row in found[1]])
-        squares.append(np.mean((fitted - true) ** 2))
-    return float(np.sqrt(np.mean(squares)))
-
-
-def _shapes(group: Group) -> tuple[Prior, ...]:
-    """What is known of a group's values, or else the reference shapes."""
-    return _references() if group.prior.uniform else (group.prior,)
+    for prior, rows in _fits(option, group):
+        fitted = np.array([np.interp(p, row, _EDGES) for row in rows])
+        squares.append(np.mean((fitted - _quantiles(prior, np.array(p) - 1e-12)) ** 2))
+    return float(np.sqrt(np.mean(squares))) if squares else math.inf
 
 
 def _variance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """To first order V̂ moves as the mean of g − 2μy over reports, g decoding the square of a level."""
-    table = _table(option.base, option.epsilon_per_value, group.prior)
+    table, prior = _table(option, group), group.prior
     square = decoder_of(table.probabilities, table.levels**2) if _shows_shape(table) else None
     if square is None:
         return math.inf
-    moves = square - 2 * group.prior.mean * table.decode
-    law = _law(table, group.prior)
+    moves = square - 2 * prior.mean * table.decode
+    law = _law(table, prior)
     total = float(law @ moves**2 - (law @ moves) ** 2)
-    each = table.law_at(group.prior.values) @ moves
-    spread = float(group.prior.shares @ each**2 - (group.prior.shares @ each) ** 2)
+    each = table.law_at(prior.values) @ moves
+    spread = float(prior.shares @ each**2 - (prior.shares @ each) ** 2)
     return math.sqrt(max(total / _reports(option) - spread / option.n_users, 0.0))
 
 
@@ -148,38 +147,23 @@ def _deviation(option: Option, group: Group, p: tuple[float, ...]) -> float:
 
 def _covariance(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """By a product question if the schema has one, else from reports that answer both (m ≥ 2); independent numbers."""
-    prior = group.prior
-    table = _table(option.base, option.epsilon_per_value, prior)
-    noise = float(prior.shares @ np.asarray(table.variance(prior.values)))
-    spread = prior.variance
+    prior, noise, both = group.prior, _noise(option, group), _both(option)
     if option.schema is not None and any(getattr(x, "product", None) for x in option.schema.dimensions):
-        order = np.argsort(prior.values)
-        below, at = np.cumsum(prior.shares[order]), (np.arange(_PAIRS) + 0.5) / _PAIRS
-        few = prior.values[order][np.minimum(np.searchsorted(below, at), below.size - 1)]
+        few = _quantiles(prior, (np.arange(_PAIRS) + 0.5) / _PAIRS)
         products = np.outer(few, few).ravel()
-        own = float(np.mean(np.asarray(table.variance(products)))) + float(products.var())
-        return math.sqrt((own + 2 * prior.mean**2 * (noise + spread)) / _reports(option))
-    both = _both(option)
-    return math.sqrt((noise**2 + 2 * noise * spread) / both) if both >= 1 else math.inf
+        own = float(np.mean(np.asarray(_table(option, group).variance(products)))) + float(products.var())
+        return math.sqrt((own + 2 * prior.mean**2 * (noise + prior.variance)) / _reports(option))
+    return math.sqrt((noise**2 + 2 * noise * prior.variance) / both) if both >= 1 else math.inf
 
 
 def _mean_by(option: Option, group: Group, p: tuple[float, ...]) -> float:
     """The mean in one of v equal groups: √(E(y − μ)²·E z²/r)/f, z decoding the indicator of the group, f = 1/v."""
-    sizes = [size for size, _ in option.workload.categorical]
-    both = _both(option)
-    if not sizes or both < 1:
-        return math.inf
-    noise = float(
-        group.prior.shares
-        @ np.asarray(_table(option.base, option.epsilon_per_value, group.prior).variance(group.prior.values))
-    )
-    errors = []
-    for size in sizes:
-        f = 1.0 / size
+    both, errors = _both(option), []
+    for size, _ in option.workload.categorical if both >= 1 else ():
         absent, present = entry_variances(option.categorical, option.base, option.epsilon_per_value, size)
-        squares = f * (present + 1.0) + (1.0 - f) * absent
-        errors.append(math.sqrt((noise + group.prior.variance) * squares / both) / f)
-    return float(np.mean(errors))
+        squares = (present + 1.0) / size + (1.0 - 1.0 / size) * absent
+        errors.append(math.sqrt((_noise(option, group) + group.prior.variance) * squares / both) * size)
+    return float(np.mean(errors)) if errors else math.inf
 
 
 def _reports(option: Option) -> int:
@@ -193,18 +177,22 @@ def _both(option: Option) -> float:
     return option.n_users * m * (m - 1) / (d * (d - 1)) if d > 1 else 0.0
 
 
-STATISTICS: dict[str, Callable[[Option, Group, tuple[float, ...]], float]] = {
-    "distribution": _distribution,
-    "quantile": _quantile,
-    "variance": _variance,
-    "sd": _deviation,
-    "covariance": _covariance,
-    "mean_by": _mean_by,
+_SHAPE = "none of these mechanisms estimates more than the mean: add square_wave, piecewise or optimal"
+_TOGETHER = (
+    "needs users who answer two questions: plan two dimensions, by other mechanisms than pair and agreement"
+)
+# Beside the mean: what predicts the error of a statistic, and why no option may estimate it.
+STATISTICS: dict[str, tuple[Callable[[Option, Group, tuple[float, ...]], float], str]] = {
+    "distribution": (_distribution, _SHAPE),
+    "quantile": (_quantile, _SHAPE),
+    "variance": (_variance, _SHAPE),
+    "sd": (_deviation, _SHAPE),
+    "covariance": (_covariance, f"a covariance {_TOGETHER}"),
+    "mean_by": (_mean_by, f"a mean by group {_TOGETHER}, a number and a category (use a schema)"),
 }
-"""Beside the mean, which every plan has: the statistics whose error is predicted."""
 
 
-def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> float:
+def foretell(option: Option, statistic: str, p: tuple[float, ...] = _QUANTILES) -> float:
     """The error of a statistic on the scale [−1, 1] if an option is carried out, averaged over its numbers.
 
     The standard error of a mean, a variance, a standard deviation, a covariance and a mean by group (of groups of one
@@ -232,19 +220,19 @@ def foretell(option: Option, statistic: str, p: tuple[float, ...] = SHARES) -> f
     if option.base in (BLOCKS, PAIR):  # signs determine a mean and no more; of pairs only means are predicted
         return math.inf
     counts = np.array([group.count for group in groups], float)
-    errors = np.array([STATISTICS[statistic](option, group, p) for group in groups])
+    errors = np.array([STATISTICS[statistic][0](option, group, p) for group in groups])
     return float(counts @ errors / counts.sum())
 
 
 def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
     """The same plan, its options ranked by the error of a statistic; those that cannot estimate it are left out."""
-    shares = SHARES if p is None else tuple(float(x) for x in np.atleast_1d(p))
+    shares = _QUANTILES if p is None else tuple(float(x) for x in np.atleast_1d(p))
     if p is not None and (statistic != "quantile" or not all(0.0 < x < 1.0 for x in shares)):
         raise InvalidInput.of("p", p, "shares strictly between 0 and 1, with statistic = 'quantile'")
     found = [(foretell(option, statistic, shares), option) for option in plan.options]
     possible = [(error, option) for error, option in found if math.isfinite(error)]
     if not possible:
-        raise InvalidInput(_WHY[statistic])
+        raise InvalidInput(STATISTICS[statistic][1])
     possible.sort(key=lambda pair: (pair[0], pair[1].n_sampled))
     return replace(
         plan,
@@ -252,18 +240,3 @@ def by_statistic(plan: Plan, statistic: str, p: Any = None) -> Plan:
         statistic=statistic,
         statistic_errors=tuple(error for error, _ in possible),
     )
-
-
-_SHAPE = "none of these mechanisms tells more than the mean: add square_wave, piecewise or optimal"
-_TOGETHER = (
-    "needs users who answer two questions: plan at least two dimensions, by other mechanisms than pair and "
-    "agreement"
-)
-_WHY = {
-    "distribution": _SHAPE,
-    "quantile": _SHAPE,
-    "variance": _SHAPE,
-    "sd": _SHAPE,
-    "covariance": f"a covariance {_TOGETHER}",
-    "mean_by": f"a mean by group {_TOGETHER}, a number and a category (use a schema)",
-}

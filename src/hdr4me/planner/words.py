@@ -1,26 +1,21 @@
-"""A plan in words: what it promises, of everything that is asked or of the dimensions that were named, and why."""
+"""A plan in words: what it promises, of everything that is asked or of the dimensions that were named."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from hdr4me.mechanisms.joint import JOINT_FROM
 from hdr4me.pages.counted import counted, listed
-from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, Candidate, arrangement
+from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, arrangement
 
 if TYPE_CHECKING:
     from hdr4me.planner.option import Option
     from hdr4me.planner.plan import Plan
-    from hdr4me.planner.workload import Group
 
-
-_WORTH_WEIGHING = 1.1
-_USELESS = 1.0
-"""A tolerance of half the range or more says nothing about a mean."""
-_UNTOLD = (
+_USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
+_NO_MEAN = (
     "the share of users who have an optional value is less than three of its standard errors, so that no mean among "
-    "them is told"
+    "them is estimated"
 )
 
 
@@ -32,12 +27,8 @@ def number(x: float) -> str:
     """
     if not math.isfinite(x):
         return "∞"
-    text = f"{x:.2g}"
-    return (
-        f"{float(text):.0f}"
-        if "e+" in text
-        else (f"{float(text):.10f}".rstrip("0") if "e-" in text else text)
-    )
+    text = f"{float(f'{x:.2g}'):.10f}"
+    return text.rstrip("0").rstrip(".")
 
 
 def percent(p: float) -> str:
@@ -58,23 +49,25 @@ def summary(plan: Plan) -> str:
     option = plan.best
     if plan.statistic != "mean":
         return _of_statistic(plan)
+    guess, ratio, beats = *_guess(option), option.beats_baseline
+    warning = (
+        f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, {ratio}. "
+    )
     parts = [
         _opening(plan) + (_promise_own(plan) if plan.asked_own else _promise(option)),
         plan.shortfall,
         _asked(plan),
         "" if plan.asked_own else _units(plan),
-        _choices(option),
+        _errors(option),
         _present(option),
-        _sent(option),
-        _zeros(option),
-        _few(option),
-        _uneven(option),
-        _in_pairs(plan),
-        _why_pairs(plan),
+        _sent(plan),
+        f"{guess} would score {ratio}" if beats else "",
+        f"few answers for each dimension ({number(option.reports_per_dimension)}): bounds, not the normal law"
+        if option.few
+        else "",
         f"re-calibration is {option.recalibration.verdict}",
-        _why_not_optimal(plan),
     ]
-    return _warning(option) + "; ".join(part for part in parts if part) + "."
+    return ("" if beats else warning) + "; ".join(part for part in parts if part) + "."
 
 
 _ERRORS = {
@@ -88,170 +81,73 @@ _ERRORS = {
 
 
 def _of_statistic(plan: Plan) -> str:
-    """One line for a plan that is for another statistic than the mean."""
-    option, error = plan.best, plan.statistic_errors[0]
-    body = f"With {counted(option.n_users, 'user')} and ε = {option.epsilon:g}, "
-    body += _ERRORS[plan.statistic].format(f"{number(error)} on the scale [-1, 1]")
+    error = _ERRORS[plan.statistic].format(f"{number(plan.statistic_errors[0])} on the scale [-1, 1]")
     shapes = plan.statistic in ("distribution", "quantile") and plan.setting.prior_name == "uniform"
-    body += ", averaged over three shapes of values" if shapes else ""
-    sent = f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
-    return f"{body}; {sent}; its means will be within {_plus_minus(option.tolerance_each)} each."
-
-
-def _warning(option: Option) -> str:
-    if option.beats_baseline:
-        return ""
-    guess, ratio = _guess(option)
-    return (
-        f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, "
-        f"{ratio} of the error{_assumed(option)}. "
-    )
-
-
-def _zeros(option: Option) -> str:
-    guess, ratio = _guess(option)
-    return f"{guess} would score {ratio} times the error{_assumed(option)}" if option.beats_baseline else ""
+    average = ", averaged over three shapes of values" if shapes else ""
+    means = f"its means will be within {_plus_minus(plan.best.tolerance_each)} each"
+    return f"{_opening(plan)}{error}{average}; {_sent(plan)}; {means}."
 
 
 def _guess(option: Option) -> tuple[str, str]:
     """The better answer without asking anybody, and its error over the option's."""
-    least = min(option.all_zeros_mse, option.even_mse)
-    frequencies = option.workload.categorical or option.workload.selections
-    even = "equal frequencies" if frequencies else "zeros for means and one half for shares"
-    return "all zeros" if option.all_zeros_mse <= option.even_mse else even, number(least / option.mse)
-
-
-def _assumed(option: Option) -> str:
-    """What the baseline takes the truth to be, where it has categories."""
-    if not option.workload.categorical:
-        return ""
-    if all(group.squares is not None for group in option.workload.groups if group.size):
-        return " (with the frequencies given)"
-    return " (with frequencies like Zipf's, f_k ∝ 1/k)"
+    categories = [group for group in option.workload.groups if group.size]
+    even = "equal frequencies" if categories else "zeros for means and one half for shares"
+    words = f"{number(min(option.all_zeros_mse, option.even_mse) / option.mse)} times the error"
+    if any(not group.choices and group.squares is None for group in categories):
+        words += " (with frequencies like Zipf's, f_k ∝ 1/k)"
+    return "all zeros" if option.all_zeros_mse <= option.even_mse else even, words
 
 
 def _opening(plan: Plan) -> str:
     option = plan.best
     users, budget = counted(option.n_users, "user"), f"ε = {option.epsilon:g}"
-    if plan.solved == "n_users":
-        return f"You need {users} at {budget}: then "
-    if plan.solved == "epsilon":
-        return f"You need {budget} with {users}: then "
-    if plan.solved == "n_dims":
-        return f"You can ask {counted(option.n_dims, 'dimension')} of {users} at {budget}: then "
-    return f"With {users} and {budget}, "
+    openings = {
+        "n_users": f"You need {users} at {budget}: then ",
+        "epsilon": f"You need {budget} with {users}: then ",
+        "n_dims": f"You can ask {counted(option.n_dims, 'dimension')} of {users} at {budget}: then ",
+    }
+    return openings.get(plan.solved, f"With {users} and {budget}, ")
 
 
-def _sent(option: Option) -> str:
-    questions = arrangement(option.base).n_questions(option.workload)
-    if questions == option.n_dims:
-        return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {_by(option)}"
-    return f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
-
-
-def _in_pairs(plan: Plan) -> str:
-    """Whether asking numbers two by two would pay, where pairs were no candidate."""
-    setting, best = plan.setting, plan.best
-    plain = best.workload.prior is not None and best.workload.prior.uniform and not setting.worst
-    if PAIR in setting.mechanisms or best.workload.numeric < 2 or not plain or not _may_pair(best):
-        return ""
-    method = best.categorical
-    m = setting.best_sampled(Candidate(PAIR, method))
-    gain = best.mse / float(setting.classes(Candidate(PAIR, method), (m,)).mse[0])
-    if gain < _WORTH_WEIGHING:
-        return ""
-    return f"asking numbers in pairs (mechanism pair) would lower the error {number(gain)} times"
-
-
-def _why_pairs(plan: Plan) -> str:
-    """Why numbers are asked in pairs: the error of the best that asks for one at a time."""
+def _sent(plan: Plan) -> str:
+    """How many questions a user answers and by which mechanisms; of pairs also what they gain."""
+    option, workload = plan.best, plan.best.workload
+    questions = arrangement(option.base).n_questions(workload)
     alone = next((x for x in plan.options if x.mechanism not in (PAIR, BLOCKS)), None)
-    if plan.best.mechanism != PAIR or alone is None:
-        return ""
-    return (
-        f"pairs, because two numbers asked together under the whole budget have {number(alone.mse / plan.best.mse)} "
-        f"times less error than one at a time by {alone.mechanism}"
-    )
+    if questions != option.n_dims:
+        words = f"each user answers {option.n_sampled:,} of {questions:,} questions, numbers in pairs"
+        if option.mechanism == PAIR and alone is not None:
+            gain = number(alone.mse / option.mse)
+            words += (
+                f", because two numbers asked together under the whole budget have {gain} times less error than one "
+                f"at a time by {alone.mechanism}"
+            )
+        return words
+    by = f"{BLOCKS} blocks (signs, asked together)"
+    if option.mechanism != BLOCKS:
+        names = [option.mechanism, option.categorical, PRIVSET if workload.selections else ""]
+        names += [CODEBOOK if any(group.length for group in workload.groups) else ""]
+        names += [OPTIONAL if workload.optional else ""]
+        by = listed(list(dict.fromkeys(name for name in names if name)))
+    return f"each user sends {option.n_sampled:,} of {counted(option.n_dims, 'value')} by {by}"
 
 
-def _may_pair(option: Option) -> bool:
-    """Pairs are of numbers that are not optional, under at least `JOINT_FROM`."""
-    return option.epsilon >= JOINT_FROM and arrangement(PAIR).supports(option.workload)
-
-
-def _choices(option: Option) -> str:
+def _errors(option: Option) -> str:
     """The predicted errors of selections, vectors and what is optional."""
     kept = ", ".join(f"{name} ±{number(error)}" for name, error in list(option.errors.items())[:4])
-    kinds = [("selections", option.workload.selections), ("vectors", option.workload.vectors)]
-    kinds += [("optional vectors", option.workload.optional_vectors)]
-    kinds += [("optional numbers", option.workload.optional)]
-    of = listed([kind for kind, there in kinds if there])
-    return f"standard errors of {of}: {kept}" if kept else ""
+    return f"standard errors: {kept}" if kept else ""
 
 
 def _present(option: Option) -> str:
-    """How many users are taken to have an optional number, and how many an optional vector."""
+    """How many users are assumed to have an optional value."""
     groups = [group for group in option.workload.groups if group.optional]
-    kinds = [("number", [group for group in groups if not group.length])]
-    kinds += [("vector", [group for group in groups if group.length])]
-    return "; ".join(_taken(kind, own) for kind, own in kinds if own)
-
-
-def _taken(kind: str, groups: list[Group]) -> str:
-    shares = sorted({group.expected_present for group in groups})
-    taken = " to ".join(dict.fromkeys(percent(share) for share in (shares[0], shares[-1])))
-    told = [group.present is not None for group in groups]
-    how = "in part assumed" if any(told) else "assumed: values with gaps tell otherwise"
-    how = "as told" if all(told) else how
-    return f"{taken} of the users are taken to have an optional {kind} ({how})"
-
-
-def _by(option: Option) -> str:
-    both = option.categorical and option.workload.numeric
-    if option.mechanism == BLOCKS:
-        return f"{BLOCKS} blocks (signs, asked together)"
-    words = [option.mechanism, option.categorical] if both else [option.mechanism]
-    own = [(PRIVSET, option.workload.selections), (CODEBOOK, _has_vectors(option))]
-    own += [(OPTIONAL, option.workload.optional)]
-    return listed([*words, *(name for name, there in own if there and name not in words)])
-
-
-def _few(option: Option) -> str:
-    if not option.few:
+    if not groups:
         return ""
-    few = number(option.reports_per_dimension)
-    few += " answer" if few == "1" else " answers"
-    return (
-        f"with {few} for each dimension the normal law does not carry: the "
-        "number of answers is summed over, and what holds whatever the values are is a bound"
-    )
-
-
-def _uneven(option: Option) -> str:
-    """Whether asking some dimensions more often than others would pay."""
-    if option.n_sampled != 1 or len(option.workload.groups) < 2:
-        return ""
-    gain = option.draw().gain
-    if gain < _WORTH_WEIGHING:
-        return ""
-    return f"asking dimensions of larger error more often would lower the error {number(gain)} times"
-
-
-def _why_not_optimal(plan: Plan) -> str:
-    """Why `optimal` was a candidate for numbers and is not the first; empty if it is, or was none."""
-    best = plan.best
-    first = best.mechanism in ("optimal", "optimal_mean") and not plan.setting.worst
-    if not best.workload.numeric or best.mechanism == "optimal" or first:
-        return ""
-    if "optimal" not in plan.setting.mechanisms or best.mechanism == PAIR:
-        return ""
-    words = "optimal, which makes the largest variance of a report smallest, is not first here: "
-    if not plan.setting.worst:
-        return (
-            words + f"over the values assumed {best.mechanism} has less on average "
-            '(--prior worst, prior="worst", ranks by the worst case)'
-        )
-    return words + f"with the spread of the values themselves {best.mechanism} has less at its worst"
+    shares = sorted(group.expected_present for group in groups)
+    taken = " to ".join(dict.fromkeys((percent(shares[0]), percent(shares[-1]))))
+    given = [group.present is not None for group in groups]
+    how = "as given" if all(given) else "in part assumed" if any(given) else "assumed"
+    return f"{taken} of the users have an optional value ({how})"
 
 
 def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: str) -> str:
@@ -266,46 +162,33 @@ def not_reachable(nearest: Plan, tolerance: float, probability: float, reason: s
 
 
 def _promise(option: Option) -> str:
-    single = option.workload.n_coordinates == 1
-    p, each, joint = percent(option.probability), option.tolerance_each, option.tolerance_joint
+    workload, single = option.workload, option.workload.n_coordinates == 1
     worst = [option.worst_tolerance_each] + ([] if single else [option.worst_tolerance_joint])
-    if not math.isfinite(each) and _has_optional(option):
-        return f"nothing can be promised of {option.workload.what}: {_UNTOLD}"
-    bounded = option.workload.numeric or option.workload.optional or _has_vectors(option)
-    if not single and option.few and joint > _USELESS and bounded:
-        return (
-            f"each of {option.workload.what} will be within {_plus_minus(each)} with {p} probability, if the values "
-            "are as assumed; for all of them at once nothing that helps can be promised: too few answers"
-        )
-    if single:
-        body = f"the estimate will be within {_plus_minus(each)} with {p} probability"
-    else:
-        body = (
-            f"each of {option.workload.what} will be within {_plus_minus(each)} with {p} probability, and all of them "
-            f"at once within {_plus_minus(joint)}"
-        )
-    if option.few and max(worst) > _USELESS and bounded:
-        return body + " (nothing that helps can be promised whatever the values are: too few answers)"
-    return body + f" ({' and '.join(map(_plus_minus, worst))} whatever the values are)"
+    if not math.isfinite(option.tolerance_each) and workload.has_optional:
+        return f"nothing can be promised of {workload.what}: {_NO_MEAN}"
+    useless = _USELESS if option.few and not all(group.size for group in workload.groups) else math.inf
+    subject = "the estimate" if single else f"each of {workload.what}"
+    p = percent(option.probability)
+    each = f"{subject} will be within {_plus_minus(option.tolerance_each)} with {p} probability"
+    if not single and option.tolerance_joint > useless:
+        return f"{each}; for all of them at once nothing useful can be promised: too few answers"
+    joint = "" if single else f", and all of them at once within {_plus_minus(option.tolerance_joint)}"
+    if max(worst) > useless:
+        return f"{each}{joint} (nothing useful can be promised whatever the values are: too few answers)"
+    return f"{each}{joint} ({' and '.join(map(_plus_minus, worst))} whatever the values are)"
 
 
 def _promise_own(plan: Plan) -> str:
     """What is kept of the dimensions that were asked for by name; nothing is asked of the others."""
-    names, kept = list(plan.asked_own), plan.own_units
-    if not math.isfinite(plan.best.tolerance_each) and _has_optional(plan.best):
-        return f"nothing can be promised of {', '.join(names[:3])}: {_UNTOLD}"
-    shown = ", ".join(_own(plan, name, kept[name]["each"]) for name in names[:3])
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    several = len(names) > 1 or _is_vector(plan, names[0])
-    body = f"{shown}{more} will be kept with {percent(plan.best.probability)} probability" + (
-        " each" if several else ""
+    names, p = list(plan.asked_own), percent(plan.best.probability)
+    if not math.isfinite(plan.best.tolerance_each) and plan.best.workload.has_optional:
+        return f"nothing can be promised of {', '.join(names[:3])}: {_NO_MEAN}"
+    each, together, worst = (
+        _own(plan, {name: plan.own_units[name][of] for name in names}) for of in ("each", "all", "worst_all")
     )
-    if several:
-        body += (
-            f"; all of these at once: {', '.join(_own(plan, name, kept[name]['all']) for name in names[:3])}"
-        )
-    worst = ", ".join(_own(plan, name, kept[name]["worst_all"]) for name in names[:3])
-    return f"{body} ({worst} whatever the values are)"
+    several = len(names) > 1 or "coordinates of " in each
+    joint = f" each; all of these at once: {together}" if several else ""
+    return f"{each} will be kept with {p} probability{joint} ({worst} whatever the values are)"
 
 
 def _plus_minus(x: float) -> str:
@@ -316,13 +199,9 @@ def _asked(plan: Plan) -> str:
     option = plan.best
     if plan.asked is None or plan.solved:
         return ""
-    what = f"±{number(plan.asked)}"
-    own = ", ".join(_own(plan, name, x) for name, x in list(plan.asked_in_units.items())[:3])
-    if plan.asked_own:
-        what = own
-    elif own:
-        what += f" of a range scaled to [−1, 1] ({own})"
-    words = f"{what} is kept by each with {percent(option.probability_within)}"
+    own = _own(plan, plan.asked_in_units)
+    scaled = f"±{number(plan.asked)}" + (f" of a range scaled to [−1, 1] ({own})" if own else "")
+    words = f"{own if plan.asked_own else scaled} is kept by each with {percent(option.probability_within)}"
     if option.workload.n_coordinates > 1:
         words += f" and by all at once with {percent(option.joint_probability_within)} probability"
     return words
@@ -332,28 +211,16 @@ def _units(plan: Plan) -> str:
     """The first numbers of a schema in their own units."""
     if plan.best.schema is None or not math.isfinite(plan.best.tolerance_each):
         return ""
-    numbers = [d.name for d in plan.best.schema.dimensions if not d.categories]
-    shown = [name for name in numbers if name in plan.own_units][:3]
-    if not shown:
-        return ""
-    kept = ", ".join(_own(plan, name, plan.own_units[name]["each"]) for name in shown)
-    return f"in their own units, each: {kept}"
+    numbers = [d.name for d in plan.best.schema.dimensions if not d.categories and d.name in plan.own_units]
+    kept = _own(plan, {name: plan.own_units[name]["each"] for name in numbers})
+    return f"in their own units, each: {kept}" if kept else ""
 
 
-def _own(plan: Plan, name: str, tolerance: float) -> str:
-    """One dimension's tolerance in its own units, the unit's name behind it."""
-    called = f"coordinates of {name}" if _is_vector(plan, name) else name
-    return f"{called} ±{number(tolerance)} {plan.unit(name)}".rstrip()
-
-
-def _is_vector(plan: Plan, name: str) -> bool:
-    schema = plan.best.schema
-    return schema is not None and bool(getattr(schema[name], "length", 0))
-
-
-def _has_optional(option: Option) -> bool:
-    return any(group.optional for group in option.workload.groups)
-
-
-def _has_vectors(option: Option) -> bool:
-    return any(group.length for group in option.workload.groups)
+def _own(plan: Plan, tolerances: dict[str, float]) -> str:
+    """Tolerances of the first dimensions in their own units, the unit's name behind each."""
+    words = []
+    for name, tolerance in list(tolerances.items())[:3]:
+        of = "coordinates of " if getattr(plan.best.schema[name], "length", 0) else ""
+        words.append(f"{of}{name} ±{number(tolerance)} {plan.unit(name)}".rstrip())
+    more = f" and {len(tolerances) - 3:,} more" if len(tolerances) > 3 else ""
+    return ", ".join(words) + more

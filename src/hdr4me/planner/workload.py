@@ -17,23 +17,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.priors import Prior, as_prior, mean_law, table_priors
-from hdr4me.pages.counted import counted, listed
+from hdr4me.pages.counted import listed
 
 UNIFORM = as_prior("uniform")
 Floats = NDArray[np.float64]
 Shape = tuple[int, int, int, int]
 
-_SPREAD = 1.0 / 3.0
-"""A mean's spread over dimensions when nothing is known: uniform on [−1, 1]."""
+_SPREAD = 1.0 / 3.0  # the mean square of means that are uniform on [−1, 1]
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,32 @@ class Group:
     optional: bool = False
     present: float | None = None
 
+    @classmethod
+    def of(cls, dimension: Any, prior: Prior = UNIFORM) -> Group:
+        """One dimension; the prior is for numbers."""
+        size, choices, length, optional = size_of(dimension)
+        law = UNIFORM if size or length else prior
+        return cls(1, size, law, choices=choices, length=length, optional=bool(optional))
+
+    @property
+    def shape(self) -> Shape:
+        """The `size_of` of each of the dimensions."""
+        return self.size, self.choices, self.length, int(self.optional)
+
     @property
     def is_number(self) -> bool:
         """Whether the dimensions are numbers that everybody has."""
-        return not self.size and not self.length and not self.optional
+        return not any(self.shape)
 
     @property
     def n_coordinates(self) -> int:
-        """A mean each, or a frequency for each category; of a selection a share for each, and the number chosen.
-
-        Of a vector the mean of each coordinate; of what is optional also the share of users who have it.
-        """
+        """A mean, a frequency for each category, a mean for each coordinate; beside them a number chosen or a share."""
         return self.count * (max(self.size, self.length, 1) + (self.choices > 0) + self.optional)
 
     @property
     def expected_present(self) -> float:
         """The share of users who have what is optional: what is known, and 0.9 if nothing is."""
         return 0.9 if self.present is None else self.present
-
-    @property
-    def expected_energy(self) -> float:
-        """E|x|² of a vector: what is known, and d/(d + 2), of vectors spread evenly in the ball, if nothing is."""
-        return self.length / (self.length + 2) if self.energy is None else self.energy
 
     @property
     def expected_choices(self) -> float:
@@ -103,8 +107,9 @@ class Group:
         if self.is_number and self.prior.uniform:
             return np.array([-1.0, 1.0]) * math.sqrt(self.prior.mean_square), np.array([0.5, 0.5])
         if self.length:
-            square, mean = self.expected_energy / self.length, math.sqrt((self.squares or 0.0) / self.length)
-            size = math.sqrt(max(square, mean**2))
+            energy = self.length / (self.length + 2) if self.energy is None else self.energy
+            mean = math.sqrt((self.squares or 0.0) / self.length)
+            size = math.sqrt(max(energy / self.length, mean**2))
             up = 0.5 + (mean / (2 * size) if size else 0.0)
             values, shares = np.array([size, -size]), np.array([up, 1.0 - up])
         if not self.optional:
@@ -128,22 +133,26 @@ class Workload:
     @classmethod
     def of(cls, schema: Any) -> Workload:
         """The workload of a schema's dimensions, with nothing known of their values."""
-        sizes = Counter(size_of(dimension) for dimension in schema.dimensions)
+        return cls.grouped([Group.of(dimension) for dimension in schema.dimensions])
+
+    @classmethod
+    def grouped(cls, dimensions: Sequence[Group]) -> Workload:
+        """The workload of dimensions, a group of one each, in the schema's order."""
+        count = Counter(dimensions)
+        order = sorted(count, key=lambda group: group.shape)
+        at = {group: k for k, group in enumerate(order)}
         return cls(
-            tuple(
-                Group(count, size, choices=choices, length=length, optional=bool(optional))
-                for (size, choices, length, optional), count in sorted(sizes.items())
-            )
+            tuple(replace(group, count=count[group]) for group in order), tuple(at[x] for x in dimensions)
         )
 
     @classmethod
     def of_size(cls, n_dims: int, n_categories: int | None = None, prior: Prior = UNIFORM) -> Workload:
         """So many dimensions alike: numbers, or categories of one size."""
-        if isinstance(n_dims, bool) or not isinstance(n_dims, int) or n_dims < 1:
+        if type(n_dims) is not int or n_dims < 1:
             raise InvalidInput.of("n_dims", n_dims, "a positive integer")
         if n_categories is None:
             return cls((Group(n_dims, prior=prior),))
-        if isinstance(n_categories, bool) or not isinstance(n_categories, int) or n_categories < 2:
+        if type(n_categories) is not int or n_categories < 2:
             raise InvalidInput.of("n_categories", n_categories, "an integer >= 2")
         return cls((Group(n_dims, n_categories),))
 
@@ -180,7 +189,7 @@ class Workload:
         """How many dimensions there are of each `size_of`: what a schema must agree with."""
         sizes: Counter[Shape] = Counter()
         for group in self.groups:
-            sizes[group.size, group.choices, group.length, int(group.optional)] += group.count
+            sizes[group.shape] += group.count
         return tuple(sorted(sizes.items()))
 
     @cached_property
@@ -194,6 +203,11 @@ class Workload:
         return sum(group.count for group in self.groups if group.optional and not group.length)
 
     @property
+    def has_optional(self) -> bool:
+        """Whether any number or vector is optional."""
+        return any(group.optional for group in self.groups)
+
+    @property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
         return tuple((size, count) for (size, choices, *_), count in self.shape if size and not choices)
@@ -202,24 +216,6 @@ class Workload:
     def selections(self) -> int:
         """How many dimensions are selections."""
         return sum(group.count for group in self.groups if group.choices)
-
-    @property
-    def vectors(self) -> tuple[tuple[int, int], ...]:
-        """The lengths of vectors that everybody has, and how many dimensions have each."""
-        return tuple(
-            (length, count) for (_, _, length, missing), count in self.shape if length and not missing
-        )
-
-    @property
-    def optional_vectors(self) -> tuple[tuple[int, int], ...]:
-        """The lengths of optional vectors, and how many dimensions have each."""
-        return tuple((length, count) for (_, _, length, missing), count in self.shape if length and missing)
-
-    @property
-    def prior(self) -> Prior | None:
-        """The one prior of all numbers; None if there are several, or no numbers."""
-        priors = {group.prior for group in self.groups if group.is_number}
-        return priors.pop() if len(priors) == 1 else None
 
     @cached_property
     def n_dims(self) -> int:
@@ -238,20 +234,19 @@ class Workload:
         for group in self.groups:
             kind = "coordinate" if group.length else "mean"
             if group.size:
-                kind = "share" if group.choices else "frequencies"
+                kind = "share" if group.choices else "frequency"
             n[kind] += group.count * max(group.size, group.length, 1)
-            n["present"] += group.count * group.optional
-            n["choices"] += group.count * bool(group.choices)
-        numbers = (
-            counted(n["mean"], "mean"),
-            counted(n["coordinate"], "coordinate"),
-            counted(n["present"], "share") + " of users with a value",
-            f"{n['frequencies']:,} frequencies",
-            counted(n["share"], "share"),
-            "the number of choices" if n["choices"] == 1 else f"{n['choices']:,} numbers of choices",
-        )
-        kinds = ("mean", "coordinate", "present", "frequencies", "share", "choices")
-        return listed([words for kind, words in zip(kinds, numbers, strict=True) if n[kind]])
+            n["share of users with a value"] += group.count * group.optional
+            n["number of choices"] += group.count * bool(group.choices)
+        names = {
+            "mean": "means",
+            "coordinate": "coordinates",
+            "share of users with a value": "shares of users with a value",
+            "frequency": "frequencies",
+            "share": "shares",
+            "number of choices": "numbers of choices",
+        }
+        return listed([f"{n[one]:,} {one if n[one] == 1 else more}" for one, more in names.items() if n[one]])
 
 
 def size_of(dimension: Any) -> Shape:
@@ -266,17 +261,11 @@ def size_of(dimension: Any) -> Shape:
     return len(dimension.categories), *own, int(dimension.has_gaps)
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The MSE of zero everywhere, and of zero for means and 1/v for frequencies, the better guess."""
+class Baseline(NamedTuple):
+    """The MSE of zero everywhere, and of zero for means and 1/v for frequencies."""
 
     zeros: float
     even: float
-
-    @property
-    def best(self) -> float:
-        """The smaller of the two."""
-        return min(self.zeros, self.even)
 
 
 def zipf_squares(size: int) -> float:
@@ -292,7 +281,7 @@ def zipf_squares(size: int) -> float:
 def baseline(workload: Workload) -> Baseline:
     """The baselines of a workload, per coordinate.
 
-    >>> round(baseline(Workload.of_size(5)).best, 4)
+    >>> round(baseline(Workload.of_size(5)).zeros, 4)
     0.3333
     """
     zeros = even = 0.0

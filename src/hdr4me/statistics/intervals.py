@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.small_samples.intervals import (
+from hdr4me.framework.small_samples import (
     category_interval,
     noise_reach,
+    ratio_interval,
     skew_size,
+    weighted_interval,
     widest_variance,
 )
-from hdr4me.framework.small_samples.weighted import ratio_interval, weighted_interval
 from hdr4me.statistics.calibrate import Functional
 
 

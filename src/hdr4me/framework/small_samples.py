@@ -1,0 +1,406 @@
+"""Laws for small samples, where the normal law does not hold.
+
+**Probabilities.** A dimension receives r ~ Binomial(n, p) reports. If np is small, r is summed over. Given r, the
+error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
+P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report nothing is kept.
+
+**Intervals.**
+
+- A **share** of reports (of a category, of a bit) has the Clopper–Pearson interval. Reports of users with different
+  values are not identically distributed; their number then varies less than a binomial one of the same mean, so that
+  the interval is conservative (Hoeffding 1956).
+- A **category** if every user answered: of n users k have it, and the number of reports that name it is
+  Binomial(k, p) + Binomial(n − k, q). The interval holds every k that neither tail rejects.
+- The **noise** of a table if every user answered: the sum of r reports at one value has the characteristic function
+  (Σ_k P_k·exp(iu(y_k − mean)))^r, which is inverted. The interval is the widest over the levels of the table and the
+  middles between two levels, where the random rounding adds most.
+- A **mean** of bounded reports of any skewness (Gaffke 2005): one more report is added at the largest possible value,
+  and the reports have Dirichlet weights. The upper end at α/2 is the upper quantile of the weighted mean. With two
+  values the interval is Clopper's and Pearson's; otherwise that it holds is supported by every case examined
+  (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if Σ g_k·(y_k − m) > 0 with
+  g_k ~ Gamma(c_k); the probability is the saddlepoint formula of Lugannani and Rice (1980).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom
+
+from hdr4me.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+
+FEW_REPORTS = 100.0  # below this many reports per dimension the number of reports is summed over
+_MOST_POINTS = 4096
+_VALUES, _MOST_FREQUENCIES = 24, 4096
+_SMOOTH = (
+    0.05  # a normal error of this many standard deviations is added to a sum: it makes the tails no lighter
+)
+_NEWTON, _OUTER, _HALVINGS = 80, 60, 20
+_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many reports a dimension receives: Binomial(n_users, share)."""
+
+    n_users: int
+    share: float
+
+    @property
+    def few(self) -> bool:
+        """Is the mean number so small that the normal law is not relied on?"""
+        return self.n_users * self.share < FEW_REPORTS
+
+    @cached_property
+    def law(self) -> tuple[Floats, Floats]:
+        """The numbers r ≥ 1 that occur, and their probabilities; what is missing from one is r = 0."""
+        if self.share >= 1:
+            return np.array([float(self.n_users)]), np.ones(1)
+        low = float(binom.ppf(1e-12, self.n_users, self.share))
+        high = float(binom.isf(1e-12, self.n_users, self.share))
+        r = np.arange(max(1.0, low), high + 1)
+        return r, np.asarray(binom.pmf(r, self.n_users, self.share))
+
+    @cached_property
+    def mean_inverse(self) -> float:
+        """E[1/r | r ≥ 1]."""
+        r, mass = self.law
+        return float(mass @ (1 / r) / mass.sum())
+
+
+def within_few(
+    variances: ArrayLike, counts: Counts, tolerance: float, largest: float | None = None
+) -> Floats:
+    """P(|error| ≤ ξ) for each variance of one report; Bernstein's bound if the largest error is given.
+
+    >>> round(float(within_few(1.0, Counts(13, 1.0), 1.96 / 13**0.5)), 3)
+    0.95
+    """
+    r, mass = counts.law
+    v = np.asarray(variances, np.float64)[..., None]
+    if not math.isfinite(tolerance):
+        return np.broadcast_to(mass.sum(), v.shape[:-1])
+    if largest is not None:
+        exponent = r * tolerance**2 / (2 * (v + largest * tolerance / 3))
+        return np.asarray(np.maximum(1 - 2 * np.exp(-exponent), 0.0) @ mass)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray((1 - 2 * ndtr(-tolerance * np.sqrt(r / v))) @ mass)
+
+
+def tolerance_within(
+    variances: Floats, numbers: ArrayLike, counts: Counts, probability: float, largest: float | None = None
+) -> float:
+    """The smallest ξ that all coordinates keep with this probability; infinite if no ξ is."""
+
+    def kept(tolerance: float) -> bool:
+        with np.errstate(divide="ignore"):
+            within = np.log(within_few(variances, counts, tolerance, largest))
+        return bool(np.asarray(numbers, np.float64) @ within >= math.log(probability))
+
+    widest = math.sqrt(float(np.max(variances)))
+    low, high = 0.0, 4 * widest
+    while not kept(high):
+        high *= 2
+        if high > 1e9 * math.sqrt(widest**2 + 1e-300):
+            return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high
+
+
+def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`.
+
+    >>> low, high = share_interval(0, 20)
+    >>> float(low), round(float(high), 4)
+    (0.0, 0.1684)
+    """
+    if not 0 < level < 1:
+        raise InvalidInput.of("level", level, "it must lie between 0 and 1")
+    α = 1 - level
+    k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(reports, dtype=np.float64))
+    inside = np.maximum(k, 1.0), np.maximum(n - k, 1.0)
+    low = np.where(k > 0, betaincinv(inside[0], n - k + 1, α / 2), 0.0)
+    high = np.where(k < n, betaincinv(k + 1, inside[1], 1 - α / 2), 1.0)
+    return np.asarray(low), np.asarray(high)
+
+
+def category_interval(
+    named: Floats, reports: int, p: float, q: float, level: float = 0.95, *, everybody: bool = False
+) -> tuple[Floats, Floats]:
+    """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
+
+    Examples
+    --------
+    >>> named = np.array([3.0, 60.0])
+    >>> low, high = category_interval(named, 100, 0.9, 0.05)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([-0.051, 0.526], [0.041, 0.761])
+    >>> low, high = category_interval(named, 100, 0.9, 0.05, everybody=True)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.59], [0.02, 0.71])
+    """
+    named, again = np.unique(named, return_inverse=True)  # thousands of categories have few different numbers
+    share_low, share_high = share_interval(named, reports, level)
+    low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
+    spread = np.sqrt(reports * np.maximum(share_high * (1 - share_low), 1.0 / reports))
+    points = int(16 * spread.max()) + 64
+    if not everybody or points > _MOST_POINTS:
+        return low[again], high[again]
+    α = (1 - level) / 2
+    first = np.clip(np.floor(low * reports), 0, reports)
+    last = np.clip(np.ceil(high * reports), 0, reports)
+    # The least k whose upper tail reaches α, and the largest k whose lower tail does.
+    least = _least(first, last, lambda k: _tail(k, named, reports, p, q, points) > α)
+    most = _least(first, last, lambda k: 1 - _tail(k, named + 1, reports, p, q, points) <= α)
+    lower_tail = 1 - _tail(most, named + 1, reports, p, q, points)
+    most = np.where(lower_tail <= α, np.maximum(most - 1, 0), most)
+    return (least / reports)[again], (np.maximum(most, least) / reports)[again]
+
+
+def _least(first: Floats, last: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+    """The least whole number from `first` on for which `holds`, which stays true above it; `last` if none does."""
+    low, high = first.copy(), last.copy()
+    while (low < high).any():
+        middle = np.floor((low + high) / 2)
+        true = holds(middle)
+        low, high = (
+            np.where(true | (low >= high), low, middle + 1),
+            np.where(true & (low < high), middle, high),
+        )
+        low = np.minimum(low, high)
+    return low
+
+
+def _tail(k: Floats, named: Floats, reports: int, p: float, q: float, points: int) -> Floats:
+    """P(Binomial(k, p) + Binomial(n − k, q) ≥ named), by the characteristic function on a window about `named`."""
+    u = 2 * np.pi * np.arange(points) / points
+    turn = np.exp(1j * u)
+    with np.errstate(divide="ignore"):
+        log = k[:, None] * np.log(1 - p + p * turn) + (reports - k)[:, None] * np.log(1 - q + q * turn)
+    centred = np.exp(log - 1j * np.outer(named, u))
+    mass = np.fft.fft(centred, axis=1).real / points  # mass[x] = P(S − named = x), x modulo the window
+    return np.asarray(np.clip(mass[:, : points // 2].sum(axis=1), 0.0, 1.0))
+
+
+def _at_values(probabilities: Floats) -> Floats:
+    """The rows of the levels and of the middles between two levels."""
+    middles = (probabilities[:-1] + probabilities[1:]) / 2
+    return np.concatenate([probabilities, middles])
+
+
+def _moments(rows: Floats, decode: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and third central moment of each row."""
+    mean = rows @ decode
+    centred = decode - mean[:, None]
+    return mean, (rows * centred**2).sum(axis=1), (rows * centred**3).sum(axis=1)
+
+
+def widest_variance(probabilities: Floats, decode: Floats) -> float:
+    """The largest variance of one report, rounding to a level included."""
+    return float(_moments(_at_values(probabilities), decode)[1].max())
+
+
+def skew_size(probabilities: Floats, decode: Floats) -> float:
+    """The largest |third central moment| over variance of one report, among populations of one or two values.
+
+    It is a length on the decoder's scale: the mean of r reports of variance v has a skewness of at most this length
+    over √(r·v). For two cells it is their distance, which bounds it and stands for the steps of a count as well.
+
+    >>> skew_size(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0]))
+    4.0
+    """
+    if decode.size == 2:
+        return float(abs(decode[1] - decode[0]))
+    few = np.unique(np.linspace(0, len(probabilities) - 1, _VALUES).astype(int))
+    power = (decode - decode.mean()) ** np.arange(1, 4)[:, None]
+    raw = probabilities[few] @ power.T  # the moments of a mixture are mixtures of the moments
+    share = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])[:, None, None, None]
+    first, second, third = np.moveaxis((1 - share) * raw[:, None] + share * raw[None], -1, 0)
+    variance = np.maximum(second - first**2, 1e-300)
+    return float(np.max(np.abs(third - 3 * first * second + 2 * first**3) / variance))
+
+
+def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
+    """How far below and above its true value the mean of the reports may lie.
+
+    >>> below, above = noise_reach(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([-2.0, 2.0]), 400, 0.95)
+    >>> round(below, 2), round(above, 2)
+    (0.2, 0.2)
+    """
+    return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
+
+
+@lru_cache(maxsize=256)
+def _reach(table: bytes, cells: bytes, reports: int, level: float) -> tuple[float, float]:
+    decode = np.frombuffer(cells)
+    rows = _at_values(np.frombuffer(table).reshape(-1, decode.size))
+    _, variance, third = _moments(rows, decode)
+    chosen = set(np.linspace(0, len(rows) - 1, _VALUES).astype(int).tolist())
+    chosen |= {int(np.argmax(variance)), int(np.argmax(third)), int(np.argmin(third))}
+    ends = [_quantiles(rows[i], decode, reports, level) for i in sorted(chosen)]
+    return -min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _quantiles(row: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
+    """The outer quantiles of the mean's error at one value."""
+    used = row > 0
+    mass, error = row[used], decode[used] - float(row @ decode)
+    sd = float(np.sqrt(reports * (mass @ error**2)))
+    if sd == 0.0:
+        return 0.0, 0.0
+    half = 10 * sd + 10 * float(error.max() - error.min())
+    frequencies = int(min(_MOST_FREQUENCIES, np.ceil(5 / (_SMOOTH * sd) * half / np.pi)))
+    u = np.arange(frequencies + 1) * np.pi / half
+    with np.errstate(divide="ignore"):
+        log = np.log(np.exp(1j * np.outer(u, error)) @ mass)
+    density = np.fft.irfft(np.exp(reports * log - (_SMOOTH * sd * u) ** 2 / 2).conj())
+    size = density.size
+    at = (np.arange(size) - size // 2) * (2 * half / size)
+    below = np.cumsum(np.maximum(np.roll(density, size // 2), 0.0))
+    below /= below[-1]
+    α = (1 - level) / 2
+    low = at[int(np.searchsorted(below, α))] - half / size
+    high = at[min(int(np.searchsorted(below, 1 - α)), size - 1)] + half / size
+    return float(low) / reports, float(high) / reports
+
+
+def gamma_tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """P(Σ g_k·z_k > 0) for each row, g_k ~ Gamma(shape_k), and the saddlepoint, which is searched from `start`.
+
+    Each row has values of both signs with shapes above 0.
+    """
+    used = shapes > 0
+    low = 1 / np.where(used, values, np.inf).min(axis=1)
+    high = 1 / np.where(used, values, -np.inf).max(axis=1)
+    span = high - low
+    s = np.where((start > low) & (start < high), start, 0.0)
+    for _ in range(_NEWTON):
+        term = values / (1 - s[:, None] * values)
+        part = shapes * term
+        slope, curve = part.sum(axis=1), (part * term).sum(axis=1)
+        low, high = np.where(slope < 0, s, low), np.where(slope > 0, s, high)
+        step = s - slope / curve
+        moved = np.where((step > low) & (step < high), step, (low + high) / 2)
+        near = np.abs(moved - s) <= 1e-9 * span
+        s = np.where(slope == 0, s, moved)
+        if (near | (slope == 0)).all():
+            break
+    left = 1 - s[:, None] * values
+    height = (shapes * np.log(left)).sum(axis=1)
+    curve = (shapes * (values / left) ** 2).sum(axis=1)
+    w = np.sign(s) * np.sqrt(2 * np.maximum(height, 0.0))
+    u = s * np.sqrt(curve)
+    middle = np.abs(w) < 1e-5  # at the mean itself the formula is 0/0, and its limit is near one half
+    safe = np.where(middle, 1.0, w)
+    tail = np.where(middle, 0.5, ndtr(-(safe + np.log(np.where(middle, 1.0, u) / safe) / safe)))
+    return np.asarray(tail), s
+
+
+def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Lower and upper ends for the mean behind each row of cell counts.
+
+    The smallest and the largest value of a cell bound a report; each row has at least one report.
+
+    >>> low, high = weighted_interval([-2.0, 0.0, 2.0], [[10, 0, 30], [3, 34, 3]])
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.35, -0.31], [1.49, 0.31])
+    """
+    y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))
+    if y.size == 2:
+        low, high = share_interval(n[:, 1], n.sum(axis=1), level)
+        ends = np.sort(y[0] + (y[1] - y[0]) * np.stack([low, high]), axis=0)
+        return ends[0], ends[1]
+    α = (1 - level) / 2
+    chunks = [n[i : i + _ROWS] for i in range(0, len(n), _ROWS)] or [n]
+    high = np.concatenate([_upper(y, part, α) for part in chunks])
+    low = np.concatenate([-_upper(-y, part, α) for part in chunks])
+    return low, high
+
+
+def _upper(y: Floats, n: Floats, α: float) -> Floats:
+    """m with P(weighted mean > m) = α, one report imagined at the largest value."""
+    largest = float(y.max())
+    shapes = n + (y == largest) / np.count_nonzero(y == largest)
+    total = shapes.sum(axis=1)
+    mean = shapes @ y / total
+    found = np.full(len(n), largest)
+    open_ = np.flatnonzero((n > 0) @ (y < largest))
+    if not open_.size:
+        return found
+    mean, total = mean[open_], total[open_]
+    values, shapes = _used(y, shapes[open_])
+    sd = np.sqrt(np.maximum((shapes * values**2).sum(axis=1) / total - mean**2, 0.0) / (total + 1))
+    target = -float(ndtri(α))
+    below, above = mean.copy(), np.full(open_.size, largest)
+    m, s = np.minimum(mean + target * sd, (below + above) / 2), np.zeros(open_.size)
+    for _ in range(_OUTER):
+        p, s = gamma_tail(values - m[:, None], shapes, s)
+        below, above = np.where(p > α, m, below), np.where(p > α, above, m)
+        normal = -ndtri(np.clip(p, 1e-300, 0.4999999))
+        guess = mean + (m - mean) * target / normal
+        moved = np.where((guess > below) & (guess < above), guess, (below + above) / 2)
+        near = np.abs(moved - m) <= 1e-4 * sd
+        m = moved
+        if near.all():
+            break
+    found[open_] = m
+    return found
+
+
+def _used(y: Floats, shapes: Floats) -> tuple[Floats, Floats]:
+    """Each row's values and shapes where the shape is not 0; rows with fewer are filled up with shapes of 0."""
+    used = shapes > 0
+    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
+    return y[order], np.take_along_axis(shapes, order, axis=1)
+
+
+def ratio_interval(
+    first: ArrayLike, second: ArrayLike, counts: ArrayLike, level: float = 0.95
+) -> tuple[float, float]:
+    """Lower and upper ends in [−1, 1] for a ratio of two means: of E[first] over E[second] > 0.
+
+    `first` and `second` are what each cell counts for in the numerator and in the denominator.
+
+    >>> low, high = ratio_interval([-2.0, 2.0, 0.0], [1.0, 1.0, 0.0], [10, 20, 30])
+    >>> -1 <= low < 2 / 3 < high <= 1
+    True
+    """
+    a, b, n = (np.asarray(x, np.float64) for x in (first, second, counts))
+    α = (1 - level) / 2
+
+    def refused(m: float, side: float) -> bool:
+        """Is a mean of side·(first − m·second) of 0 or more (side 1: less) refused?"""
+        z: Any = side * (a - m * b)
+        largest = z.max()
+        if largest <= 0:
+            return True
+        shapes = n + (z == largest) / np.count_nonzero(z == largest)
+        if not ((shapes > 0) & (z < 0)).any():
+            return False
+        used = shapes > 0
+        return bool(gamma_tail(z[None, used], shapes[None, used], np.zeros(1))[0][0] < α)
+
+    ends = []
+    centre = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0
+    for side in (-1.0, 1.0):
+        far = side
+        if not refused(far, side):
+            ends.append(far)
+            continue
+        near = centre
+        for _ in range(_HALVINGS):
+            middle = (near + far) / 2
+            near, far = (near, middle) if refused(middle, side) else (middle, far)
+        ends.append(far)
+    return ends[0], ends[1]
