@@ -20,8 +20,8 @@ import hdr4me as hd
 from hdr4me.framework.deviation import Variance
 from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
 from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, deviation_on, printed_variance
-from hdr4me.paper.readings import Reading
-from hdr4me.paper.theory import counter_example, covariance_of_errors
+from hdr4me.paper.methods import Reading
+from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.simulation.seeds import generator
 
@@ -173,7 +173,7 @@ def _dropped_sampling() -> Erratum:
 def _product_form() -> Erratum:
     law, n = hd.mechanism("piecewise", epsilon=8.0), 10_000
     one = hd.deviation(law, n_users=n, n_dims=2, n_sampled=1, prior="uniform")
-    correlation = covariance_of_errors(1 / 3, n, 2, 1) / float(one.variance)
+    correlation = -(1 / 3) / n / float(one.variance)
     box = multivariate_normal([0.0, 0.0], [[1.0, correlation], [correlation, 1.0]])
     both = float(box.cdf([1.0, 1.0], lower_limit=[-1.0, -1.0]))
     return Erratum(

@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.clt import CltResult
-from hdr4me.paper.readings import Reading
+from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
 

@@ -11,32 +11,24 @@ from scipy.stats import norm
 from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section
-from hdr4me.paper.claims.measure import span
-from hdr4me.paper.readings import Reading
+from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section, span
+from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
-THEORY = Section("theory")
+LEMMAS = Section("theory")
 
-_FAMILY = 0.01
-"""Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs."""
-_TOLERABLE = 0.05
-"""“Tolerable”: no probability is wrong by more than five points."""
-_FEW = 10
-"""“Insufficient”: ten reports in a dimension."""
+_FAMILY = 0.01  # Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs.
+_TOLERABLE = 0.05  # “Tolerable”: no probability is wrong by more than five points.
+_FEW = 10  # “Insufficient”: ten reports in a dimension.
 _UNBOUNDED = ("laplace", "scdf", "staircase")
 _BOUNDED = ("duchi", "piecewise", "hybrid", "square_wave")
 _BUDGETS = (0.1, 0.5, 1.0, 4.0)
 _ALL_CASES = (*PAPER_CASES, *GENERAL_CASES)
 
 
-def depends_on_value(law: Mechanism) -> bool:
-    """Whether variance or bias of a report differ between true values, by more than rounding.
-
-    >>> depends_on_value(law_for("piecewise", 1.0)), depends_on_value(law_for("hybrid", 1.0))
-    (True, False)
-    """
+def _depends_on_value(law: Mechanism) -> bool:
+    """Whether variance or bias of a report differ between true values, by more than rounding."""
     t = np.linspace(*law.domain, 401)
     variance, bias = law.variance(t), law.bias(t)
     return bool(np.ptp(variance) > 1e-9 * variance.max() or np.ptp(bias) > 1e-9)
@@ -44,10 +36,13 @@ def depends_on_value(law: Mechanism) -> bool:
 
 def _flags(names: Sequence[str]) -> dict[str, bool]:
     return {
-        f"{name} at ε = {epsilon:g}": depends_on_value(law_for(name, epsilon))
+        f"{name} at ε = {epsilon:g}": _depends_on_value(law_for(name, epsilon))
         for name in names
         for epsilon in _BUDGETS
     }
+
+
+_MORE = "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added"
 
 
 def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
@@ -144,7 +139,7 @@ def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
     )
 
 
-@THEORY(
+@LEMMAS(
     "square-wave-superior",
     "II-A",
     "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
@@ -168,7 +163,7 @@ def _square_superior(results: Results) -> Finding:
     )
 
 
-@THEORY(
+@LEMMAS(
     "lemma-1-unbounded",
     "IV-B, Lemma 1",
     "Var(t*) and δ are deterministic if Bound(M) = 0.",
@@ -183,7 +178,7 @@ def _lemma1_unbounded(results: Results) -> Finding:
     )
 
 
-THEORY(
+LEMMAS(
     "lemma-1-bounded",
     "IV-B, Lemma 1",
     "Var(t*) and δ are correlated to t if Bound(M) = 1.",
@@ -194,7 +189,7 @@ THEORY(
 )(partial(_lemma1, names=("piecewise", "square_wave")))
 
 
-@THEORY(
+@LEMMAS(
     "theorem-1-jointly",
     "IV-B, Theorem 1",
     "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
@@ -221,35 +216,27 @@ def _theorem1_all(results: Results) -> Finding:
     )
 
 
-THEORY(
+LEMMAS(
     "theorem-2-bound",
     "IV-D, Theorem 2",
     "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
     "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
     "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
     "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
-    beyond=Beyond(
-        GENERAL,
-        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-        partial(_bound, cases=_ALL_CASES),
-    ),
+    beyond=Beyond(GENERAL, _MORE, partial(_bound, cases=_ALL_CASES)),
 )(partial(_bound, cases=PAPER_CASES))
 
 
-THEORY(
+LEMMAS(
     "theorem-2-few-reports",
     "IV-D, after Theorem 2",
     "The approximation error is still tolerable even if the number of reports is insufficient.",
     f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
-    beyond=Beyond(
-        GENERAL,
-        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-        partial(_tolerable, cases=_ALL_CASES),
-    ),
+    beyond=Beyond(GENERAL, _MORE, partial(_tolerable, cases=_ALL_CASES)),
 )(partial(_tolerable, cases=PAPER_CASES))
 
 
-THEORY(
+LEMMAS(
     "lemma-4-per-dimension",
     "V-B, Lemma 4",
     "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
@@ -257,7 +244,7 @@ THEORY(
 )(partial(_lemma, method="l1"))
 
 
-THEORY(
+LEMMAS(
     "lemma-5-per-dimension",
     "V-B, Lemma 5",
     "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
