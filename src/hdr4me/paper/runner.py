@@ -220,7 +220,9 @@ def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult | None:
     kinds: dict[type, Any] = {Cell: CellResult, CltCell: CltResult, TheoryCell: TheoryResult}
     try:
         document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
-        found: Any = {name: tuple(item) if isinstance(item, list) else item for name, item in document.items()}
+        found: Any = {
+            name: tuple(item) if isinstance(item, list) else item for name, item in document.items()
+        }
         if "outcomes" in found:
             found["outcomes"] = tuple(Outcome(**item) for item in found["outcomes"])
         result: AnyResult = kinds[type(cell)](**{**found, "cell": type(cell)(**found["cell"])})
