@@ -161,9 +161,8 @@ def _leaves(survey: Survey) -> list[Block]:
     fresh = "The same person's next report would look different." if one_stage else ""
     return section(
         "What leaves your device",
-        "Your values do not leave your device. For each question that is answered, the device replaces "
-        "your value by a random one, drawn by a rule that is part of the survey. Often it is far from the "
-        "truth, on purpose.",
+        "Your values do not leave your device. For each question that is answered, the device replaces your value by "
+        "a random one, drawn by a rule that is part of the survey. Often it is far from the truth, on purpose.",
         f"For somebody with these made-up values{more}: `{_cut(json.dumps(shown, ensure_ascii=False))}`",
         f"this is one report that might be sent, and all of it: `{_cut(report)}`",
         "The long number names the survey. In each answer the first number names the question, the others "
@@ -215,11 +214,10 @@ def _proof(survey: Survey) -> list[Block]:
     factor = f"{float(whole_loss(survey)):.4g}"
     return section(
         "Who can check this",
-        "Everybody. The tables are whole numbers in the survey's document, and the bound above is a "
-        "fraction of such numbers: a report changes the odds of any two possible sets of values by a "
-        f"factor of at most {factor} (ε = {survey.epsilon:g}). Your device proves this before it "
-        "answers, and refuses a survey for which it does not hold. `hdr4me audit` does the same for "
-        "anybody, and tries to break it.",
+        "Everybody. The tables are whole numbers in the survey's document, and the bound above is a fraction of such "
+        f"numbers: a report changes the odds of any two possible sets of values by a factor of at most {factor} (ε = "
+        f"{survey.epsilon:g}). Your device proves this before it answers, and refuses a survey for which it does not "
+        "hold. `hdr4me audit` does the same for anybody, and tries to break it.",
         "Not hidden by this: that your device takes part, and what a network shows of any message (its "
         "address and time). What is done with those is up to those who collect; ask them.",
     )
@@ -256,10 +254,9 @@ def _losses(survey: Survey) -> list[Block]:
     loss = whole_loss(survey)
     return section(
         "Annex: the proof",
-        "Local differential privacy: for any two records and any report, the probabilities of that report "
-        "differ by a factor of at most e^ε. Each channel's probabilities are whole numbers over 2^32, so "
-        "its largest ratio is an exact fraction. It is compared with a rational number that is provably "
-        "below e^ε. No rounding enters.",
+        "Local differential privacy: for any two records and any report, the probabilities of that report differ by "
+        "a factor of at most e^ε. Each channel's probabilities are whole numbers over 2^32, so its largest ratio is "
+        "an exact fraction. It is compared with a rational number that is provably below e^ε. No rounding enters.",
         Table(["design", "channel", "questions", "largest ratio", "ε proven", "ε declared"], rows),
         f"A whole report: ratio at most {float(loss):.12g}, ε ≤ {log_upper(loss):.9g} of "
         f"{survey.epsilon:g} declared. Which questions are drawn does not depend on the record. Randomness "
@@ -286,14 +283,12 @@ def _roles(_: Survey) -> list[Block]:
 def _kept(_: Survey) -> list[Block]:
     return section(
         "Annex: what is kept, and how long",
-        "The collector of this project (`hdr4me serve`) stores the report, its random identifier and the "
-        "hour. It does not store addresses, user agents or exact times, and forgets the order of arrival. "
-        "Raw reports are kept while a round is open and for a grace period (7 days unless set otherwise), "
-        "so that a report can be deleted by its identifier; then only the tally remains. Other "
-        "collectors: as their operator declares.",
-        "A report is still data about a person in many jurisdictions: it is randomised, and it can be "
-        "linked to her by who receives it together with an address. The bound above holds in that case "
-        "too.",
+        "The collector of this project (`hdr4me serve`) stores the report, its random identifier and the hour. It "
+        "does not store addresses, user agents or exact times, and forgets the order of arrival. Raw reports are "
+        "kept while a round is open and for a grace period (7 days unless set otherwise), so that a report can be "
+        "deleted by its identifier; then only the tally remains. Other collectors: as their operator declares.",
+        "A report is still data about a person in many jurisdictions: it is randomised, and it can be linked to her "
+        "by who receives it together with an address. The bound above holds in that case too.",
     )
 
 

@@ -107,12 +107,11 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
     rows = [[v.text, v.where, v.verdict, v.support, "yes" if v.holds else "no"] for v in verdicts]
     return section(
         "The claims",
-        "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it "
-        "holds under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under "
-        "some. Readings that give the same numbers in all that a claim looks at are counted once. **Depends on "
-        "the domain** and **holds in these cells, false in general**: it holds here, and a second check outside "
-        "the paper's own cells finds that it does not there. The tests, the numbers that decide them and the "
-        "reasons follow the figures.",
+        "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it holds "
+        "under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under some. Readings "
+        "that give the same numbers in all that a claim looks at are counted once. **Depends on the domain** and "
+        "**holds in these cells, false in general**: it holds here, and a second check outside the paper's own cells "
+        "finds that it does not there. The tests, the numbers that decide them and the reasons follow the figures.",
         Table(["the paper says", "where", "verdict", "readings for it", "in the figures' reading"], rows),
     )
 
@@ -386,9 +385,8 @@ def _own(results: Results, reading: Reading) -> list[Block]:
         ),
         *section(
             "Does the framework predict the MSE?",
-            f"The simulated naive MSE is at most {farthest:.2f} standard errors from its prediction, "
-            f"over {len(cells)} cells; chance alone gives distances of 2 to 4 where cells are many and repeats are "
-            "few.",
+            f"The simulated naive MSE is at most {farthest:.2f} standard errors from its prediction, over "
+            f"{len(cells)} cells; chance alone gives distances of 2 to 4 where cells are many and repeats are few.",
         ),
         *section(
             "Where re-calibration helps",

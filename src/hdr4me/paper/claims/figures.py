@@ -213,8 +213,7 @@ def _grows_with_d(results: Results) -> Finding:
     d = [panels[0][0].cell.n_dims, panels[0][-1].cell.n_dims]
     return Finding(
         all(a < b for values in curves for a, b in pairwise(values)),
-        f"from d = {d[0]} to {d[1]} the MSE grows {growth[0]:.3g}-fold (Laplace) and {growth[1]:.3g}-fold "
-        "(Piecewise)",
+        f"from d = {d[0]} to {d[1]} the MSE grows {growth[0]:.3g}-fold (Laplace) and {growth[1]:.3g}-fold (Piecewise)",
         f"With m = d each value has ε/d, so the variance grows with d²: {(d[1] / d[0]) ** 2:.4g}-fold.",
     )
 
@@ -288,8 +287,7 @@ def _slower(results: Results, reading: Reading) -> Finding:
 @FIGURES(
     "l2-weights-large-at-100",
     "VI, Fig. 4(a)–(c)",
-    "The regularization weights of L2 become so large under 100 dimensions that any change of ε has a minor "
-    "impact.",
+    "The regularization weights of L2 become so large under 100 dimensions that any change of ε has a minor impact.",
     f"L2's largest MSE over ε is at most {HARDLY:g} times its smallest, in each of the three panels",
 )
 def _heavy_weights(results: Results, reading: Reading) -> Finding:
@@ -341,8 +339,7 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(same),
         f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {of_all(same)} budgets",
-        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* "
-        "itself."
+        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself."
         if far
         else "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
     )
@@ -488,9 +485,8 @@ def _theorem(results: Results, reading: Reading, *, method: str, place: int) -> 
     every = max(item[0].all_above[place] for item in short)
     return Finding(
         False,
-        f"fewer improvements than promised in {len(short)} of {len(results.cells)} cells; worst: "
-        f"{cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: "
-        f"promised ≥ {promised:.3g}, found {found:.3g}",
+        f"fewer improvements than promised in {len(short)} of {len(results.cells)} cells; worst: {cell.panel}, d = "
+        f"{cell.cell.n_dims}, ε = {cell.cell.epsilon:g}: promised ≥ {promised:.3g}, found {found:.3g}",
         "The printed 1 − ∫f is the probability that SOME dimension deviates beyond the threshold; the proof needs "
         f"ALL to, which in these cells has probability at most {every:.2g}.",
     )

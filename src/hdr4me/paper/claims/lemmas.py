@@ -68,9 +68,8 @@ def _theorem1_some(results: Results) -> Finding:
         correlation, repeats = study[f"{place}/correlation"], study[f"{place}/repeats"]
         holds &= abs(correlation) < float(norm.isf(_FAMILY / 4)) / repeats**0.5
         parts.append(
-            f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold "
-            f"{study[f'{place}/correlation foretold']:.3f}), both within one standard deviation with "
-            f"{study[f'{place}/both within']:.3f} where the product says "
+            f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold {study[f'{place}/correlation foretold']:.3f}), "
+            f"both within one standard deviation with {study[f'{place}/both within']:.3f} where the product says "
             f"{study[f'{place}/both within, product']:.3f}"
         )
     return Finding(
