@@ -36,6 +36,11 @@ class Finding:
     why: str
 
 
+def either(holds: bool, evidence: str, why: str, why_not: str) -> Finding:
+    """A finding whose reason depends on whether the claim holds."""
+    return Finding(holds, evidence, why if holds else why_not)
+
+
 @dataclass(frozen=True)
 class Beyond:
     """A second check outside the paper's own cells; a claim that holds in the cells and fails here gets `word`."""

@@ -23,6 +23,7 @@ from hdr4me.paper.claims.claim import (
     Beyond,
     Finding,
     Section,
+    either,
     improvements,
     mse_of,
     of_all,
@@ -32,7 +33,6 @@ from hdr4me.paper.claims.claim import (
 )
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
-from hdr4me.paper.studies import DATASETS
 from hdr4me.paper.theory import counter_example
 
 FIGURES = Section("fig4")
@@ -93,15 +93,10 @@ def _table2(results: Results, *, large: bool, common: bool) -> Finding:
             if large
             else "Square wave's bias of −0.05 keeps it away from small deviations; Piecewise has none."
         )
-    pairs = [(square, 10 * piecewise) if large else (piecewise, square) for piecewise, square in found]
-    shown = [(square, piecewise) if large else (piecewise, square) for piecewise, square in found]
-    return Finding(
-        all(ahead > behind for ahead, behind in pairs),
-        "; ".join(
-            f"ξ = {xi:g}: {a:.3g} against {b:.3g}" for xi, (a, b) in zip(tolerances, shown, strict=True)
-        ),
-        why,
-    )
+    factor, order = (10, -1) if large else (1, 1)
+    pairs = [pair[::order] for pair in found]
+    evidence = [f"ξ = {xi:g}: {a:.3g} against {b:.3g}" for xi, (a, b) in zip(tolerances, pairs, strict=True)]
+    return Finding(all(ahead > factor * behind for ahead, behind in pairs), "; ".join(evidence), why)
 
 
 FIGURES(
@@ -226,12 +221,11 @@ def _enhances_all(results: Results, reading: Reading, *, data: tuple[str, ...]) 
     evidence, missed = improvements(
         cells, reading, lambda cell: f"{cell.panel} ε = {cell.cell.epsilon:g}", " cells"
     )
-    return Finding(
+    return either(
         not missed,
         evidence,
-        f"Not in: {'; '.join(missed[:4])}{' …' if len(missed) > 4 else ''}."
-        if missed
-        else "With ε/d for each value the noise exceeds the means, and nearly any shrinking gains.",
+        "With ε/d for each value the noise exceeds the means, and nearly any shrinking gains.",
+        f"Not in: {'; '.join(missed[:4])}{' …' if len(missed) > 4 else ''}.",
     )
 
 
@@ -315,13 +309,12 @@ def _heavy_weights(results: Results, reading: Reading) -> Finding:
 def _outperformed(results: Results, reading: Reading) -> Finding:
     cell = results.curve("fig4", "gaussian", "square_wave")[-1]
     worse = cell.harms("l2", reading)
-    return Finding(
+    return either(
         worse,
         f"ε = {cell.cell.epsilon:g}: L2 {cell.outcome('l2', reading).mse:.3g}, naive "
         f"{cell.outcome('naive').mse:.3g}, ratio {cell.ratio('l2', reading):.3g}",
-        "Noise and bias are so small there that any shrinking costs more than it saves."
-        if worse
-        else "Under this reading the shrinking is too weak to harm.",
+        "Noise and bias are so small there that any shrinking costs more than it saves.",
+        "Under this reading the shrinking is too weak to harm.",
     )
 
 
@@ -336,12 +329,11 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
     found = ratios(cells, "l1", reading)
     same = [abs(value - 1) <= SAME for value in found]
     far = [f"ε = {c.cell.epsilon:g}: {v:.3g}" for c, v, s in zip(cells, found, same, strict=True) if not s]
-    return Finding(
+    return either(
         all(same),
         f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {of_all(same)} budgets",
-        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself."
-        if far
-        else "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
+        "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
+        f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself.",
     )
 
 
@@ -376,10 +368,10 @@ FIGURES(
     "no Square wave dimension deviates by more than 1; more than half of the others do, in most cells",
 )
 def _threshold(results: Results) -> Finding:
-    noisy = [cell for panel in _panels(results, tuple(DATASETS), NOISY) for cell in panel]
-    square = [cell for panel in _panels(results, tuple(DATASETS), ("square_wave",)) for cell in panel]
-    large = [cell.share_above[0] for cell in noisy]
-    small = [cell.share_above[0] for cell in square]
+    small, large = (
+        [cell.share_above[0] for cell in results.of("fig4") if (cell.cell.mechanism in NOISY) == noisy]
+        for noisy in (False, True)
+    )
     reached = sum(value > 0.5 for value in large)
     return Finding(
         max(small) == 0 and reached > len(large) / 2,
@@ -398,24 +390,21 @@ def _threshold(results: Results) -> Finding:
 def _unsuitable(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, ("poisson", "uniform", "cov19"), ("square_wave",))
     helped = [
-        (m, cell)
+        cell
         for m in METHODS
         for cells in panels
         for cell in cells
         if cell.enhances(m, reading) and cell.ratio(m, reading) < 1 - SAME
     ]
-    names = sorted({cell.panel for _, cell in helped})
-    parts = [
-        f"{c[0].panel}: L1 {span(ratios(c, 'l1', reading))}, L2 {span(ratios(c, 'l2', reading))}"
-        for c in panels
-    ]
-    return Finding(
+    names = sorted({cell.panel for cell in helped})
+    one, two = ([span(ratios(cells, method, reading)) for cells in panels] for method in METHODS)
+    parts = [f"{c[0].panel}: L1 {a}, L2 {b}" for c, a, b in zip(panels, one, two, strict=True)]
+    return either(
         not helped,
         f"MSE/naive: {'; '.join(parts)}",
+        "Square wave has shrunk the means already; a second shrinking adds bias.",
         f"It helps by more than 10 % in {len(helped)} of {2 * sum(map(len, panels))} cells, on {', '.join(names)}: "
-        "where all means are near zero, pulling to zero removes the noise."
-        if helped
-        else "Square wave has shrunk the means already; a second shrinking adds bias.",
+        "where all means are near zero, pulling to zero removes the noise.",
     )
 
 
@@ -437,12 +426,11 @@ def _flat(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, ("uniform", "cov19"), NOISY)
     spreads = [spread_of(cells, "l2", reading) for cells in panels]
     holds = max(spreads) <= HARDLY
-    return Finding(
+    return either(
         holds,
         f"L2's largest MSE over its smallest: {_each(panels, [f'{v:.3g}' for v in spreads])}",
-        "Its means are zero (or nearly), so the MSE is the mean of θ̄², which ε does not move."
-        if holds
-        else "Under this reading L2 still lets noise through, and noise falls with ε.",
+        "Its means are zero (or nearly), so the MSE is the mean of θ̄², which ε does not move.",
+        "Under this reading L2 still lets noise through, and noise falls with ε.",
     )
 
 
@@ -456,12 +444,11 @@ def _near_zero(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results, ("uniform", "cov19"), NOISY) for cell in panel]
     against = [cell.outcome("l2", reading).mse / cell.outcome("zeros").mse for cell in cells]
     holds = all(abs(value - 1) <= SAME for value in against)
-    return Finding(
+    return either(
         holds,
         f"L2's MSE over that of the all-zeros answer: {span(against)}",
-        "L2 is then the same as answering zero everywhere: nothing of the users' reports is left."
-        if holds
-        else "The weights are not that large under this reading: what is left of the noise can be seen.",
+        "L2 is then the same as answering zero everywhere: nothing of the users' reports is left.",
+        "The weights are not that large under this reading: what is left of the noise can be seen.",
     )
 
 
@@ -515,12 +502,11 @@ def _regardless(results: Results, reading: Reading) -> Finding:
     evidence, missed = improvements(
         cells, reading, lambda cell: f"{title_of(cell.cell.mechanism)} d = {cell.cell.n_dims}"
     )
-    return Finding(
+    return either(
         not missed,
         evidence,
-        f"Not in: {'; '.join(missed)}: there the noise is still smaller than the means."
-        if missed
-        else "At ε = 0.8 shared by all dimensions the noise exceeds the means from the smallest d on.",
+        "At ε = 0.8 shared by all dimensions the noise exceeds the means from the smallest d on.",
+        f"Not in: {'; '.join(missed)}: there the noise is still smaller than the means.",
     )
 
 
@@ -535,12 +521,11 @@ def _regardless(results: Results, reading: Reading) -> Finding:
 def _opposed(results: Results, reading: Reading) -> Finding:
     parts, holds = [], True
     for cells in _panels(results, figure="fig5"):
-        naive, one, two = (mse_of(cells, method, reading) for method in ("naive", "l1", "l2"))
-        holds &= naive[-1] > naive[0] and one[-1] > one[0] and two[-1] < two[0]
-        parts.append(
-            f"{title_of(cells[0].cell.mechanism)}: naive ×{naive[-1] / naive[0]:.3g}, L1 ×{one[-1] / one[0]:.3g}, L2 "
-            f"×{two[-1] / two[0]:.3g}"
-        )
+        curves = [mse_of(cells, method, reading) for method in ("naive", *METHODS)]
+        naive, one, two = (values[-1] / values[0] for values in curves)
+        holds &= naive > 1 and one > 1 and two < 1
+        name = title_of(cells[0].cell.mechanism)
+        parts.append(f"{name}: naive ×{naive:.3g}, L1 ×{one:.3g}, L2 ×{two:.3g}")
     return Finding(
         holds,
         f"MSE at d = {cells[-1].cell.n_dims} over d = {cells[0].cell.n_dims}: {'; '.join(parts)}",
@@ -582,12 +567,11 @@ def _settles(results: Results, reading: Reading) -> Finding:
     spreads = [spread_of(cells[3:], "l2", reading) for cells in panels]
     holds = max(spreads) <= HARDLY
     d = ", ".join(str(cell.cell.n_dims) for cell in panels[0][3:])
-    return Finding(
+    return either(
         holds,
         f"L2's largest MSE over its smallest at d = {d}: {_each(panels, [f'{v:.3g}' for v in spreads], title=True)}",
-        "The answer is zero (or nearly) in every dimension."
-        if holds
-        else "Under this reading L2's MSE still grows with the noise.",
+        "The answer is zero (or nearly) in every dimension.",
+        "Under this reading L2's MSE still grows with the noise.",
     )
 
 
@@ -599,14 +583,12 @@ def _settles(results: Results, reading: Reading) -> Finding:
     needs="fig5",
 )
 def _weights(results: Results, reading: Reading) -> Finding:
-    pairs = []
-    for cell in (cell for panel in _panels(results, figure="fig5") for cell in panel):
-        one, two = (cell.outcome(method, reading).weight for method in ("l1", "l2"))
-        pairs.append((one or 0.0, two or 0.0))
-    larger = [two > 2 * one for one, two in pairs]
+    cells = [cell for panel in _panels(results, figure="fig5") for cell in panel]
+    ones, twos = ([cell.outcome(m, reading).weight or 0.0 for cell in cells] for m in METHODS)
+    larger = [two > 2 * one for one, two in zip(ones, twos, strict=True)]
     return Finding(
         all(larger),
-        f"median λ*: L1 {span([one for one, _ in pairs])}, L2 {span([two for _, two in pairs])}; L2's is more than "
+        f"median λ*: L1 {span(ones)}, L2 {span(twos)}; L2's is more than "
         f"twice as large in {of_all(larger)} cells",
         "A reference of zero makes L2's weight infinite."
         if reading.reference == "bias"

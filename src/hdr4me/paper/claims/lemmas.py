@@ -11,7 +11,7 @@ from scipy.stats import norm
 from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section, span
+from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section, either, span
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
@@ -48,15 +48,14 @@ _MORE = "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added"
 def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
     flags = _flags(names)
     constant = [case for case, depends in flags.items() if not depends]
-    return Finding(
+    return either(
         not constant,
         f"variance or bias depend on the value in {len(flags) - len(constant)} of {len(flags)} cases"
         + (f"; not in: {', '.join(constant)}" if constant else ""),
+        "The position of the band depends on the value, and here the variance with it.",
         "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance falls with "
         "t², so that the two cancel; it is unbiased as well. Different laws of the report need not have different "
-        "variances."
-        if constant
-        else "The position of the band depends on the value, and here the variance with it.",
+        "variances.",
     )
 
 
@@ -94,15 +93,14 @@ def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
                     f"{study[f'{place}/printed']:.3f}, right one {study[f'{place}/bound']:.3f}"
                 )
     total = len(cases) * len(REPORTS)
-    return Finding(
+    return either(
         not beyond,
         f"the distance exceeds the printed bound in {len(beyond)} of {total} cases, the right one in {wrong}"
         + (f" ({'; '.join(beyond[:3])}{' …' if len(beyond) > 3 else ''})" if beyond else ""),
-        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
-        "r_jσ_j) holds everywhere."
-        if beyond
-        else "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
+        "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
         "of this kind.",
+        "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
+        "r_jσ_j) holds everywhere.",
     )
 
 
