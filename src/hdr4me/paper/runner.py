@@ -53,8 +53,7 @@ class Settings:
     def source_of(self, cell: AnyCell) -> list[Any]:
         """All of it that the cell depends on, as JSON."""
         file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
-        status = None if file is None else file.stat()
-        mark = None if file is None or status is None else [file.name, status.st_size, int(status.st_mtime)]
+        mark = file and [file.name, file.stat().st_size, int(file.stat().st_mtime)]
         return [self.seed, self.normalise, mark]
 
 
@@ -161,8 +160,7 @@ def _digest(*parts: Any) -> str:
 
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
-    digest = _digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))
-    return f"{cell.dataset}-{digest}"
+    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))}"
 
 
 def _columns(cell: Cell) -> int:

@@ -50,12 +50,10 @@ _POPULATIONS = {"l1": (0.9, 0.45, 10_000, L1_THRESHOLD), "l2": (1.0, 0.4, 10_000
 
 
 def _joint_law(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d)."""
-    return {**_all_reported(repeats, seed), **_one_of_two(repeats, seed)}
+    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d).
 
-
-def _all_reported(repeats: int, seed: int) -> dict[str, float]:
-    """Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated."""
+    Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated.
+    """
     d = _CORRELATED
     columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
@@ -70,7 +68,7 @@ def _all_reported(repeats: int, seed: int) -> dict[str, float]:
         found[f"all/{name}/ks p-value"] = float(test.pvalue)
         found[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
     found["all/pairs"] = float(d * (d - 1) // 2)
-    return found
+    return {**found, **_one_of_two(repeats, seed)}
 
 
 def _pairs(columns: Floats) -> Floats:
