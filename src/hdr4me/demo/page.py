@@ -17,8 +17,10 @@ from hdr4me.pages.html import figure, page, paragraph, section, svg, table
 _TRUE, _OURS, _QUIET = "#1d2329", "#c2410c", "#94a3b8"
 _ESTIMATE: dict[str, Any] = {"fmt": "o", "ms": 3.5, "lw": 1, "color": _OURS}
 _LOOK: dict[Any, Any] = {
-    "axes.spines.top": False, "axes.spines.right": False,
-    "legend.frameon": False, "legend.fontsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
 }
 
 

@@ -13,7 +13,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -106,31 +106,25 @@ def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> 
 def _run_in_pool(
     waiting: list[AnyCell], settings: Settings, work: Path, workers: int, advance: Callable[[int], None]
 ) -> None:
-    """Data sets are prepared side by side; a data set's cells follow as soon as it is there."""
+    """Data sets are prepared side by side, beside the cells that need none; then follow the cells that need them."""
     context = multiprocessing.get_context("spawn")
-    size = min(workers, len(waiting))
-    with ProcessPoolExecutor(size, mp_context=context, initializer=_end_quietly) as pool:
-        running: dict[Future[Any], AnyCell | None] = {}
-        later: dict[str, list[Cell]] = {}
+    needy = [cell for cell in waiting if isinstance(cell, Cell)]
+    with ProcessPoolExecutor(min(workers, len(waiting)), context, _end_quietly) as pool:
+
+        def submit(cells: Sequence[AnyCell]) -> dict[Future[None], AnyCell]:
+            return {pool.submit(_finish, cell, settings, work): cell for cell in cells}
+
         with _uninterrupted():
-            for cell in waiting:
-                if isinstance(cell, Cell):
-                    later.setdefault(_data_key(cell, settings), []).append(cell)
-                else:
-                    running[pool.submit(_finish, cell, settings, work)] = cell
-            for group in later.values():
-                running[pool.submit(_prepare, group[0], settings, work)] = None
+            first = {_data_key(cell, settings): cell for cell in needy}
+            data = [pool.submit(_prepare, cell, settings, work) for cell in first.values()]
+            running = submit([cell for cell in waiting if cell not in needy])
         try:
-            while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    finished = running.pop(future)
-                    key = future.result()
-                    if finished is not None:
-                        advance(finished.cost)
-                        continue
-                    for follower in later[key]:
-                        running[pool.submit(_finish, follower, settings, work)] = follower
+            for prepared in data:
+                prepared.result()
+            running |= submit(needy)
+            for future in as_completed(running):
+                future.result()
+                advance(running[future].cost)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -195,23 +195,6 @@ def spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> flo
     return max(values) / min(values)
 
 
-def improvements(
-    cells: Sequence[CellResult], reading: Reading, label: Callable[[CellResult], str], noun: str = ""
-) -> tuple[str, list[str]]:
-    """Where L1 and L2 enhance, as text, and the cells in which they do not, by `label`."""
-    missed, evidence = [], []
-    for method in METHODS:
-        flags = [cell.enhances(method, reading) for cell in cells]
-        found = ratios(cells, method, reading)
-        missed += [
-            f"{method.upper()} {label(cell)} (ratio {ratio:.3g})"
-            for cell, ratio, flag in zip(cells, found, flags, strict=True)
-            if not flag
-        ]
-        evidence.append(f"{method.upper()}/naive {span(found)}, better in {of_all(flags)}{noun}")
-    return "; ".join(evidence), missed
-
-
 def span(values: Sequence[float]) -> str:
     """The smallest and largest of some numbers, as text."""
     return f"{min(values):.3g}–{max(values):.3g}"

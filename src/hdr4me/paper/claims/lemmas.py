@@ -53,9 +53,8 @@ def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
         f"variance or bias depend on the value in {len(flags) - len(constant)} of {len(flags)} cases"
         + (f"; not in: {', '.join(constant)}" if constant else ""),
         "The position of the band depends on the value, and here the variance with it.",
-        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance falls with "
-        "t², so that the two cancel; it is unbiased as well. Different laws of the report need not have different "
-        "variances.",
+        "Hybrid above ε* = 0.609 is unbiased and mixes Piecewise, whose variance rises with t², and Duchi, whose "
+        "variance falls with t², so that the two cancel.",
     )
 
 
@@ -97,8 +96,7 @@ def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
         not beyond,
         f"the distance exceeds the printed bound in {len(beyond)} of {total} cases, the right one in {wrong}"
         + (f" ({'; '.join(beyond[:3])}{' …' if len(beyond) > 3 else ''})" if beyond else ""),
-        "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
-        "of this kind.",
+        "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound of this kind.",
         "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
         "r_jσ_j) holds everywhere.",
     )
@@ -109,15 +107,12 @@ def _tolerable(results: Results, *, cases: Sequence[tuple[str, float]]) -> Findi
     found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
     (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
     promised = float(berry_esseen_bound(6 * 2**3, 2 * 2**2, _FEW))
-    return Finding(
+    bound = f"The theorem's bound for Laplace at {_FEW} reports is {100 * promised:.0f} %."
+    return either(
         worst - study["chance"] <= _TOLERABLE,
         f"with {_FEW} reports the distance is {span(list(found.values()))}, largest for {name} at ε = {epsilon:g}",
-        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is {100 * promised:.0f} %. "
-        "Where a report is nearly the value itself and seldom far from it, or one of two values, a few reports are "
-        "not normal."
-        if worst - study["chance"] > _TOLERABLE
-        else f"The bound itself says {100 * promised:.0f} % for Laplace at {_FEW} reports; the truth is far "
-        "smaller, because at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
+        f"{bound} The truth is far smaller: at these budgets a report is nearly uniform or Laplace noise.",
+        f"{bound} Where a report is nearly the value itself, or one of two values, a few reports are not normal.",
     )
 
 
@@ -131,8 +126,7 @@ def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
         f"closer in {100 * share:.4g} % of {study[f'{method}/beyond']:.0f} dimensions beyond the threshold, in "
         f"{100 * below:.3g} % of those below",
         "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a move "
-        "towards θ̄_j, which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and "
-        "the threshold 1 does for L2 too.",
+        "towards θ̄_j, or ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, with the threshold 1 for L2 too.",
     )
 
 
