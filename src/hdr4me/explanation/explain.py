@@ -75,9 +75,6 @@ def explain(survey: Survey, audience: str = "user") -> Explanation:
     return Explanation(title, lead, tuple(block for part in parts for block in part(survey)))
 
 
-# -- what is asked ------------------------------------------------------------------------------------------------
-
-
 def _asked(survey: Survey) -> list[Block]:
     m, q = survey.n_sampled, len(survey.questions)
     only = "that one" if m == 1 else "those"
@@ -140,9 +137,6 @@ def _first(names: tuple[str, ...]) -> str:
 def _example_record(survey: Survey) -> dict[str, Any]:
     values = {dimension.name: _described(dimension)[1] for dimension in survey.schema}
     return {name: value for name, value in values.items() if value is not None}
-
-
-# -- what leaves the device, and what it reveals ---------------------------------------------------------------
 
 
 def example_report(survey: Survey) -> str:
@@ -223,11 +217,8 @@ def _proof(survey: Survey) -> list[Block]:
     )
 
 
-# -- the annex ---------------------------------------------------------------------------------------------------
-
-
 def _identity(survey: Survey) -> list[Block]:
-    rows = [
+    rows: list[list[object]] = [
         ["fingerprint (SHA-256 of the canonical document)", survey.fingerprint],
         ["series (the same without the name; the ledger counts by it)", survey.series],
         ["budget of one report, ε", survey.epsilon],
@@ -265,7 +256,7 @@ def _losses(survey: Survey) -> list[Block]:
     )
 
 
-def _roles(_: Survey) -> list[Block]:
+def _roles(survey: Survey) -> list[Block]:
     rows = [
         ["the device", "true values, its ledger (what was spent, no values), its secret", "stay there"],
         ["the network", "address, time and size of a message; the report if it is not encrypted", "use TLS"],
@@ -280,7 +271,7 @@ def _roles(_: Survey) -> list[Block]:
     return section("Annex: who sees what", Table(["who", "sees", "note"], rows))
 
 
-def _kept(_: Survey) -> list[Block]:
+def _kept(survey: Survey) -> list[Block]:
     return section(
         "Annex: what is kept, and how long",
         "The collector of this project (`hdr4me serve`) stores the report, its random identifier and the hour. It "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -239,20 +240,18 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
     prediction = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)
-    errors: dict[Variant, list[float]] = {}
-    weights: dict[Variant, list[float]] = {}
+    errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)
     for row in means:
         for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope):
-            errors.setdefault(variant, []).append(float(np.mean((better - here.mean) ** 2)))
+            errors[variant].append(float(np.mean((better - here.mean) ** 2)))
             if weight is not None:
-                weights.setdefault(variant, []).append(weight)
-    naive = np.array(errors[NAIVE])
+                weights[variant].append(weight)
     outcomes = tuple(
         Outcome(
             **asdict(variant),
             mse=float(np.mean(mse)),
             standard_error=float(np.std(mse, ddof=1) / np.sqrt(cell.repeats)),
-            better=float(np.mean(np.array(mse) < naive)),
+            better=float(np.mean(np.array(mse) < np.array(errors[NAIVE]))),
             weight=float(np.median(weights[variant])) if variant in weights else None,
         )
         for variant, mse in errors.items()

@@ -61,8 +61,7 @@ def _piecewise_variance() -> Erratum:
         "t²/(s − 1) + (s + 3)/(3(s − 1)²) with s = e^{ε/2m}",
         "A report is uniform on [−Q, Q] with probability 1/s, Q = (s+1)/(s−1), else uniform of width Q − 1 about "
         "t(Q+1)/2. So E t*² = Q²/(3s) + (1 − 1/s)(t²(Q+1)²/4 + (Q−1)²/12). With Q + 1 = 2s/(s−1) and Q − 1 = 2/(s−1) "
-        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); taking t² off leaves the line above. The paper's exponent swallowed "
-        "the 3 and its t lost the square; its number 533.210 comes from the right formula.",
+        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); less t², the line above. The paper's 533.210 follows from it.",
         (
             ("σ² of the case study, formula as printed", printed_variance()),
             ("σ² of the case study, right", _line("Piecewise: variance").value),

@@ -95,8 +95,7 @@ def _opening(results: Results, about: About) -> list[Block]:
     if any(cell.stand_in for cell in results.cells):
         parts.append(
             "**The COV-19 data are a stand-in**: made from a seed, of the same size and with strongly correlated "
-            "dimensions, because the paper's own file is not at hand. Every table and figure says so. With the "
-            "CORD-19 embeddings file, give `--cov19 PATH`."
+            "dimensions. With the CORD-19 embeddings file, give `--cov19 PATH`."
         )
     name, title = about.reading.name, about.reading.title
     parts.append(f"The reading of λ* in the figures: **{title}** (`--reading {name}`).")
@@ -109,9 +108,9 @@ def _summary(verdicts: Sequence[Verdict]) -> list[Block]:
         "The claims",
         "Each sentence of the paper that asserts something is a test on the numbers below. **Reproduced**: it holds "
         "under every reading of λ*; **not reproduced**: under none; **depends on the reading**: under some. Readings "
-        "that give the same numbers in all that a claim looks at are counted once. **Depends on the domain** and "
-        "**holds in these cells, false in general**: it holds here, and a second check outside the paper's own cells "
-        "finds that it does not there. The tests, the numbers that decide them and the reasons follow the figures.",
+        "that give a claim the same numbers are counted once. **Depends on the domain** and **holds in these cells, "
+        "false in general**: it holds here, and fails a second check outside the paper's own cells. Tests, numbers and "
+        "reasons follow the figures.",
         Table(["the paper says", "where", "verdict", "readings for it", "in the figures' reading"], rows),
     )
 
@@ -157,11 +156,10 @@ def _readings(verdicts: Sequence[Verdict], reading: Reading) -> list[Block]:
     ]
     return section(
         "The readings of λ*",
-        "Lemmas 4 and 5 leave three things open: how large a supremum is (z standard deviations, or the z that "
-        "all dimensions keep at once with 95 %), whether the bias belongs to it, and what stands for the unknown "
-        "θ̄ in L2's weight. How close a reading is to the paper is measured by how many of the claims about "
-        "re-calibration hold under it. The default was chosen by that count on the full run of seed 1, so its "
-        "count is that of a winner.",
+        "Lemmas 4 and 5 leave three things open: how large a supremum is (z standard deviations, or the z that all "
+        "dimensions keep at once with 95 %), whether the bias belongs to it, and what stands for the unknown θ̄ in L2's "
+        "weight. How close a reading is to the paper is measured by how many claims about re-calibration hold under "
+        "it. The default is the reading with the most in the full run of seed 1.",
         Table(["reading", "name", "claims that hold"], rows),
     )
 
@@ -276,8 +274,7 @@ def _table2() -> list[Block]:
         "one unit of the last printed digit.",
         Table(TABLE_COLUMNS, table2()),
         "Table II puts Square wave on [0, 1] beside Piecewise on [−1, 1]. On the common [−1, 1], which the paper "
-        "assumes everywhere else, Square wave's mean is drawn to 0 and the comparison at larger tolerances turns "
-        "round:",
+        "assumes everywhere else, Square wave's mean is drawn to 0 and Piecewise is better at larger tolerances too:",
         Table(["", "bias δ", *(f"within {xi:g}" for xi in TOLERANCES)], rows),
     )
 
