@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from inspect import signature
 
-from hdr4me.paper.cells import CellResult
 from hdr4me.paper.methods import READINGS, Reading
 from hdr4me.paper.results import Results
 
@@ -23,6 +22,8 @@ VERDICTS = {
     GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
     FAILS: ("is not reproduced", "are not reproduced"),
 }
+NOISY = ("laplace", "piecewise")
+METHODS = ("l1", "l2")
 # A check of the results under a reading of λ*, or of the results alone where λ* does not enter.
 Check = Callable[..., "Finding"]
 
@@ -171,35 +172,6 @@ def _found(check: Check, results: Results, reading: Reading) -> Finding:
     return check(results, reading) if "reading" in signature(check).parameters else check(results)
 
 
-# -- the comparisons that the claims are made of ------------------------------------------------------------------
-
-HARDLY = 1.10  # “Hardly changes”: the largest MSE of a curve is at most 10 % above its smallest.
-SAME = 0.10  # “The same results”: within 10 % of the current aggregation.
-NOISY = ("laplace", "piecewise")
-METHODS = ("l1", "l2")
-
-
-def ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
-    """MSE/naive in each cell."""
-    return [cell.ratio(method, reading) for cell in cells]
-
-
-def mse_of(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
-    """The MSE in each cell."""
-    return [cell.outcome(method, reading).mse for cell in cells]
-
-
-def spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> float:
-    """The curve's largest MSE over its smallest."""
-    values = mse_of(cells, method, reading)
-    return max(values) / min(values)
-
-
 def span(values: Sequence[float]) -> str:
     """The smallest and largest of some numbers, as text."""
     return f"{min(values):.3g}–{max(values):.3g}"
-
-
-def of_all(flags: Sequence[bool]) -> str:
-    """How many are true, of how many."""
-    return f"{sum(flags)} of {len(flags)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -13,32 +13,39 @@ import hdr4me as hd
 from hdr4me.framework.normal import log_probability_within
 from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS, CellResult
-from hdr4me.paper.claims.claim import (
-    DOMAIN,
-    GENERAL,
-    HARDLY,
-    METHODS,
-    NOISY,
-    SAME,
-    Beyond,
-    Finding,
-    Section,
-    either,
-    mse_of,
-    of_all,
-    ratios,
-    span,
-    spread_of,
-)
+from hdr4me.paper.claims.claim import DOMAIN, GENERAL, METHODS, NOISY, Beyond, Finding, Section, either, span
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import counter_example
 
 FIGURES = Section("fig4")
 
+HARDLY = 1.10  # “Hardly changes”: the largest MSE of a curve is at most 10 % above its smallest.
+SAME = 0.10  # “The same results”: within 10 % of the current aggregation.
 _THREE, _PAIR = tuple(MECHANISMS), ("piecewise", "square_wave")
 _LEVEL = 0.01  # Of the Kolmogorov–Smirnov tests: a true law is refused once in a hundred panels.
 _FAMILY = 0.01  # Of the predictions of MSE: right ones are refused once in a hundred runs, over all cells.
+
+
+def _ratios(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
+    """MSE/naive in each cell."""
+    return [cell.ratio(method, reading) for cell in cells]
+
+
+def _mse_of(cells: Iterable[CellResult], method: str, reading: Reading) -> list[float]:
+    """The MSE in each cell."""
+    return [cell.outcome(method, reading).mse for cell in cells]
+
+
+def _spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> float:
+    """The curve's largest MSE over its smallest."""
+    values = _mse_of(cells, method, reading)
+    return max(values) / min(values)
+
+
+def _of_all(flags: Sequence[bool]) -> str:
+    """How many are true, of how many."""
+    return f"{sum(flags)} of {len(flags)}"
 
 
 def _panels(
@@ -215,9 +222,9 @@ def _enhances_all(
     cells = [cell for panel in _panels(results, data, NOISY, figure) for cell in panel]
     missed, evidence = [], []
     for method in METHODS:
-        found = ratios(cells, method, reading)
+        found = _ratios(cells, method, reading)
         flags = [cell.enhances(method, reading) for cell in cells]
-        evidence.append(f"{method.upper()}/naive {span(found)}, better in {of_all(flags)} cells")
+        evidence.append(f"{method.upper()}/naive {span(found)}, better in {_of_all(flags)} cells")
         missed += [
             f"{method.upper()} {cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
             for cell, ratio, flag in zip(cells, found, flags, strict=True)
@@ -236,7 +243,7 @@ def _hardly_moves(
 ) -> Finding:
     """L2's MSE changes by at most 10 % along each curve of Laplace and Piecewise, from its cell `first` on."""
     panels = [cells[first:] for cells in _panels(results, data, NOISY, figure)]
-    spreads = [spread_of(cells, "l2", reading) for cells in panels]
+    spreads = [_spread_of(cells, "l2", reading) for cells in panels]
     return either(
         max(spreads) <= HARDLY,
         f"L2's largest MSE over its smallest: {_each(panels, [f'{v:.3g}' for v in spreads])}",
@@ -254,7 +261,7 @@ def _hardly_moves(
 def _overall_gaussian(results: Results, reading: Reading) -> Finding:
     gains = {
         (method, cells[0].panel): math.exp(
-            sum(math.log(value) for value in ratios(cells, method, reading)) / len(cells)
+            sum(math.log(value) for value in _ratios(cells, method, reading)) / len(cells)
         )
         for cells in _panels(results, ("gaussian",), _THREE)
         for method in METHODS
@@ -276,7 +283,7 @@ def _overall_gaussian(results: Results, reading: Reading) -> Finding:
 )
 def _slower(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, ("gaussian",), _THREE)
-    curves = [[mse_of(cells, method, reading) for method in METHODS] for cells in panels]
+    curves = [[_mse_of(cells, method, reading) for method in METHODS] for cells in panels]
     falls = [[values[0] / values[-1] for values in pair] for pair in curves]
     words = {
         "bias": "Without bias this reading sets every L2 mean to zero, so its MSE does not move with ε at all.",
@@ -299,7 +306,7 @@ def _slower(results: Results, reading: Reading) -> Finding:
 )
 def _heavy_weights(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, ("gaussian",), _THREE)
-    spreads = [spread_of(cells, "l2", reading) for cells in panels]
+    spreads = [_spread_of(cells, "l2", reading) for cells in panels]
     weights = [span([cell.outcome("l2", reading).weight or 0.0 for cell in cells]) for cells in panels]
     found = [f"{v:.3g} (median λ* {w})" for v, w in zip(spreads, weights, strict=True)]
     return Finding(
@@ -336,12 +343,12 @@ def _outperformed(results: Results, reading: Reading) -> Finding:
 )
 def _l1_same(results: Results, reading: Reading) -> Finding:
     cells = results.curve("fig4", "gaussian", "square_wave")
-    found = ratios(cells, "l1", reading)
+    found = _ratios(cells, "l1", reading)
     same = [abs(value - 1) <= SAME for value in found]
     far = [f"ε = {c.cell.epsilon:g}: {v:.3g}" for c, v, s in zip(cells, found, same, strict=True) if not s]
     return either(
         all(same),
-        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {of_all(same)} budgets",
+        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {_of_all(same)} budgets",
         "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
         f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself.",
     )
@@ -407,7 +414,7 @@ def _unsuitable(results: Results, reading: Reading) -> Finding:
         if cell.enhances(m, reading) and cell.ratio(m, reading) < 1 - SAME
     ]
     names = sorted({cell.panel for cell in helped})
-    one, two = ([span(ratios(cells, method, reading)) for cells in panels] for method in METHODS)
+    one, two = ([span(_ratios(cells, method, reading)) for cells in panels] for method in METHODS)
     parts = [f"{c[0].panel}: L1 {a}, L2 {b}" for c, a, b in zip(panels, one, two, strict=True)]
     return either(
         not helped,
@@ -509,7 +516,7 @@ FIGURES(
 def _opposed(results: Results, reading: Reading) -> Finding:
     parts, holds = [], True
     for cells in _panels(results, figure="fig5"):
-        curves = [mse_of(cells, method, reading) for method in ("naive", *METHODS)]
+        curves = [_mse_of(cells, method, reading) for method in ("naive", *METHODS)]
         naive, one, two = (values[-1] / values[0] for values in curves)
         holds &= naive > 1 and one > 1 and two < 1
         parts.append(f"{cells[0].panel}: naive ×{naive:.3g}, L1 ×{one:.3g}, L2 ×{two:.3g}")
@@ -529,7 +536,7 @@ def _opposed(results: Results, reading: Reading) -> Finding:
 )
 def _decreases(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, figure="fig5")
-    values = [mse_of(cells, "l2", reading)[:3] for cells in panels]
+    values = [_mse_of(cells, "l2", reading)[:3] for cells in panels]
     d = ", ".join(str(cell.cell.n_dims) for cell in panels[0][:3])
     falling = [all(a > b for a, b in pairwise(v)) for v in values]
     return Finding(
@@ -562,7 +569,7 @@ def _weights(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(larger),
         f"median λ*: L1 {span(ones)}, L2 {span(twos)}; L2's is more than "
-        f"twice as large in {of_all(larger)} cells",
+        f"twice as large in {_of_all(larger)} cells",
         "A reference of zero makes L2's weight infinite."
         if reading.reference == "bias"
         else "L2's weight is sup/2θ̄: with a reference near one it is half of L1's, not larger.",
