@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import hdr4me as hd
 from hdr4me.cli.app import app
 from hdr4me.errors import InvalidInput
+from hdr4me.explanation.explain import example_report
 from hdr4me.explanation.odds import guess, share, whole_loss
-from hdr4me.explanation.person import example_report
 from hdr4me.io.report import decode
 
 MIXED = hd.Schema(

@@ -13,7 +13,7 @@ import pytest
 from hdr4me.client.lock import locked
 from hdr4me.paper import methods
 from hdr4me.paper.cells import Cell, CellResult, Outcome
-from hdr4me.paper.readings import DEFAULT
+from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import About
 from hdr4me.paper.results import Results, gather
 from hdr4me.paper.runner import Settings, run_cells

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hdr4me.paper.claims import CLAIMS, judge
-from hdr4me.paper.readings import DEFAULT
+from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.studies import SCALES, cells_for
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"

@@ -7,8 +7,8 @@ import gzip
 import numpy as np
 import pytest
 
-from hdr4me.errors import FormatError, InvalidInput
-from hdr4me.paper.files import load_cov19, rows_of
+from hdr4me.errors import FormatError
+from hdr4me.paper.datasets import load_cov19, rows_of
 
 
 @pytest.fixture
@@ -55,7 +55,8 @@ def test_a_short_file_gives_what_it_has(tmp_path, vectors):
         ("a,1,2\nb,1,nan\n", "line 2: every number must be finite"),
         ("a\n", "line 1: an id and at least one number"),
         ("a,1,2\n", "at least two vectors are needed, found 1"),
-        ("", "at least two vectors are needed, found 0"),
+        ("id,a\n", "at least two vectors are needed, found 0"),
+        ("", "is empty"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, message):
@@ -80,5 +81,5 @@ def test_bytes_that_are_no_text_are_a_plain_error(tmp_path):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="there is no such file"):
+    with pytest.raises(FormatError, match="not a readable CSV"):
         load_cov19(tmp_path / "none.csv", 10, 10, tmp_path / "rows")

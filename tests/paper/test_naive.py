@@ -13,9 +13,8 @@ import pytest
 from scipy.stats import ks_2samp, kstest
 
 import hdr4me as hd
-from hdr4me.paper.cells import predicted
+from hdr4me.paper.cells import naive_means, predicted
 from hdr4me.paper.datasets import Dataset, moments
-from hdr4me.paper.naive import naive_means
 from hdr4me.simulation.sums import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
 REPEATS = 4000

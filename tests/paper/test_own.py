@@ -10,8 +10,7 @@ import pytest
 from hdr4me.cli import main
 from hdr4me.errors import FormatError
 from hdr4me.paper.cells import Cell, law_for, predicted
-from hdr4me.paper.datasets import moments
-from hdr4me.paper.files import describe, load_own
+from hdr4me.paper.datasets import describe, load_own, moments
 from hdr4me.paper.runner import Settings, run_cells
 
 
@@ -121,7 +120,7 @@ def test_parquet_and_tabs_are_read(tmp_path, mine):
         ("a,b\n1,2\nnan,3\n", "column 'a': 1 of 2 values are missing or not finite"),
         ("a,b\nx,y\n", "no column of numbers, only a, b"),
         ("a,b\n1,2\n", "at least two rows"),
-        ("a,b\n1,2,3\n", "not a readable CSV file"),
+        ("a,b\n1,2,3\n", "not a whole text file"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
@@ -132,7 +131,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name(tmp_path, text, message):
         return
     with pytest.raises(FormatError, match=message) as refusal:
         describe(path)
-    assert str(refusal.value).startswith("f.csv")
+    assert "f.csv" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

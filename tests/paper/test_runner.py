@@ -9,9 +9,10 @@ import pytest
 from hdr4me.paper import runner
 from hdr4me.paper.cells import Cell
 from hdr4me.paper.clt import CltCell
-from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
+from hdr4me.paper.runner import Settings, finished_cells, run_cells
+from hdr4me.paper.studies import AnyCell
 
-CELLS = [
+CELLS: list[AnyCell] = [
     Cell("fig4", "gaussian", "laplace", 0.8, 400, 8, 3),
     Cell("fig4", "gaussian", "square_wave", 100.0, 400, 8, 3),
     Cell("fig4", "poisson", "piecewise", 0.8, 400, 6, 3),
@@ -41,7 +42,7 @@ def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
     told: list[int] = []
     assert finished_cells(CELLS[:3], Settings(), tmp_path) == 0
     first = run_cells(CELLS[:3], Settings(), tmp_path, advance=told.append)
-    assert sum(told) == sum(map(cost_of, CELLS[:3]))
+    assert sum(told) == sum(cell.cost for cell in CELLS[:3])
     assert not list(tmp_path.glob("*.f32"))
     assert finished_cells(CELLS, Settings(), tmp_path) == 3
 
@@ -51,7 +52,7 @@ def test_finished_cells_are_kept_and_the_data_are_not(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "run_cell", refuse)
     told.clear()
     assert run_cells(CELLS[:3], Settings(), tmp_path, advance=told.append) == first
-    assert sum(told) == sum(map(cost_of, CELLS[:3]))
+    assert sum(told) == sum(cell.cost for cell in CELLS[:3])
     with pytest.raises(AssertionError, match="run again"):
         run_cells(CELLS[:1], Settings(seed=9), tmp_path)
 

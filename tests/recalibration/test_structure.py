@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdr4me.demo.population import panel_schema
+from hdr4me.demo import panel_schema
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.auto.posterior import edged

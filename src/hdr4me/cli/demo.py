@@ -41,7 +41,7 @@ def demo(
     if serve:
         _serve(output, epsilon, port)
         return
-    from hdr4me.demo.demo import run_demo
+    from hdr4me.demo import run_demo
 
     with named_options(options("epsilon")):
         made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
@@ -61,7 +61,7 @@ def demo(
 def _serve(output: Path, epsilon: float, port: int) -> None:
     """Collect for the demonstration's survey; if the demonstration was run, its reports are there already."""
     from hdr4me.cli.serve import start
-    from hdr4me.demo.population import panel_schema
+    from hdr4me.demo import panel_schema
     from hdr4me.survey import Survey
 
     with needs_collector():

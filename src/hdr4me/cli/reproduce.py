@@ -14,7 +14,7 @@ from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.paper.readings import Reading
+    from hdr4me.paper.methods import Reading
     from hdr4me.paper.results import Results
     from hdr4me.paper.studies import Own, Scale
 
@@ -79,12 +79,11 @@ def reproduce(
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalisation
+    from hdr4me.paper.methods import DEFAULT, reading_named
     from hdr4me.paper.publish import as_first_run, publish
-    from hdr4me.paper.readings import DEFAULT, reading_named
-    from hdr4me.paper.report import About, lead_of
-    from hdr4me.paper.report_figures import own_lead, own_table
+    from hdr4me.paper.report import About, lead_of, own_lead, own_table
     from hdr4me.paper.results import gather
-    from hdr4me.paper.runner import Settings, cost_of, finished_cells, run_cells
+    from hdr4me.paper.runner import Settings, finished_cells, run_cells
     from hdr4me.paper.studies import cells_for, own_cells, scale_named
 
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
@@ -117,7 +116,7 @@ def reproduce(
     start = time.perf_counter()
     kept = finished_cells(cells, settings, output / "work")
     try:
-        with progress(f"reproduce {target}", sum(map(cost_of, cells)) or None) as advance:
+        with progress(f"reproduce {target}", sum(cell.cost for cell in cells) or None) as advance:
             finished = run_cells(cells, settings, output / "work", workers=workers, advance=advance)
     except KeyboardInterrupt:
         print_note(f"finished cells are kept in {output / 'work'}: the same command goes on from there")
@@ -176,7 +175,7 @@ def reproduce(
 def _shown(results: Results, reading: Reading) -> dict[str, object]:
     """For JSON: the cells of a study of one's own, or the case study's numbers."""
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
-    from hdr4me.paper.report_figures import own_table
+    from hdr4me.paper.report import own_table
 
     if results.has("own"):
         columns, rows = own_table(results, reading)
@@ -203,7 +202,7 @@ def _own(
 ) -> tuple[Own, Path | None, str]:
     """The study that the options describe, the file it reads, and a note on columns that are left out."""
     from hdr4me.paper.cells import MECHANISMS
-    from hdr4me.paper.files import describe
+    from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
     budgets, names = tuple(epsilon or BUDGETS["laplace"]), tuple(mechanism or MECHANISMS)

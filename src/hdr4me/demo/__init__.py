@@ -1,1 +1,166 @@
-"""The demonstration: a simulated panel, collected, answered and drawn."""
+"""The demonstration: a simulated panel of 64 dimensions; survey, perturb, tally, estimate, and a page that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hdr4me.atomic import replacing
+from hdr4me.engines import Local
+from hdr4me.statistics import Answer
+from hdr4me.survey import Categorical, Numeric, Schema, Survey
+from hdr4me.tally import Tally
+
+HOURS = tuple(f"{hour:02d}" for hour in range(24))
+_CATEGORIES: dict[str, tuple[str, ...]] = {
+    "smoker": ("never", "former", "current"),
+    "sex": ("female", "male", "other"),
+    "works_nights": ("no", "yes"),
+    "chronotype": ("early", "middle", "late"),
+    "device": ("band", "watch", "ring", "phone"),
+    "commute": ("none", "car", "train", "bus", "bicycle", "on foot"),
+    "diet": ("mixed", "vegetarian", "vegan", "low carbohydrate", "other"),
+    "main_sport": ("none", "walking", "running", "cycling", "swimming", "strength", "team", "yoga", "other"),
+}
+_NUMERIC: dict[str, tuple[float, float]] = {
+    "age": (18, 98),
+    "height_cm": (130, 220),
+    "weight_kg": (35, 185),
+    "sleep_hours": (0, 16),
+    "resting_heart_rate": (30, 120),
+    "alcohol_units_per_week": (0, 60),
+    "screen_hours": (0, 18),
+    "stress_score": (0, 100),
+}
+
+
+def panel_schema() -> Schema:
+    """48 hourly dimensions (heart rate and steps, each a curve), 8 other numbers, 8 questions with fixed answers."""
+    hourly = [Numeric(f"heart_rate_{hour}", 30, 200, curve="heart rate") for hour in HOURS]
+    hourly += [Numeric(f"steps_{hour}", 0, 4000, curve="steps") for hour in HOURS]
+    others = [Numeric(name, low, high) for name, (low, high) in _NUMERIC.items()]
+    return Schema([*hourly, *others, *(Categorical(name, list(c)) for name, c in _CATEGORIES.items())])
+
+
+def panel(n_users: int, seed: int) -> pa.Table:
+    """Records of `n_users` people; about one value in two hundred is missing, as in real life."""
+    rng = np.random.default_rng(seed)
+    hour = np.arange(24)
+    lateness = rng.normal(0, 1.5, (n_users, 1))
+    awake = 1 / (1 + np.exp(-(hour - 7 - lateness))) * (1 - 1 / (1 + np.exp(-(hour - 22.5 - lateness))))
+    fitness = rng.normal(0, 1, (n_users, 1))
+    resting = np.clip(62 - 5 * fitness + rng.normal(0, 5, (n_users, 1)), 38, 100)
+    evening = np.exp(-((hour - 18) ** 2) / 6.0)
+    heart = resting + awake * (16 + 10 * evening) + rng.normal(0, 6, (n_users, 24))
+    pace = awake * (260 + 420 * evening + 240 * np.exp(-((hour - 8) ** 2) / 3.0)) * np.exp(0.3 * fitness)
+    steps = rng.gamma(2.0, np.maximum(pace, 1.0) / 2.0)
+    columns: dict[str, Any] = {
+        **{f"heart_rate_{h}": heart[:, i] for i, h in enumerate(HOURS)},
+        **{f"steps_{h}": steps[:, i] for i, h in enumerate(HOURS)},
+        "age": 18 + 62 * rng.beta(1.6, 2.4, n_users),
+        "height_cm": rng.normal(171, 9.5, n_users),
+        "weight_kg": rng.normal(76, 14, n_users) - 3 * fitness[:, 0],
+        "sleep_hours": rng.normal(7.1, 1.1, n_users),
+        "resting_heart_rate": resting[:, 0],
+        "alcohol_units_per_week": rng.gamma(0.8, 6.0, n_users),
+        "screen_hours": rng.gamma(5.0, 1.1, n_users),
+        "stress_score": 100 * rng.beta(2.2, 3.0, n_users),
+    }
+    for name, categories in _CATEGORIES.items():
+        shares = 1 / np.arange(1, len(categories) + 1)
+        columns[name] = np.asarray(categories)[rng.choice(len(categories), n_users, p=shares / shares.sum())]
+    return pa.table(
+        {name: pa.array(values, mask=rng.random(n_users) < 0.005) for name, values in columns.items()}
+    )
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demonstration made; `rows` and `advice` use the truth, which a real collector never sees."""
+
+    survey: Survey
+    tally: Tally
+    estimate: Answer
+    rows: list[dict[str, Any]]
+    advice: str
+
+    @property
+    def coverage(self) -> float:
+        """The share of 95 % intervals that hold the truth."""
+        return float(np.mean([row["lower"] <= row["true"] <= row["upper"] for row in self.rows]))
+
+
+# Called with the name of a step and its number of records; yields what is called with records that are done.
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+
+
+def run_demo(
+    folder: Path,
+    *,
+    n_users: int,
+    epsilon: float,
+    seed: int,
+    say: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda label, total: nullcontext(lambda count: None),
+) -> Demo:
+    """Every step as a collector would take it, with its file left in `folder`; `say` gets a sentence before each step.
+
+    Only the panel is seeded; the reports are not: they use the system's randomness, so each run differs a little.
+    """
+    from hdr4me.demo.page import write_page
+
+    schema = panel_schema()
+    say(f"designing the survey: epsilon = {epsilon:g}, one dimension from each user, optimal tables")
+    survey = Survey(schema, epsilon=epsilon, mechanism="optimal", n_sampled=1, name="fitness panel")
+    folder.mkdir(parents=True, exist_ok=True)
+    survey.save(folder / "survey.json")
+    say(f"simulating {n_users:,} wearers of a fitness band, {len(schema)} dimensions")
+    records = panel(n_users, seed)
+    with replacing(folder / "records.parquet") as temporary:
+        pq.write_table(records, temporary)
+    say("perturbing every record with cryptographic randomness")
+    engine = Local()
+    with progress("perturbing", n_users) as advance:
+        engine.perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
+    say("tallying the reports")
+    with progress("tallying", n_users) as advance:
+        tally = engine.tally([folder / "reports.parquet"], survey, progress=advance)
+    tally.save(folder / "panel.tally")
+    say("estimating and re-calibrating")
+    estimate = tally.estimate()
+    truth = true_values(records, schema)
+    rows = [{**row, "true": truth[row["dimension"], row["category"]]} for row in estimate.table(0.95)]
+    demo = Demo(survey, tally, estimate, rows, _advice(estimate, schema, truth))
+    write_page(demo, folder)
+    return demo
+
+
+def _advice(estimate: Answer, schema: Schema, truth: dict[tuple[str, str | None], float]) -> str:
+    """What re-calibration did to the means, and what it really gained: here the truth is known."""
+    better = estimate.recalibrate("auto")
+    means = estimate.means
+    low, high = np.array([schema[name].bounds for name in means.dimensions]).T
+    true = 2 * (np.array([truth[name, None] for name in means.dimensions]) - low) / (high - low) - 1
+    before, after = (float(np.mean((found.scaled_value - true) ** 2)) for found in (means, better.means))
+    chance = " (so small a difference is chance)" if abs(after - before) < 0.1 * before else ""
+    return f"{better.advice[0]} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
+
+
+def true_values(records: pa.Table, schema: Schema) -> dict[tuple[str, str | None], float]:
+    """The panel's means and, by category, frequencies after the client's own cleaning of gaps and of range."""
+    truth: dict[tuple[str, str | None], float] = {}
+    for name in schema.columns:
+        dimension: Any = schema[name]
+        column: Any = records[name]
+        found = column.fill_null(dimension.default).to_numpy()
+        for row in dimension.rows:
+            values = found == row if row else np.clip(found, *dimension.bounds)
+            truth[name, row] = float(values.mean())
+    return truth

@@ -1,4 +1,4 @@
-"""Explanations: what a survey asks, sends and tells, in plain words, written from its document alone."""
+"""Explanations: what a survey asks, sends and reveals, in plain words, written from its document alone."""
 
 from __future__ import annotations
 

@@ -43,6 +43,12 @@ class Picture:
 
 Block = Heading | Text | Table | Picture
 
+
+def section(title: str, *parts: str | Block, level: int = 2) -> list[Block]:
+    """A heading and what follows it; a string is a paragraph."""
+    return [Heading(title, level), *(Text(part) if isinstance(part, str) else part for part in parts)]
+
+
 _COLOURS = {
     "reproduced": "#2e7d4f",
     "depends on the reading": "#b7791f",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,23 +21,31 @@ from hdr4me.framework.normal import (
     probability_all_exceed,
     probability_some_exceed,
 )
+from hdr4me.kernels.simulate.aggregate import laplace_noise_sums
+from hdr4me.kernels.simulate.fused import accumulate
+from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.datasets import Dataset, Moments
-from hdr4me.paper.methods import NAIVE, Variant, enhanced
-from hdr4me.paper.naive import naive_means
-from hdr4me.paper.readings import Reading
-from hdr4me.simulation.sums import way_of
+from hdr4me.paper.methods import NAIVE, Floats, Reading, Variant, enhanced
+from hdr4me.simulation.laws import fused_law
+from hdr4me.simulation.sums import (
+    DIRECT,
+    GAMMA,
+    SKIPPING,
+    accumulate_plainly,
+    band_share,
+    generator,
+    simulate_sums,
+    way_of,
+)
 
+# The three mechanisms of section VI, with the names its figures use.
 MECHANISMS = {"laplace": "Laplace", "piecewise": "Piecewise", "square_wave": "Square"}
-"""The three mechanisms of section VI, with the names its figures use."""
+_BLOCK = 32  # Dimensions drawn together. Part of the streams' names: another number gives other draws.
 
 
 def title_of(mechanism: str) -> str:
-    """A mechanism's name as tables and figures write it.
-
-    >>> title_of("square_wave"), title_of("scdf")
-    ('Square', 'Scdf')
-    """
+    """A mechanism's name in tables and figures."""
     return MECHANISMS.get(mechanism, mechanism.replace("_", " ").capitalize())
 
 
@@ -72,6 +81,13 @@ class Cell:
         """The mechanism of one value, under ε/d."""
         return law_for(self.mechanism, self.epsilon / self.n_dims)
 
+    @property
+    def cost(self) -> int:
+        """About how many milliseconds the cell takes: for the order of work and the time left, nothing else."""
+        share = {GAMMA: 0.0, SKIPPING: 10 * band_share(self.law), DIRECT: 1.0}[way_of(self.law)]
+        drawn = share * self.n_users * self.n_dims * self.repeats / 500_000
+        return 1 + int(drawn + self.repeats * self.n_dims * 0.06 + self.repeats * 25)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Variant):
@@ -101,36 +117,29 @@ class CellResult:
     seed: int
     how: str
     predicted_mse: float
-    some_above: tuple[float, float]
-    all_above: tuple[float, float]
-    share_above: tuple[float, float]
+    some_above: tuple[float, ...]
+    all_above: tuple[float, ...]
+    share_above: tuple[float, ...]
     seconds: float
     outcomes: tuple[Outcome, ...]
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> CellResult:
-        """Back from the dictionary that `asdict` makes."""
-        outcomes = tuple(Outcome(**item) for item in document["outcomes"])
-        pairs = {name: tuple(document[name]) for name in ("some_above", "all_above", "share_above")}
-        return cls(**{**document, **pairs, "cell": Cell(**document["cell"]), "outcomes": outcomes})
 
     def outcome(self, method: str, reading: Reading | None = None) -> Outcome:
         """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers.
 
         Where a mechanism has no bias both spreads are the same and only the first is kept.
         """
-        for item in self.outcomes:
-            if item.method != method:
-                continue
+        found = [item for item in self.outcomes if item.method == method]
+        spreads = {item.spread for item in found}
+        for item in found:
             if reading is None or not item.width:
                 return item
-            if item.width == reading.width and item.reference in ("", reading.reference):
-                spreads = {o.spread for o in self.outcomes if o.method == method}
-                if item.spread == (reading.spread if reading.spread in spreads else "noise"):
-                    reading.note(
-                        self.cell.key, method, item.mse, item.standard_error, item.better, item.weight
-                    )
-                    return item
+            spread = reading.spread if reading.spread in spreads else "noise"
+            if (item.width, item.spread) == (reading.width, spread) and item.reference in (
+                "",
+                reading.reference,
+            ):
+                reading.note(self.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
+                return item
         raise InvalidInput(f"method = {method!r} has no outcome in {self.cell.key}")
 
     def ratio(self, method: str, reading: Reading) -> float:
@@ -139,16 +148,16 @@ class CellResult:
 
     def enhances(self, method: str, reading: Reading) -> bool:
         """The MSE is smaller than the naive one, by more than two standard errors of their difference."""
-        return self._better(self.outcome(method, reading), self.outcome("naive"))
+        return self._differs(method, reading, 1)
 
     def harms(self, method: str, reading: Reading) -> bool:
         """The MSE is larger than the naive one, by more than two standard errors of their difference."""
-        return self._better(self.outcome("naive"), self.outcome(method, reading))
+        return self._differs(method, reading, -1)
 
-    @staticmethod
-    def _better(one: Outcome, other: Outcome) -> bool:
+    def _differs(self, method: str, reading: Reading, sign: int) -> bool:
         """The two are taken as independent."""
-        return other.mse - one.mse > 2 * math.hypot(one.standard_error, other.standard_error)
+        one, naive = self.outcome(method, reading), self.outcome("naive")
+        return sign * (naive.mse - one.mse) > 2 * math.hypot(one.standard_error, naive.standard_error)
 
     @property
     def distance(self) -> float:
@@ -170,11 +179,15 @@ def predicted(
     Mean and mean square of each dimension are enough where E[t*|t] is affine and Var(t*|t) quadratic in t; `columns`,
     the values of each dimension, are used only where the law is not of that kind.
     """
-    if not _is_quadratic(law):
-        return _predicted_from(law, columns, n_users)
-    values, shares = data.two_points()
     d = data.mean.size
-    return hd.deviation(law, n_users=n_users, n_dims=d, n_sampled=d, values=values, probabilities=shares)
+    if _is_quadratic(law):
+        values, shares = data.two_points()
+        return hd.deviation(law, n_users=n_users, n_dims=d, n_sampled=d, values=values, probabilities=shares)
+    # With m = d nobody is left out, so Var θ̂_j = V̄_j/n.
+    wide = [np.asarray(column, dtype=np.float64) for column in columns]
+    bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
+    variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / n_users
+    return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(n_users), np.full(d, np.nan), "exact")
 
 
 def _is_quadratic(law: Mechanism) -> bool:
@@ -187,17 +200,40 @@ def _is_quadratic(law: Mechanism) -> bool:
     return True
 
 
-def _predicted_from(law: Mechanism, columns: Iterable[NDArray[np.floating]], n_users: int) -> Deviation:
-    """Bias and variance averaged over every value; with m = d nobody is left out, so Var θ̂_j = V̄_j/n."""
-    wide = [np.asarray(column, dtype=np.float64) for column in columns]
-    bias = np.array([float(np.mean(law.mean(t) - t)) for t in wide])
-    variance = np.array([float(np.mean(law.variance(t))) for t in wide]) / n_users
-    ones = np.ones(len(wide), dtype=np.int64)
-    return Deviation(bias, variance, ones, float(n_users), np.full(len(wide), np.nan), "exact")
+def naive_means(
+    mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
+) -> Floats:
+    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions].
 
-
-def _at_thresholds(f: Callable[[float], float]) -> tuple[float, float]:
-    return f(L1_THRESHOLD), f(L2_THRESHOLD)
+    Every report is drawn, or an exact shortcut is used (`hdr4me.simulation.aggregate.way_of` decides); all ways have
+    the same distribution.
+    """
+    n, d = data.n_users, dimensions.size
+    way = way_of(mechanism)
+    if way == GAMMA and isinstance(mechanism, Laplace):
+        noise = laplace_noise_sums(mechanism.scale, n, repeats * d, generator(seed, name)) / n
+        return data.moments.mean[dimensions] + noise.reshape(repeats, d)
+    means = np.empty((repeats, d))
+    fused = fused_law(mechanism)
+    for start in range(0, d, _BLOCK):
+        block = dimensions[start : start + _BLOCK]
+        rng = generator(seed, name, start)
+        columns = [data.column(int(j)) for j in block]
+        into = means[:, start : start + block.size]
+        if way == DIRECT:
+            values = np.stack(columns, axis=1)
+            for repeat, word in enumerate(rng.integers(2**63, size=repeats)):
+                options: Any = {"n_sampled": block.size, "seed": int(word)}
+                if fused is None:
+                    into[repeat] = accumulate_plainly(mechanism, values, **options)[0] / n
+                else:
+                    into[repeat] = accumulate(values, *fused, **options)[0] / n
+            continue
+        for place, column in enumerate(columns):
+            # One column seen `repeats` times over: each repeat is a dimension of its own to the shortcut.
+            same = np.broadcast_to(column.astype(np.float64)[:, None], (n, repeats))
+            into[:, place] = simulate_sums(mechanism, same, rng) / n
+    return means
 
 
 def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int) -> CellResult:
@@ -211,25 +247,24 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
     prediction = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)
-    errors: dict[Variant, list[float]] = {}
-    weights: dict[Variant, list[float]] = {}
+    errors, weights = defaultdict[Variant, list[float]](list), defaultdict[Variant, list[float]](list)
     for row in means:
         for variant, better, weight in enhanced(row, sd, bias, here.mean, law.calibration.slope):
-            errors.setdefault(variant, []).append(float(np.mean((better - here.mean) ** 2)))
+            errors[variant].append(float(np.mean((better - here.mean) ** 2)))
             if weight is not None:
-                weights.setdefault(variant, []).append(weight)
-    naive = np.array(errors[NAIVE])
+                weights[variant].append(weight)
     outcomes = tuple(
         Outcome(
             **asdict(variant),
             mse=float(np.mean(mse)),
             standard_error=float(np.std(mse, ddof=1) / np.sqrt(cell.repeats)),
-            better=float(np.mean(np.array(mse) < naive)),
+            better=float(np.mean(np.array(mse) < np.array(errors[NAIVE]))),
             weight=float(np.median(weights[variant])) if variant in weights else None,
         )
         for variant, mse in errors.items()
     )
     away = np.abs(means - here.mean)
+    thresholds = (L1_THRESHOLD, L2_THRESHOLD)
     return CellResult(
         cell=cell,
         title=data.title,
@@ -238,9 +273,9 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
         seed=seed,
         how=way_of(law),
         predicted_mse=prediction.mse,
-        some_above=_at_thresholds(lambda t: probability_some_exceed(bias, sd, t)),
-        all_above=_at_thresholds(lambda t: probability_all_exceed(bias, sd, t)),
-        share_above=_at_thresholds(lambda t: float(np.mean(away > t))),
+        some_above=tuple(probability_some_exceed(bias, sd, t) for t in thresholds),
+        all_above=tuple(probability_all_exceed(bias, sd, t) for t in thresholds),
+        share_above=tuple(float(np.mean(away > t)) for t in thresholds),
         seconds=time.process_time() - start,
         outcomes=outcomes,
     )

@@ -1,27 +1,34 @@
-"""Data sets of values in [−1, 1]: made from a seed (section VI, and a stand-in for COV-19), or stored on disk."""
+"""Data sets of values in [−1, 1]: made from a seed (section VI, and a stand-in for COV-19), or read from files."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.atomic import replacing, write_text
-from hdr4me.errors import InvalidInput
+from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.simulation.sums import generator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
+# The paper normalises each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
+# values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
+# own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19).
 NORMALISATIONS = ("auto", "fixed", "min-max")
-"""The paper normalises each dimension and does not say how. `fixed`: one range for all dimensions, known beforehand,
-values outside it clipped; `min-max`: each dimension's own smallest and largest value; `auto`: fixed where the paper's
-own numbers are already in [−1, 1] (Gaussian, Uniform), min–max where they are not (Poisson, COV-19)."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,7 @@ class Dataset:
 
 
 def check_normalisation(way: str) -> str:
-    """`way`, or an error that names the choices.
-
-    >>> check_normalisation("fixed")
-    'fixed'
-    """
+    """`way`, or an error that names the choices."""
     if way not in NORMALISATIONS:
         raise InvalidInput.of("normalise", way, f"use one of {', '.join(NORMALISATIONS)}")
     return way
@@ -61,10 +64,8 @@ def check_normalisation(way: str) -> str:
 def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
     """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max).
 
-    >>> normalise(np.array([0.0, 5.0, 20.0]), "fixed", 0, 10).tolist()
-    [-1.0, 0.0, 1.0]
-    >>> normalise(np.array([0.0, 5.0, 20.0]), "min-max", 0, 10).tolist()
-    [-1.0, -0.5, 1.0]
+    >>> [normalise(np.array([0.0, 5.0, 20.0]), way, 0, 10).tolist() for way in ("fixed", "min-max")]
+    [[-1.0, 0.0, 1.0], [-1.0, -0.5, 1.0]]
     """
     if way == "min-max":
         low, high = float(values.min()), float(values.max())
@@ -79,9 +80,6 @@ def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int6
 
     Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
     all of them and then columns drawn again at random, as the paper does.
-
-    >>> chosen_dimensions(3, 5, seed=1).size, sorted(set(chosen_dimensions(3, 3, seed=1).tolist()))
-    (5, [0, 1, 2])
     """
     order = generator(seed, "order of dimensions", available).permutation(available)
     if wanted <= available:
@@ -123,17 +121,10 @@ class Moments:
 
 
 def moments(columns: Iterable[Column]) -> Moments:
-    """Sums in double precision over single-precision columns.
-
-    >>> moments([np.array([1.0, 0.0], dtype=np.float32)]).mean
-    array([0.5])
-    """
+    """Sums in double precision over single-precision columns."""
     wide = (np.asarray(column, dtype=np.float64) for column in columns)
     mean, square = np.array([(c.mean(), np.dot(c, c) / c.size) for c in wide]).T
     return Moments(mean, square)
-
-
-_DESCRIBED = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
 
 
 def store(dataset: Dataset, path: Path) -> None:
@@ -141,14 +132,15 @@ def store(dataset: Dataset, path: Path) -> None:
 
     Workers map only the columns they use, and the machine keeps one copy.
     """
+    rows = []
     with replacing(path) as temporary, temporary.open("wb") as out:
-        rows = []
         for j in range(dataset.n_dims):
             column = dataset.column(j)
             found = moments([column])
             rows.append((float(found.mean[0]), float(found.square[0])))
             out.write(column.tobytes())
-    about = {name: getattr(dataset, name) for name in _DESCRIBED}
+    described = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
+    about = {name: getattr(dataset, name) for name in described}
     write_text(path.with_suffix(".json"), json.dumps({**about, "moments": rows}))
 
 
@@ -172,8 +164,8 @@ def open_stored(path: Path) -> Dataset:
 
 
 _FACTORS = 4
-FIXED_RANGE = 10.0
-"""Document embeddings of this kind lie within about ±10: the `fixed` range of COV-19 and of its stand-in."""
+# Document embeddings of this kind lie within about ±10: the `fixed` range of COV-19 and of its stand-in.
+_EMBEDDINGS = (-10.0, 10.0)
 
 
 def _gaussian(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
@@ -221,8 +213,7 @@ def _factors(n_users: int, seed: int) -> Column:
     return shared
 
 
-@dataclass(frozen=True)
-class _Recipe:
+class _Recipe(NamedTuple):
     """How a data set is made: its title, what `auto` stands for, the range of `fixed`, the values of a column."""
 
     title: str
@@ -231,22 +222,18 @@ class _Recipe:
     column: Callable[[int, int, int, int], NDArray[np.floating]]
 
 
+# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions.
 SYNTHETIC = {
     "gaussian": _Recipe("Gaussian", "fixed", (-1.0, 1.0), _gaussian),
     # Up to five standard deviations above the largest expectation.
     "poisson": _Recipe("Poisson", "min-max", (0.0, 149.0), _poisson),
     "uniform": _Recipe("Uniform", "fixed", (-1.0, 1.0), _uniform),
-    "cov19": _Recipe("COV-19 (stand-in)", "min-max", (-FIXED_RANGE, FIXED_RANGE), _cov19),
+    "cov19": _Recipe("COV-19 (stand-in)", "min-max", _EMBEDDINGS, _cov19),
 }
-"""The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions."""
 
 
 def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
-    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`.
-
-    >>> round(float(synthetic("gaussian", 10_000, 20, seed=1).column(1).mean()), 2)
-    0.9
-    """
+    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
     recipe = SYNTHETIC[name]
     way = recipe.auto if way == "auto" else way
 
@@ -254,3 +241,133 @@ def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto"
         return normalise(recipe.column(n_users, n_dims, seed, j), way, *recipe.fixed)
 
     return Dataset(name, recipe.title, n_users, n_dims, way, column, stand_in=name == "cov19")
+
+
+# -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
+
+
+def rows_of(path: Path) -> Iterator[NDArray[np.float32]]:
+    """The vectors of an embeddings file (CSV, plain or compressed), one at a time; memory does not grow with the file.
+
+    Every line is an id and the same number of finite floats; a first line whose second field is no number
+    is taken as a heading. Anything else is an error that names the line.
+    """
+    from hdr4me.io.origin import open_text
+
+    width = 0
+    try:
+        with open_text(str(path)) as text:
+            lines = io.TextIOWrapper(text.stream, encoding="utf-8", newline="")
+            for number, fields in enumerate(csv.reader(lines), start=1):
+                heading = number == 1 and len(fields) > 1 and not _is_number(fields[1])
+                if fields and not heading:
+                    width = width or len(fields) - 1
+                    yield _vector(f"{path.name}, line {number}", fields, width)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{path.name}: not a readable CSV or CSV.gz file ({error})") from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _vector(where: str, fields: list[str], width: int) -> NDArray[np.float32]:
+    if len(fields) < 2:
+        raise FormatError(f"{where}: an id and at least one number are needed, found {len(fields)} field")
+    if len(fields) - 1 != width:
+        raise FormatError(f"{where}: {len(fields) - 1} numbers, but the lines before have {width}")
+    bad = [field for field in fields[1:] if not _is_number(field)]
+    if bad:
+        raise FormatError(f"{where}: {bad[0]!r} is not a number")
+    vector = np.array(fields[1:], dtype=np.float32)
+    if not np.all(np.isfinite(vector)):
+        raise FormatError(f"{where}: every number must be finite")
+    return vector
+
+
+def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = "auto") -> Dataset:
+    """The first `n_users` vectors and `n_dims` dimensions of an embeddings file (all, where it has fewer).
+
+    The vectors are gathered in `scratch`, a file of float32 that can be removed after use, so that memory stays small.
+    """
+    way = "min-max" if way == "auto" else way
+    gathered, width = 0, 0
+    with scratch.open("wb") as out:
+        for vector in islice(rows_of(path), n_users):
+            width = min(n_dims, vector.size)
+            out.write(vector[:width].tobytes())
+            gathered += 1
+    if gathered < 2:
+        raise FormatError(f"{path.name}: at least two vectors are needed, found {gathered}")
+    whole = np.memmap(scratch, dtype=np.float32, mode="r", shape=(gathered, width))
+
+    def column(j: int) -> Column:
+        return normalise(np.ascontiguousarray(whole[:, j]), way, *_EMBEDDINGS)
+
+    # Under its own name: whether a file holds the paper's data is for its owner to say.
+    return Dataset("cov19", path.name, gathered, width, way, column)
+
+
+class OwnFile(NamedTuple):
+    """What a file holds: rows, the names of its columns of numbers, and those of the columns left out."""
+
+    n_rows: int
+    columns: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def describe(path: Path) -> OwnFile:
+    """What of a file can be used; an error names the column that cannot."""
+    return _own(path)[1]
+
+
+def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
+    """The first `n_users` rows of every column of numbers in a file of records.
+
+    `way` is `min-max` (or `auto`): each column's own smallest and largest value become −1 and 1; or `fixed`: the
+    values are on [−1, 1] already, and what lies outside is clipped.
+    """
+    way = "min-max" if way == "auto" else way
+    table, found = _own(path)
+    if n_users > found.n_rows:
+        raise InvalidInput.of("users", n_users, f"at most {found.n_rows}, the rows of {path.name}")
+
+    def column(j: int) -> Column:
+        return normalise(_floats(table, found.columns[j])[:n_users], way, -1.0, 1.0)
+
+    return Dataset("data", path.name, n_users, len(found.columns), way, column)
+
+
+def _own(path: Path) -> tuple[pa.Table, OwnFile]:
+    import pyarrow.types as kinds
+
+    from hdr4me.io.reading import read_table
+
+    if not path.is_file():
+        raise InvalidInput.of("data", str(path), "there is no such file")
+    table = read_table(path)
+    numbers = (kinds.is_integer, kinds.is_floating, kinds.is_boolean)
+    used = tuple(field.name for field in table.schema if any(test(field.type) for test in numbers))
+    others = tuple(name for name in table.column_names if name not in used)
+    if not used:
+        raise FormatError(f"{path.name}: no column of numbers, only {', '.join(others) or 'nothing'}")
+    if table.num_rows < 2:
+        raise FormatError(f"{path.name}: at least two rows are needed, found {table.num_rows}")
+    for name in used:
+        bad = int(np.sum(~np.isfinite(_floats(table, name))))
+        if bad:
+            raise FormatError(
+                f"{path.name}, column {name!r}: {bad} of {table.num_rows} values are missing or not finite; fill "
+                "them in or leave the column out of the file"
+            )
+    return table, OwnFile(table.num_rows, used, others)
+
+
+def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)

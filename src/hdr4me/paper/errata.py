@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
@@ -17,15 +18,12 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import multivariate_normal
 
 import hdr4me as hd
-from hdr4me.framework.deviation import Variance
 from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
 from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, deviation_on, printed_variance
-from hdr4me.paper.readings import Reading
-from hdr4me.paper.theory import counter_example, covariance_of_errors
+from hdr4me.paper.methods import Reading
+from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
 from hdr4me.simulation.sums import generator
-
-_KINDS: tuple[Variance, Variance] = ("exact", "paper")
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ def _line(start: str) -> Line:
 def _piecewise_variance() -> Erratum:
     law = hd.mechanism("piecewise", epsilon=0.001)
     t = 0.3
-    low, high = law.support
-    joints = sorted({low, high, *_band(law, t)})
+    half: float = law.half_width  # type: ignore[attr-defined]
+    joints = sorted({*law.support, t * (1 + half) - half, t * (1 + half) + half})
     integral = sum(
         quad(lambda x: (x - t) ** 2 * float(law.density(x, t)), a, b)[0] for a, b in pairwise(joints)
     )
@@ -63,8 +61,7 @@ def _piecewise_variance() -> Erratum:
         "t²/(s − 1) + (s + 3)/(3(s − 1)²) with s = e^{ε/2m}",
         "A report is uniform on [−Q, Q] with probability 1/s, Q = (s+1)/(s−1), else uniform of width Q − 1 about "
         "t(Q+1)/2. So E t*² = Q²/(3s) + (1 − 1/s)(t²(Q+1)²/4 + (Q−1)²/12). With Q + 1 = 2s/(s−1) and Q − 1 = 2/(s−1) "
-        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); taking t² off leaves the line above. The paper's exponent swallowed "
-        "the 3 and its t lost the square; its number 533.210 comes from the right formula.",
+        "this is t²·s/(s−1) + (s+3)/(3(s−1)²); less t², the line above. The paper's 533.210 follows from it.",
         (
             ("σ² of the case study, formula as printed", printed_variance()),
             ("σ² of the case study, right", _line("Piecewise: variance").value),
@@ -72,11 +69,6 @@ def _piecewise_variance() -> Erratum:
             ("the same by quadrature of the density", integral),
         ),
     )
-
-
-def _band(law: object, t: float) -> tuple[float, float]:
-    half = law.half_width  # type: ignore[attr-defined]
-    return t * (1 + half) - half, t * (1 + half) + half
 
 
 def _case_study_numbers() -> Erratum:
@@ -99,24 +91,21 @@ def _case_study_numbers() -> Erratum:
 
 
 def _two_domains() -> Erratum:
-    piecewise, own, common = (
-        deviation_on("piecewise"),
-        deviation_on("square_wave"),
-        deviation_on("square_wave", (-1.0, 1.0)),
-    )
+    own, common = deviation_on("square_wave"), deviation_on("square_wave", (-1.0, 1.0))
+    laws = {
+        "Square wave on [0, 1] as in Table II": own,
+        "Square wave on [−1, 1]": common,
+        "Piecewise on [−1, 1]": deviation_on("piecewise"),
+    }
     rows = [
         ("Square wave on [−1, 1]: bias", float(common.bias)),
         ("Square wave on [0, 1]: bias", float(own.bias)),
     ]
-    for xi in TOLERANCES[2:]:
-        rows += [
-            (
-                f"probability within {xi:g}, Square wave on [0, 1] as in Table II",
-                float(own.probability_within(xi)),
-            ),
-            (f"probability within {xi:g}, Square wave on [−1, 1]", float(common.probability_within(xi))),
-            (f"probability within {xi:g}, Piecewise on [−1, 1]", float(piecewise.probability_within(xi))),
-        ]
+    rows += [
+        (f"probability within {xi:g}, {name}", float(law.probability_within(xi)))
+        for xi in TOLERANCES[2:]
+        for name, law in laws.items()
+    ]
     return Erratum(
         "Table II compares two domains",
         "IV-C and Table II",
@@ -153,11 +142,9 @@ def _dropped_sampling() -> Erratum:
     found = []
     for epsilon in (1.0, 4.0, 8.0):
         law = hd.mechanism("piecewise", epsilon=epsilon)
-        exact, paper = (
-            hd.deviation(law, n_users=10**6, n_dims=100, n_sampled=1, prior="uniform", variance=kind).mse
-            for kind in _KINDS
-        )
-        found.append((f"exact/paper variance, Piecewise, ε = {epsilon:g}, d = 100, m = 1", exact / paper))
+        sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
+        ratio = hd.deviation(law, **sizes).mse / hd.deviation(law, variance="paper", **sizes).mse
+        found.append((f"exact/paper variance, Piecewise, ε = {epsilon:g}, d = 100, m = 1", ratio))
     return Erratum(
         "The lemmas drop the sampling of users",
         "IV-B, before Lemma 2",
@@ -173,9 +160,10 @@ def _dropped_sampling() -> Erratum:
 def _product_form() -> Erratum:
     law, n = hd.mechanism("piecewise", epsilon=8.0), 10_000
     one = hd.deviation(law, n_users=n, n_dims=2, n_sampled=1, prior="uniform")
-    correlation = covariance_of_errors(1 / 3, n, 2, 1) / float(one.variance)
+    correlation = -(1 / 3) / n / float(one.variance)
     box = multivariate_normal([0.0, 0.0], [[1.0, correlation], [correlation, 1.0]])
     both = float(box.cdf([1.0, 1.0], lower_limit=[-1.0, -1.0]))
+    product = float(one.probability_within(float(one.sd))) ** 2
     return Erratum(
         "Theorem 1's product form needs m = d",
         "IV-B, Theorem 1",
@@ -191,10 +179,7 @@ def _product_form() -> Erratum:
                 "correlation of two errors, equal uniform dimensions, Piecewise, d = 2, m = 1, ε = 8",
                 correlation,
             ),
-            (
-                "P(both within one standard deviation) by the product",
-                float(one.probability_within(float(one.sd))) ** 2,
-            ),
+            ("P(both within one standard deviation) by the product", product),
             ("the same with that correlation", both),
         ),
     )
@@ -270,11 +255,7 @@ def _some_for_all() -> Erratum:
 
 
 def harm_ratio(z: float) -> float:
-    """|θ|/σ beyond which L1 with λ* = zσ has a larger risk than the naive mean.
-
-    >>> round(harm_ratio(1.0), 2), round(harm_ratio(2.0), 2), round(harm_ratio(3.0), 3)
-    (1.28, 1.05, 1.006)
-    """
+    """|θ|/σ beyond which L1 with λ* = zσ has a larger risk than the naive mean."""
 
     def excess(theta: float) -> float:
         def loss(x: float) -> float:
@@ -361,9 +342,5 @@ _ERRATA: tuple[Callable[[], Erratum], ...] = (
 
 
 def errata() -> list[Erratum]:
-    """Every erratum, then the commentary, with their numbers computed.
-
-    >>> errata()[0].title
-    'Variance of Piecewise'
-    """
+    """Every erratum, then the commentary, with their numbers computed."""
     return sorted((make() for make in _ERRATA), key=lambda item: item.commentary)

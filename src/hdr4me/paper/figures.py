@@ -6,7 +6,9 @@ One palette and one grammar: the paper's own curves are solid, everything of our
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import cycle
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import norm
 
-from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
+from hdr4me.paper.cells import MECHANISMS, CellResult
 from hdr4me.paper.clt import CltResult
-from hdr4me.paper.readings import Reading
+from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
 
+# The three curves of the paper's panels.
 _PAPER_CURVES: dict[str, dict[str, Any]] = {
     "naive": {"label": "current aggregation", "color": "#1f4e79", "marker": "s"},
     "l1": {"label": "HDR4ME, L1", "color": "#c8553d", "marker": "o"},
     "l2": {"label": "HDR4ME, L2", "color": "#e0a030", "marker": "^"},
 }
-"""The three curves of the paper's panels."""
+# What the paper does not show: our own method, the two trivial ones and the bound.
 _BASELINES: dict[str, dict[str, Any]] = {
     "auto": {"label": "auto (ours)", "color": "#2e8b57", "linestyle": (0, (5, 1.5)), "linewidth": 1.6},
     "clip": {"label": "clip to [−1, 1]", "color": "#7a8793", "linestyle": (0, (3, 1.5, 1, 1.5))},
@@ -35,7 +38,6 @@ _BASELINES: dict[str, dict[str, Any]] = {
     "oracle": {"label": "oracle", "color": "#8a63b0", "linestyle": (0, (1, 1.3)), "linewidth": 1.3},
     "calibrated": {"label": "Square wave, calibrated", "color": "#4a9bb5", "linestyle": (0, (5, 1.5))},
 }
-"""What the paper does not show: our own method, the two trivial ones and the bound."""
 _PREDICTED: dict[str, Any] = {"color": "black", "marker": "+", "linestyle": "", "markersize": 7}
 _SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -62,46 +64,39 @@ _SETTINGS: dict[Any, Any] = {
     "figure.dpi": 110,
 }
 _AXES = {"n_dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
-Panel = tuple[str, list[CellResult]]
-"""A title and the cells of a curve, from left to right."""
 
 
 def draw(results: Results, reading: Reading) -> dict[str, Figure]:
     """The figures that this run has numbers for, by the names of their files."""
-    figures: dict[str, tuple[str, Callable[[], Figure]]] = {
-        "fig2": ("figure-2", lambda: _figure2(results)),
-        "fig3": ("figure-3", lambda: _figure3(results)),
-        "fig4": ("figure-4", lambda: _figure4(results, reading)),
-        "fig5": ("figure-5", lambda: _figure5(results, reading)),
-        "own": ("figure-own", lambda: _figure_own(results, reading)),
-    }
+    found: dict[str, Figure] = {}
     with rc_context(_SETTINGS):
-        return {name: make() for target, (name, make) in figures.items() if results.has(target)}
-
-
-def _letters() -> Iterator[str]:
-    """(a), (b), … and from the beginning again after (z)."""
-    number = 0
-    while True:
-        yield chr(ord("a") + number % 26)
-        number += 1
-
-
-def _figure2(results: Results) -> Figure:
-    """Uniform data, first of 5,000 dimensions: Laplace, Piecewise, Square wave."""
-    return _densities([results.deviations("fig2", name) for name in MECHANISMS], (11, 3.5), 1.2)
-
-
-def _figure3(results: Results) -> Figure:
-    """The case study of section IV-C: Piecewise and Square wave."""
-    names = ("piecewise", "square_wave")
-    return _densities([results.deviations("fig3", name) for name in names], (8.4, 3.6), 1.5)
+        if results.has("fig2"):
+            found["figure-2"] = _densities(
+                [results.deviations("fig2", n) for n in MECHANISMS], (11, 3.5), 1.2
+            )
+        if results.has("fig3"):
+            pair = [results.deviations("fig3", name) for name in ("piecewise", "square_wave")]
+            found["figure-3"] = _densities(pair, (8.4, 3.6), 1.5)
+        if results.has("fig4"):
+            # Three mechanisms on four data sets, (a) to (l) in the paper's order.
+            panels = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
+            found["figure-4"] = _mse_figure(panels, "epsilon", reading, (11, 12.6), (0.052, 0.02), 1.2)
+        if results.has("fig5"):
+            panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
+            found["figure-5"] = _mse_figure(panels, "n_dims", reading, (8.4, 4.1), (0.13, 0.055), 1.5)
+        if results.has("own"):
+            axis, panels = results.own_panels()
+            across = min(3, len(panels))
+            height = 3.1 * math.ceil(len(panels) / across) + 1.0
+            size, below = (max(3.7 * across, 7.4), height), (0.62 / height, 0.25 / height)
+            found["figure-own"] = _mse_figure(panels, axis, reading, size, below, 1.2, outer=False)
+    return found
 
 
 def _densities(found: Sequence[CltResult], size: tuple[float, float], pad: float) -> Figure:
     figure = Figure(figsize=size)
     axes = figure.subplots(1, len(found))
-    for panel, letter, result in zip(axes, _letters(), found, strict=False):
+    for panel, letter, result in zip(axes, cycle(ascii_lowercase), found, strict=False):
         _draw_density(panel, result)
         panel.set_title(f"({letter}) {MECHANISMS[result.cell.mechanism]}", loc="left")
     axes[0].set_ylabel("density")
@@ -137,62 +132,43 @@ def _draw_density(axes: Axes, result: CltResult) -> None:
     axes.set_xlabel(r"deviation $\hat\theta_1-\bar\theta_1$")
 
 
-def _figure4(results: Results, reading: Reading) -> Figure:
-    """MSE against the budget: three mechanisms on four data sets, (a) to (l) in the paper's order."""
-    curves = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
-    panels = [(_title(cells, "epsilon"), cells) for cells in curves]
-    return _mse_figure(panels, "epsilon", reading, (11, 12.6), rows=(0.052, 0.02), across=3, pad=1.2)
-
-
-def _figure5(results: Results, reading: Reading) -> Figure:
-    """MSE against the number of dimensions on COV-19, ε = 0.8: Laplace and Piecewise."""
-    curves = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-    panels = [(_title(cells, "n_dims"), cells) for cells in curves]
-    return _mse_figure(panels, "n_dims", reading, (8.4, 4.1), rows=(0.13, 0.055), across=2, pad=1.5)
-
-
-def _figure_own(results: Results, reading: Reading) -> Figure:
-    """One panel for each mechanism (and number of dimensions), three in a row, each with its labels."""
-    axis, curves = results.own_panels()
-    panels = [(_title(cells, axis), cells) for cells in curves]
-    across = min(3, len(panels))
-    height = 3.1 * math.ceil(len(panels) / across) + 1.0
-    size, rows = (max(3.7 * across, 7.4), height), (0.62 / height, 0.25 / height)
-    return _mse_figure(panels, axis, reading, size, rows=rows, across=across, pad=1.2, outer=False)
-
-
-def _title(cells: Sequence[CellResult], axis: str) -> str:
-    size = "" if axis == "n_dims" else f" ($d={cells[0].cell.n_dims}$)"
-    return f"{title_of(cells[0].cell.mechanism)} on {cells[0].title}{size}"
-
-
 def _mse_figure(
-    panels: Sequence[Panel],
+    panels: Sequence[Sequence[CellResult]],
     axis: str,
     reading: Reading,
     size: tuple[float, float],
-    *,
-    rows: tuple[float, float],
-    across: int,
+    below: tuple[float, float],
     pad: float,
+    *,
     outer: bool = True,
 ) -> Figure:
-    """MSE curves in panels, and the legend under them."""
+    """MSE curves in panels, up to three in a row, and the legend under them.
+
+    `below` is the height under the panels and that of the legend's upper row; `outer` labels the outer axes only.
+    """
     figure = Figure(figsize=size)
+    across = min(3, len(panels))
     grid = figure.subplots(math.ceil(len(panels) / across), across, squeeze=False)
     places = grid.ravel()
-    for place, letter, (title, cells) in zip(places, _letters(), panels, strict=False):
+    for place, letter, cells in zip(places, cycle(ascii_lowercase), panels, strict=False):
         _draw_curves(place, cells, axis, reading)
-        place.set_title(f"({letter}) {title}", loc="left")
+        count = "" if axis == "n_dims" else f" ($d={cells[0].cell.n_dims}$)"
+        place.set_title(f"({letter}) {cells[0].panel}{count}", loc="left")
         if not outer or place in grid[-1]:
             place.set_xlabel(_AXES[axis])
         if not outer or place in grid[:, 0]:
             place.set_ylabel("MSE")
     for place in places[len(panels) :]:
         place.set_axis_off()
-    figure.tight_layout(rect=(0, rows[0], 1, 1), h_pad=1.4, w_pad=pad)
-    waves = any(cells[0].cell.mechanism == "square_wave" for _, cells in panels)
-    _draw_legend(figure, square_wave=waves, height=rows[1])
+    figure.tight_layout(rect=(0, below[0], 1, 1), h_pad=1.4, w_pad=pad)
+    # Two rows under the panels: the paper's curves above, what is ours below.
+    paper = [Line2D([], [], markeredgecolor="white", **look) for look in _PAPER_CURVES.values()]
+    paper.append(Line2D([], [], label="framework's prediction", **_PREDICTED))
+    waves = any(cells[0].cell.mechanism == "square_wave" for cells in panels)
+    looks = [look for name, look in _BASELINES.items() if waves or name != "calibrated"]
+    ours = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in looks]
+    for handles, height in ((paper, below[1]), (ours, 0.0)):
+        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, height))
     return figure
 
 
@@ -221,16 +197,3 @@ def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, reading: Re
     axes.set_yscale("log")
     axes.set_xticks(places, [f"{getattr(cell.cell, axis):g}" for cell in cells])
     axes.margins(x=0.06)
-
-
-def _draw_legend(figure: Figure, *, square_wave: bool, height: float) -> None:
-    """Two rows under the panels: the paper's curves above (at `height`), what is ours below."""
-    paper = [Line2D([], [], markeredgecolor="white", **look) for look in _PAPER_CURVES.values()]
-    paper.append(Line2D([], [], label="framework's prediction", **_PREDICTED))
-    ours = [
-        Line2D([], [], **{"linewidth": 1.0, **look})
-        for name, look in _BASELINES.items()
-        if square_wave or name != "calibrated"
-    ]
-    figure.legend(handles=paper, loc="lower center", ncols=len(paper), bbox_to_anchor=(0.5, height))
-    figure.legend(handles=ours, loc="lower center", ncols=len(ours), bbox_to_anchor=(0.5, 0.0))

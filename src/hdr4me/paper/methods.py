@@ -1,22 +1,76 @@
-"""Every re-calibration that the figures show, applied to one repeat's naive means."""
+"""The readings of λ*, and every re-calibration that the figures show, applied to one repeat's naive means.
+
+What the paper leaves open in Lemmas 4 and 5, each as a named choice:
+
+- *how large is a supremum*: sup|θ̂_j − θ̄_j| of a normal law is infinite, so it is |centre| + z·σ_j with
+  z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %;
+- *about what*: `noise` takes z·σ_j, the spread about the mechanism's own mean; `deviation` adds the bias |δ_j|
+  (the same thing for Laplace and Piecewise, which have none);
+- *L2's reference* for the unknown θ̄_j: `bias` (the paper's words: the mean of the deviation's normal law),
+  `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdr4me.paper.readings import REFERENCES, SPREADS, WIDTHS
+from hdr4me.errors import InvalidInput
 from hdr4me.recalibration import recalibrate
 from hdr4me.recalibration.hdr4me import deviation_bound, l2_weights, shrink, soft_threshold
-from hdr4me.recalibration.inputs import Inputs, check_inputs
+from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.recalibration.shrinkage import clip, zeros
 
 Floats = NDArray[np.float64]
-_DOMAIN = (-1.0, 1.0)
-_JOINT = 0.95
+WIDTHS = ("1", "2", "3", "joint")
+SPREADS = ("noise", "deviation")
+REFERENCES = ("bias", "domain", "plug-in")
+DOMAIN = (-1.0, 1.0)
+
+
+@dataclass(frozen=True, order=True)
+class Reading:
+    """One way to read λ* for L1 and L2 together."""
+
+    width: str
+    spread: str
+    reference: str
+
+    def note(self, *found: object) -> None:
+        """Called with each number that is looked up under this reading; `judge` has readings that remember it."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, such as `z2-noise-bias`."""
+        return f"z{self.width}-{self.spread}-{self.reference}"
+
+    @property
+    def title(self) -> str:
+        """The name in tables and figures."""
+        z = "joint 95 %" if self.width == "joint" else self.width
+        return f"z = {z}, {self.spread}, L2 reference {self.reference}"
+
+
+READINGS = tuple(Reading(*choice) for choice in product(WIDTHS, SPREADS, REFERENCES))
+# The reading under which most claims held in the full run of seed 1; the report counts them for every reading.
+DEFAULT = Reading("1", "noise", "bias")
+
+
+def reading_named(name: str) -> Reading:
+    """The reading of that name.
+
+    >>> reading_named("z1-noise-domain").reference
+    'domain'
+    """
+    for reading in READINGS:
+        if reading.name == name:
+            return reading
+    parts = "-".join("{" + ",".join(choices) + "}" for choices in (WIDTHS, SPREADS, REFERENCES))
+    raise InvalidInput.of("reading", name, f"'z{parts}', such as '{DEFAULT.name}'")
 
 
 @dataclass(frozen=True)
@@ -29,8 +83,8 @@ class Variant:
     reference: str = ""
 
 
+# The current aggregation: the mean of the reports, as it is.
 NAIVE = Variant("naive")
-"""The current aggregation: the mean of the reports, as it is."""
 
 
 def enhanced(
@@ -41,18 +95,16 @@ def enhanced(
     `bias` is the deviation's own mean δ_j, which the paper's readings use. Ours uses what a collector knows: the
     naive mean is slope·θ̄_j plus noise.
 
-    Examples
-    --------
-    >>> one = np.array([1.0, -3.0])
-    >>> found = enhanced(one, np.full(2, 0.5), np.zeros(2), np.zeros(2), 1.0)
+    >>> found = enhanced(np.array([1.0, -3.0]), np.full(2, 0.5), np.zeros(2), np.zeros(2), 1.0)
     >>> {v.width: new.tolist() for v, new, _ in found if v.method == "l1"}["2"]
     [0.0, -2.0]
     """
     yield NAIVE, means, None
     for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
-        inputs = check_inputs(means, sd, bias if spread == "deviation" else None, 1.0, _DOMAIN)
+        inputs = check_inputs(means, sd, bias if spread == "deviation" else None, 1.0, DOMAIN)
         for width in WIDTHS:
-            bound = _bound(inputs, width)
+            joint = width == "joint"  # 95 % in all dimensions at once
+            bound = deviation_bound(inputs, z=None if joint else float(width), simultaneous=joint)
             yield Variant("l1", width, spread), soft_threshold(means, bound), float(np.median(bound))
             for reference in REFERENCES:
                 # Given as an array, because with the spread of the noise alone `inputs` does not hold the bias.
@@ -60,28 +112,19 @@ def enhanced(
                 variant = Variant("l2", width, spread, reference)
                 yield variant, shrink(means, weights), float(np.median(weights))
     yield Variant("zeros"), zeros(means), None
-    yield Variant("clip"), clip(means, *_DOMAIN), None
-    yield Variant("oracle"), oracle_means(means, sd, true_means, slope), None
-    ours = recalibrate(means, sd, method="auto", slope=slope, domain=_DOMAIN)
+    yield Variant("clip"), clip(means, *DOMAIN), None
+    yield Variant("oracle"), _oracle(means, sd, true_means, slope), None
+    ours = recalibrate(means, sd, method="auto", slope=slope, domain=DOMAIN)
     yield Variant("auto"), ours.enhanced_mean, None
     if slope != 1.0:
         yield Variant("calibrated"), means / slope, None
 
 
-def _bound(inputs: Inputs, width: str) -> Floats:
-    if width == "joint":
-        return deviation_bound(inputs, confidence=_JOINT, simultaneous=True)
-    return deviation_bound(inputs, z=float(width))
-
-
-def oracle_means(estimates: Floats, sd: Floats, true_means: Floats, slope: float = 1.0) -> Floats:
+def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:
     """E[θ | θ̂_j] under the prior that puts 1/d on each true mean; θ̂_j ~ N(slope·θ_j, sd_j²).
 
-    No rule that treats each dimension alone has a smaller expected squared error over that prior. It
-    cannot be used (it knows the answer); it shows how much any re-calibration could gain.
-
-    >>> oracle_means(np.array([5.0, -5.0]), np.array([0.1, 0.1]), np.array([-1.0, 1.0]))
-    array([ 1., -1.])
+    No rule that treats each dimension alone has a smaller expected squared error over that prior. It cannot be used
+    (it knows the answer); it shows how much any re-calibration could gain.
     """
     centres, counts = np.unique(true_means, return_counts=True)
     score = -0.5 * ((estimates[:, None] - slope * centres[None, :]) / sd[:, None]) ** 2

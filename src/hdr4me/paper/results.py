@@ -6,21 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hdr4me.errors import InvalidInput
 from hdr4me.paper.cells import CellResult
 from hdr4me.paper.clt import CltResult
 from hdr4me.paper.theory import TheoryResult
 
-_CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
-_OUTCOME = "method width spread reference mse standard_error better weight"
+AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")
+_CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
+_OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
+# One line per cell and method: the numbers behind Figures 4 and 5.
 COLUMNS = (
     *_CELL.split(),
     *_OUTCOME.split(),
-    "predicted_mse",
     *(f"{name}_{threshold}" for threshold in (1, 2) for name in _ABOVE),
 )
-"""One line per cell and method: the numbers behind Figures 4 and 5."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +52,19 @@ class Results:
 
     def has(self, figure: str) -> bool:
         """Whether this figure was run."""
-        run = [*(r.cell.figure for r in self.cells), *(r.cell.figure for r in self.clt)]
-        return figure in run or (figure == "theory" and bool(self.theory))
+        found: list[AnyResult] = [*self.cells, *self.clt, *self.theory]
+        return any(result.cell.figure == figure for result in found)
 
     def study(self, name: str) -> TheoryResult:
         """The numbers of one study of the theory."""
-        for result in self.theory:
-            if result.cell.study == name:
-                return result
-        raise InvalidInput(f"the study {name!r} was not run")
+        return next(result for result in self.theory if result.cell.study == name)
 
     def deviations(self, figure: str, mechanism: str) -> CltResult:
         """The cell of Figure 2 or 3 for this mechanism."""
-        for result in self.clt:
-            if (result.cell.figure, result.cell.mechanism) == (figure, mechanism):
-                return result
-        raise InvalidInput(f"{figure} has no cell for {mechanism}")
+        return next(r for r in self.clt if (r.cell.figure, r.cell.mechanism) == (figure, mechanism))
 
 
-def gather(finished: Iterable[CellResult | CltResult | TheoryResult]) -> Results:
+def gather(finished: Iterable[AnyResult]) -> Results:
     """The results of a run, in the order given."""
     items = list(finished)
     return Results(

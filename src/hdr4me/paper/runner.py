@@ -13,7 +13,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -26,17 +26,14 @@ import numpy as np
 from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
-from hdr4me.paper.cells import Cell, CellResult, run_cell
+from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
 from hdr4me.paper.clt import CltCell, CltResult, run_clt
-from hdr4me.paper.files import load_cov19, load_own
+from hdr4me.paper.results import AnyResult
 from hdr4me.paper.studies import AnyCell
 from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
-from hdr4me.simulation.sums import DIRECT, GAMMA, SKIPPING, band_share, way_of
 
+# Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up.
 STREAMS = 2
-"""Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up."""
-
-AnyResult = CellResult | CltResult | TheoryResult
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ class Settings:
     def source_of(self, cell: AnyCell) -> list[Any]:
         """All of it that the cell depends on, as JSON."""
         file = self.file_of(cell.dataset) if isinstance(cell, Cell) else None
-        status = None if file is None else file.stat()
-        mark = None if file is None or status is None else [file.name, status.st_size, int(status.st_mtime)]
+        mark = file and [file.name, file.stat().st_size, int(file.stat().st_mtime)]
         return [self.seed, self.normalise, mark]
 
 
@@ -79,26 +75,27 @@ def run_cells(
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
     for cell in cells:
         if cell not in waiting:
-            advance(cost_of(cell))
-    waiting.sort(key=cost_of, reverse=True)
+            advance(cell.cost)
+    waiting.sort(key=lambda cell: cell.cost, reverse=True)
     if workers == 1:
         for cell in waiting:
             _finish(cell, settings, work)
-            advance(cost_of(cell))
+            advance(cell.cost)
     elif waiting:
         _run_in_pool(waiting, settings, work, workers, advance)
-    _clear(work)
-    return [_result(cell, settings, work) for cell in cells]
-
-
-def _clear(work: Path) -> None:
-    """Remove the data sets (half a gigabyte, made again if they are needed) and what an interruption left over."""
+    # The data sets (half a gigabyte) are made again if they are needed; the rest is what an interruption left over.
     for path in work.glob("*.f32"):
-        path.unlink()
         path.with_suffix(".json").unlink(missing_ok=True)
-    for pattern in ("*.rows", ".*.part"):
+    for pattern in ("*.f32", "*.rows", ".*.part"):
         for path in work.glob(pattern):
             path.unlink()
+    results = [_read(cell, settings, work) for cell in cells]
+    found = [result for result in results if result is not None]
+    if len(found) < len(cells):
+        raise FormatError(
+            f"a finished cell was written to {work.name} and cannot be read back: is the disk full?"
+        )
+    return found
 
 
 def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> int:
@@ -109,31 +106,25 @@ def finished_cells(cells: Sequence[AnyCell], settings: Settings, work: Path) -> 
 def _run_in_pool(
     waiting: list[AnyCell], settings: Settings, work: Path, workers: int, advance: Callable[[int], None]
 ) -> None:
-    """Data sets are prepared side by side; a data set's cells follow as soon as it is there."""
+    """Data sets are prepared side by side, beside the cells that need none; then follow the cells that need them."""
     context = multiprocessing.get_context("spawn")
-    size = min(workers, len(waiting))
-    with ProcessPoolExecutor(size, mp_context=context, initializer=_end_quietly) as pool:
-        running: dict[Future[Any], AnyCell | None] = {}
-        later: dict[str, list[Cell]] = {}
+    needy = [cell for cell in waiting if isinstance(cell, Cell)]
+    with ProcessPoolExecutor(min(workers, len(waiting)), context, _end_quietly) as pool:
+
+        def submit(cells: Sequence[AnyCell]) -> dict[Future[None], AnyCell]:
+            return {pool.submit(_finish, cell, settings, work): cell for cell in cells}
+
         with _uninterrupted():
-            for cell in waiting:
-                if isinstance(cell, Cell):
-                    later.setdefault(_data_key(cell, settings), []).append(cell)
-                else:
-                    running[pool.submit(_finish, cell, settings, work)] = cell
-            for group in later.values():
-                running[pool.submit(_prepare, group[0], settings, work)] = None
+            first = {_data_key(cell, settings): cell for cell in needy}
+            data = [pool.submit(_prepare, cell, settings, work) for cell in first.values()]
+            running = submit([cell for cell in waiting if cell not in needy])
         try:
-            while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    finished = running.pop(future)
-                    key = future.result()
-                    if finished is not None:
-                        advance(cost_of(finished))
-                        continue
-                    for follower in later[key]:
-                        running[pool.submit(_finish, follower, settings, work)] = follower
+            for prepared in data:
+                prepared.result()
+            running |= submit(needy)
+            for future in as_completed(running):
+                future.result()
+                advance(running[future].cost)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -157,26 +148,13 @@ def _end_quietly() -> None:
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
 
-def cost_of(cell: AnyCell) -> int:
-    """About how many milliseconds a cell takes: for the order of work and the time left, nothing else."""
-    if isinstance(cell, CltCell):
-        return 1 + cell.n_users * cell.n_sampled * cell.repeats // (cell.n_dims * 20_000)
-    if isinstance(cell, TheoryCell):
-        return 1 + 4 * cell.repeats
-    law = cell.law
-    share = {GAMMA: 0.0, SKIPPING: 10 * band_share(law), DIRECT: 1.0}[way_of(law)]
-    drawn = share * cell.n_users * cell.n_dims * cell.repeats / 500_000
-    return 1 + int(drawn + cell.repeats * cell.n_dims * 0.06 + cell.repeats * 25)
-
-
 def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps([STREAMS, *parts], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _data_key(cell: Cell, settings: Settings) -> str:
     """Names the stored data set; Figure 5 takes its dimensions from the same columns as Figure 4's COV-19."""
-    digest = _digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))
-    return f"{cell.dataset}-{digest}"
+    return f"{cell.dataset}-{_digest(cell.dataset, cell.n_users, _columns(cell), settings.source_of(cell))}"
 
 
 def _columns(cell: Cell) -> int:
@@ -202,9 +180,9 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
         if file is None:
             data = datasets.synthetic(cell.dataset, n, d, settings.seed, way)
         elif cell.dataset == "cov19":
-            data = load_cov19(file, n, d, rows, way)
+            data = datasets.load_cov19(file, n, d, rows, way)
         else:
-            data = load_own(file, n, way)
+            data = datasets.load_own(file, n, way)
         datasets.store(data, path)
         rows.unlink(missing_ok=True)
     return key
@@ -229,23 +207,17 @@ def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:
     write_text(_place(cell, settings, work), json.dumps(asdict(result)))
 
 
-_RESULTS: dict[type, type[AnyResult]] = {Cell: CellResult, CltCell: CltResult, TheoryCell: TheoryResult}
-
-
 def _read(cell: AnyCell, settings: Settings, work: Path) -> AnyResult | None:
     """The cell's finished result, or None where there is none that can be used."""
+    kinds: dict[type, Any] = {Cell: CellResult, CltCell: CltResult, TheoryCell: TheoryResult}
     try:
         document = json.loads(_place(cell, settings, work).read_text(encoding="utf-8"))
-        result = _RESULTS[type(cell)].from_json(document)
+        found: Any = {
+            name: tuple(item) if isinstance(item, list) else item for name, item in document.items()
+        }
+        if "outcomes" in found:
+            found["outcomes"] = tuple(Outcome(**item) for item in found["outcomes"])
+        result: AnyResult = kinds[type(cell)](**{**found, "cell": type(cell)(**found["cell"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return result if result.cell.key == cell.key and result.seed == settings.seed else None
-
-
-def _result(cell: AnyCell, settings: Settings, work: Path) -> AnyResult:
-    found = _read(cell, settings, work)
-    if found is None:
-        raise FormatError(
-            f"{_place(cell, settings, work).name} was written and cannot be read back: is the disk full?"
-        )
-    return found

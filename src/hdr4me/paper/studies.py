@@ -12,20 +12,19 @@ from hdr4me.paper.theory import STUDIES, TheoryCell
 
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
 AnyCell = Cell | CltCell | TheoryCell
+# Users and dimensions of section VI.
 DATASETS = {
     "gaussian": (100_000, 100),
     "poisson": (150_000, 300),
     "uniform": (120_000, 500),
     "cov19": (150_000, 750),
 }
-"""Users and dimensions of section VI."""
 BUDGETS = {
     "laplace": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
     "piecewise": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
     "square_wave": (0.1, 10.0, 100.0, 500.0, 1000.0, 5000.0),
 }
-DIMENSIONS = (50, 100, 200, 400, 800, 1600)
-"""Figure 5's, under ε = 0.8."""
+DIMENSIONS = (50, 100, 200, 400, 800, 1600)  # of Figure 5, under ε = 0.8
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,7 @@ SCALES = {"quick": Scale("quick", 5, 12, 300), "full": Scale("full", 1, 100, 100
 
 
 def scale_named(name: str) -> Scale:
-    """The scale of that name.
-
-    >>> scale_named("full").repeats
-    100
-    """
+    """The scale of that name."""
     if name not in SCALES:
         raise InvalidInput.of("scale", name, f"use one of {', '.join(SCALES)}")
     return SCALES[name]

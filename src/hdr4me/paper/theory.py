@@ -10,14 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2, kstest
 
 import hdr4me as hd
-from hdr4me.errors import InvalidInput
 from hdr4me.framework.normal import (
     L1_THRESHOLD,
     L2_THRESHOLD,
@@ -31,53 +28,31 @@ from hdr4me.mechanisms.laplace import Laplace
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
 from hdr4me.paper.datasets import synthetic
-from hdr4me.paper.readings import REFERENCES, WIDTHS, Reading
+from hdr4me.paper.methods import DOMAIN, REFERENCES, WIDTHS, Floats, Reading
 from hdr4me.recalibration.hdr4me import l2_weights, shrink, soft_threshold
 from hdr4me.recalibration.inputs import check_inputs
 from hdr4me.simulation.sums import generator, simulate
 
-Floats = NDArray[np.float64]
 SAMPLED_BUDGETS = (1.0, 8.0)
-_WITHIN = 1.0
-"""In standard deviations: the box whose probability is compared with the product's."""
-_USERS, _CORRELATED = 2_000, 8
-"""Users and dimensions of the study of Theorem 1."""
-
+_USERS, _CORRELATED = 2_000, 8  # of the study of Theorem 1: users and dimensions
 REPORTS = (1, 10, 100)
+# The paper's mechanisms at its case study's budget, at Figure 2's, and at 1.
 PAPER_CASES = tuple((name, epsilon) for name in MECHANISMS for epsilon in (0.001, 0.02, 1.0))
-"""The paper's mechanisms at its case study's budget, at Figure 2's, and at 1."""
+# “For any LDP mechanism”: two-valued reports, and large budgets.
 GENERAL_CASES = (("duchi", 1.0), ("piecewise", 8.0), ("square_wave", 8.0))
-"""“For any LDP mechanism”: two-valued reports, and large budgets."""
 _VALUE = 0.5
 _PER_REPEAT = 100
-
 _SPREADS = (0.3, 1.0, 3.0, 30.0)
-_JOINT_DIMS = 100
-"""Dimensions that the joint width covers."""
+_JOINT_DIMS = 100  # that the joint width covers
+# Of the counter-examples: θ̄, σ, d and the theorem's threshold.
 _POPULATIONS = {"l1": (0.9, 0.45, 10_000, L1_THRESHOLD), "l2": (1.0, 0.4, 10_000_000, L2_THRESHOLD)}
-"""Of the counter-examples: θ̄, σ, d and the theorem's threshold."""
-
-
-def covariance_of_errors(covariance: float, n_users: int, n_dims: int, n_sampled: int) -> float:
-    """Cov(θ̂_j, θ̂_k) of two dimensions whose E[t*|t] have this covariance C_jk over the users.
-
-    With m = d each dimension's reports come from all users and are perturbed independently: Theorem 1's product form
-    is right. With m < d the dimensions share one draw of who reports what: a user who reports dimension j is less
-    likely to report dimension k, and Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)).
-
-    >>> covariance_of_errors(0.5, 1000, 2, 2), covariance_of_errors(0.5, 1000, 2, 1)
-    (0.0, -0.0005)
-    """
-    return -covariance * (n_dims - n_sampled) / (n_users * n_sampled * (n_dims - 1)) + 0.0
 
 
 def _joint_law(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d)."""
-    return {**_all_reported(repeats, seed), **_one_of_two(repeats, seed)}
+    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d).
 
-
-def _all_reported(repeats: int, seed: int) -> dict[str, float]:
-    """Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated."""
+    Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated.
+    """
     d = _CORRELATED
     columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
@@ -92,7 +67,7 @@ def _all_reported(repeats: int, seed: int) -> dict[str, float]:
         found[f"all/{name}/ks p-value"] = float(test.pvalue)
         found[f"all/{name}/largest correlation in s.e."] = float(_pairs(z).max() * np.sqrt(repeats))
     found["all/pairs"] = float(d * (d - 1) // 2)
-    return found
+    return {**found, **_one_of_two(repeats, seed)}
 
 
 def _pairs(columns: Floats) -> Floats:
@@ -112,9 +87,10 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
         seeds = rng.integers(2**63, size=repeats)
         away = np.array([simulate(law, values, seed=int(s), n_sampled=1).mean for s in seeds]) - t.mean()
         predicted = hd.deviation(law, n_users=_USERS, n_dims=2, n_sampled=1, values=t)
-        reach = _WITHIN * float(predicted.sd)
+        reach = float(predicted.sd)
         both = np.all(np.abs(away) <= reach, axis=1)
-        covariance = covariance_of_errors(float(t.var()), _USERS, 2, 1)
+        # Cov(θ̂_j, θ̂_k) = −C_jk (d − m) / (n m (d − 1)): the dimensions share one draw of who reports what.
+        covariance = -float(t.var()) / _USERS
         place = f"some/{epsilon:g}"
         found[f"{place}/correlation"] = float(np.atleast_2d(np.corrcoef(away.T))[0, 1])
         found[f"{place}/correlation foretold"] = covariance / float(predicted.variance)
@@ -155,15 +131,12 @@ def _means(law: Mechanism, r: int, size: int, rng: np.random.Generator) -> Float
 
 
 def _enhanced(means: Floats, sd: Floats, n_dims: int, width: str, reference: str = "") -> Floats:
-    """L1's means under a reading's width, or L2's under its width and reference, without bias.
-
-    The joint width is the z that all `n_dims` dimensions keep at once with 95 %.
-    """
+    """L1's means under a reading's width, or L2's under its width and reference, without bias."""
     z = float(tolerance_for(1.0, 0.95, n=n_dims)) if width == "joint" else float(width)
     bound = z * sd
     if not reference:
         return soft_threshold(means, bound)
-    inputs = check_inputs(means, sd, None, 1.0, (-1.0, 1.0))
+    inputs = check_inputs(means, sd, None, 1.0, DOMAIN)
     return shrink(means, l2_weights(inputs, bound, reference))
 
 
@@ -202,7 +175,6 @@ _STUDIES: dict[str, Callable[[int, int], dict[str, float]]] = {
     "lemmas": _lemmas_per_dimension,
 }
 STUDIES = tuple(_STUDIES)
-"""Theorem 1 for several dimensions at once, Theorem 2's bound, Lemmas 4 and 5 in each dimension."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +190,11 @@ class TheoryCell:
         """A name that no other cell of the same run has."""
         return f"{self.figure}-{self.study}"
 
+    @property
+    def cost(self) -> int:
+        """About how many milliseconds the cell takes."""
+        return 1 + 4 * self.repeats
+
 
 @dataclass(frozen=True)
 class TheoryResult:
@@ -230,22 +207,11 @@ class TheoryResult:
 
     def __getitem__(self, name: str) -> float:
         """The number called `name`."""
-        if name not in self.numbers:
-            raise InvalidInput.of("name", name, f"a number of the study {self.cell.study!r}")
         return self.numbers[name]
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> TheoryResult:
-        """Back from the dictionary that `asdict` makes."""
-        return cls(**{**document, "cell": TheoryCell(**document["cell"])})
 
 
 def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
-    """Run one study.
-
-    >>> run_theory(TheoryCell("lemmas", 2), seed=1)["l1/z1"]
-    1.0
-    """
+    """Run one study."""
     start = time.process_time()
     numbers = _STUDIES[cell.study](cell.repeats, seed)
     return TheoryResult(cell, seed, time.process_time() - start, numbers)
@@ -270,7 +236,7 @@ def counter_example(method: str, reading: Reading) -> CounterExample:
     variance s², both found by quadrature. Where μ < 0, the chance that the sum of d independent gains is positive is at
     most s²/(s² + dμ²) (Cantelli), while the theorem promises P(some |θ̂_j − θ̄_j| > τ).
 
-    >>> from hdr4me.paper.readings import DEFAULT
+    >>> from hdr4me.paper.methods import DEFAULT
     >>> found = counter_example("l1", DEFAULT)
     >>> found.promised > 0.99, found.at_most < 0.01
     (True, True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from inspect import signature
 
-from hdr4me.paper.readings import READINGS, Reading
+from hdr4me.paper.methods import READINGS, Reading
 from hdr4me.paper.results import Results
 
 HOLDS = "reproduced"
@@ -14,6 +14,7 @@ READING = "depends on the reading"
 DOMAIN = "depends on the domain"
 GENERAL = "holds in these cells, false in general"
 FAILS = "not reproduced"
+# Every verdict, as a sentence about one claim and about several.
 VERDICTS = {
     HOLDS: ("is reproduced", "are reproduced"),
     READING: ("depends on how λ* is read", "depend on how λ* is read"),
@@ -21,10 +22,10 @@ VERDICTS = {
     GENERAL: ("holds in these cells and is false in general", "hold in these cells and are false in general"),
     FAILS: ("is not reproduced", "are not reproduced"),
 }
-"""Every verdict there is, as a sentence has it of one claim and of several."""
-
+NOISY = ("laplace", "piecewise")
+METHODS = ("l1", "l2")
+# A check of the results under a reading of λ*, or of the results alone where λ* does not enter.
 Check = Callable[..., "Finding"]
-"""A check of the results under a reading of λ*, or of the results alone where λ* does not enter."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,14 @@ class Finding:
     why: str
 
 
+def either(holds: bool, evidence: str, why: str, why_not: str) -> Finding:
+    """A finding whose reason depends on whether the claim holds."""
+    return Finding(holds, evidence, why if holds else why_not)
+
+
 @dataclass(frozen=True)
 class Beyond:
-    """A second check, outside what the paper's own cells show.
-
-    A claim that holds in the cells and fails here gets the verdict `word`; `test` says in words what is asked.
-    """
+    """A second check outside the paper's own cells; a claim that holds in the cells and fails here gets `word`."""
 
     word: str
     test: str
@@ -63,23 +66,15 @@ class Claim:
     @property
     def reads(self) -> bool:
         """Whether λ* enters: such a claim is judged under every reading."""
-        return _reads(self.check)
+        return "reading" in signature(self.check).parameters
 
 
-def _reads(check: Check) -> bool:
-    return "reading" in signature(check).parameters
-
-
-def _found(check: Check, results: Results, reading: Reading) -> Finding:
-    return check(results, reading) if _reads(check) else check(results)
-
-
+@dataclass(frozen=True)
 class Section:
     """The claims of one part of the paper, in the order of the text; it decorates their checks."""
 
-    def __init__(self, needs: str) -> None:
-        self.needs = needs
-        self.claims: list[Claim] = []
+    needs: str
+    claims: list[Claim] = field(default_factory=list)
 
     def __call__(
         self, name: str, where: str, text: str, test: str, *, needs: str = "", beyond: Beyond | None = None
@@ -95,7 +90,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim; evidence and reason are those of the run's own reading.
+    """The verdict on a claim; evidence and reason are those of the run's own reading.
 
     `readings_for` names every reading under which the claim holds. Readings that give the same numbers in all that the
     claim looks at are one reading to it: `distinct_for` of `distinct_all` counts them once.
@@ -130,12 +125,6 @@ class _Watched(Reading):
         self.found.append(found)
 
 
-def _watched(claim: Claim, results: Results, reading: Reading) -> tuple[Finding, tuple[object, ...]]:
-    """The finding under this reading, and every number that it rests on."""
-    watched = _Watched(*astuple(reading))
-    return _found(claim.check, results, watched), tuple(watched.found)
-
-
 def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
     """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*.
 
@@ -148,16 +137,21 @@ def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[V
 
 def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
     under = READINGS if claim.reads else (reading,)
-    found = {r.name: _watched(claim, results, r) for r in under}
-    favourable = tuple(name for name, (finding, _) in found.items() if finding.holds)
+    found: dict[Reading, Finding] = {}
     groups: dict[tuple[object, ...], bool] = {}
-    for finding, rests_on in found.values():
-        groups[rests_on] = finding.holds
-    own, _ = _watched(claim, results, reading)
-    if len(favourable) < len(under):
-        word, second = (READING if favourable else FAILS), ""
-    else:
-        word, second = _second(claim, results, reading, under)
+    for each in under:
+        watched = _Watched(*astuple(each))
+        found[each] = _found(claim.check, results, watched)
+        groups[tuple(watched.found)] = found[each].holds
+    own = found[reading]
+    favourable = [each.name for each in under if found[each].holds]
+    word, second = (READING if favourable else FAILS), ""
+    if len(favourable) == len(under):
+        word = HOLDS
+        if claim.beyond is not None:
+            other = {each: _found(claim.beyond.check, results, each) for each in under}
+            second = f"{claim.beyond.test}: {other[reading].evidence}. {other[reading].why}"
+            word = HOLDS if all(item.holds for item in other.values()) else claim.beyond.word
     return Verdict(
         name=claim.name,
         where=claim.where,
@@ -165,7 +159,7 @@ def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
         test=claim.test,
         verdict=word,
         holds=own.holds,
-        readings_for=favourable if claim.reads else (),
+        readings_for=tuple(favourable) if claim.reads else (),
         distinct_for=sum(groups.values()) if claim.reads else 0,
         distinct_all=len(groups) if claim.reads else 0,
         evidence=own.evidence,
@@ -174,11 +168,10 @@ def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
     )
 
 
-def _second(claim: Claim, results: Results, reading: Reading, under: Sequence[Reading]) -> tuple[str, str]:
-    """The verdict on a claim that holds in the cells, and what was found beyond them."""
-    if claim.beyond is None:
-        return HOLDS, ""
-    failed = [r for r in under if not _found(claim.beyond.check, results, r).holds]
-    own = _found(claim.beyond.check, results, reading)
-    text = f"{claim.beyond.test}: {own.evidence}. {own.why}"
-    return (claim.beyond.word if failed else HOLDS), text
+def _found(check: Check, results: Results, reading: Reading) -> Finding:
+    return check(results, reading) if "reading" in signature(check).parameters else check(results)
+
+
+def span(values: Sequence[float]) -> str:
+    """The smallest and largest of some numbers, as text."""
+    return f"{min(values):.3g}–{max(values):.3g}"

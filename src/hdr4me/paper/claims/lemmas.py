@@ -11,32 +11,24 @@ from scipy.stats import norm
 from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.mechanisms.law import Mechanism
 from hdr4me.paper.cells import MECHANISMS, law_for
-from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section
-from hdr4me.paper.claims.measure import span
-from hdr4me.paper.readings import Reading
+from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section, either, span
+from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
-THEORY = Section("theory")
+LEMMAS = Section("theory")
 
-_FAMILY = 0.01
-"""Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs."""
-_TOLERABLE = 0.05
-"""“Tolerable”: no probability is wrong by more than five points."""
-_FEW = 10
-"""“Insufficient”: ten reports in a dimension."""
+_FAMILY = 0.01  # Of the tests of Theorem 1 together: a right theorem is refused once in a hundred runs.
+_TOLERABLE = 0.05  # “Tolerable”: no probability is wrong by more than five points.
+_FEW = 10  # “Insufficient”: ten reports in a dimension.
 _UNBOUNDED = ("laplace", "scdf", "staircase")
 _BOUNDED = ("duchi", "piecewise", "hybrid", "square_wave")
 _BUDGETS = (0.1, 0.5, 1.0, 4.0)
 _ALL_CASES = (*PAPER_CASES, *GENERAL_CASES)
 
 
-def depends_on_value(law: Mechanism) -> bool:
-    """Whether variance or bias of a report differ between true values, by more than rounding.
-
-    >>> depends_on_value(law_for("piecewise", 1.0)), depends_on_value(law_for("hybrid", 1.0))
-    (True, False)
-    """
+def _depends_on_value(law: Mechanism) -> bool:
+    """Whether variance or bias of a report differ between true values, by more than rounding."""
     t = np.linspace(*law.domain, 401)
     variance, bias = law.variance(t), law.bias(t)
     return bool(np.ptp(variance) > 1e-9 * variance.max() or np.ptp(bias) > 1e-9)
@@ -44,24 +36,25 @@ def depends_on_value(law: Mechanism) -> bool:
 
 def _flags(names: Sequence[str]) -> dict[str, bool]:
     return {
-        f"{name} at ε = {epsilon:g}": depends_on_value(law_for(name, epsilon))
+        f"{name} at ε = {epsilon:g}": _depends_on_value(law_for(name, epsilon))
         for name in names
         for epsilon in _BUDGETS
     }
 
 
+_MORE = "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added"
+
+
 def _lemma1(results: Results, *, names: Sequence[str]) -> Finding:
     flags = _flags(names)
     constant = [case for case, depends in flags.items() if not depends]
-    return Finding(
+    return either(
         not constant,
         f"variance or bias depend on the value in {len(flags) - len(constant)} of {len(flags)} cases"
         + (f"; not in: {', '.join(constant)}" if constant else ""),
-        "Hybrid above ε* = 0.609 mixes Piecewise, whose variance rises with t², and Duchi, whose variance falls with "
-        "t², so that the two cancel; it is unbiased as well. Different laws of the report need not have different "
-        "variances."
-        if constant
-        else "The position of the band depends on the value, and here the variance with it.",
+        "The position of the band depends on the value, and here the variance with it.",
+        "Hybrid above ε* = 0.609 is unbiased and mixes Piecewise, whose variance rises with t², and Duchi, whose "
+        "variance falls with t², so that the two cancel.",
     )
 
 
@@ -73,9 +66,8 @@ def _theorem1_some(results: Results) -> Finding:
         correlation, repeats = study[f"{place}/correlation"], study[f"{place}/repeats"]
         holds &= abs(correlation) < float(norm.isf(_FAMILY / 4)) / repeats**0.5
         parts.append(
-            f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold "
-            f"{study[f'{place}/correlation foretold']:.3f}), both within one standard deviation with "
-            f"{study[f'{place}/both within']:.3f} where the product says "
+            f"ε = {epsilon:g}: correlation {correlation:.3f} (foretold {study[f'{place}/correlation foretold']:.3f}), "
+            f"both within one standard deviation with {study[f'{place}/both within']:.3f} where the product says "
             f"{study[f'{place}/both within, product']:.3f}"
         )
     return Finding(
@@ -100,15 +92,13 @@ def _bound(results: Results, *, cases: Sequence[tuple[str, float]]) -> Finding:
                     f"{study[f'{place}/printed']:.3f}, right one {study[f'{place}/bound']:.3f}"
                 )
     total = len(cases) * len(REPORTS)
-    return Finding(
+    return either(
         not beyond,
         f"the distance exceeds the printed bound in {len(beyond)} of {total} cases, the right one in {wrong}"
         + (f" ({'; '.join(beyond[:3])}{' …' if len(beyond) > 3 else ''})" if beyond else ""),
+        "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound of this kind.",
         "With σ_j² = E Var(t*)/r_j the printed expression loses a factor r_j^{3/2} of ρ; the right one (erratum on "
-        "r_jσ_j) holds everywhere."
-        if beyond
-        else "These laws are symmetric or nearly so: their distance falls with 1/r, faster than any bound "
-        "of this kind.",
+        "r_jσ_j) holds everywhere.",
     )
 
 
@@ -117,15 +107,12 @@ def _tolerable(results: Results, *, cases: Sequence[tuple[str, float]]) -> Findi
     found = {case: study[f"{case[0]}/{case[1]:g}/{_FEW}/distance"] for case in cases}
     (name, epsilon), worst = max(found.items(), key=lambda item: item[1])
     promised = float(berry_esseen_bound(6 * 2**3, 2 * 2**2, _FEW))
-    return Finding(
+    bound = f"The theorem's bound for Laplace at {_FEW} reports is {100 * promised:.0f} %."
+    return either(
         worst - study["chance"] <= _TOLERABLE,
         f"with {_FEW} reports the distance is {span(list(found.values()))}, largest for {name} at ε = {epsilon:g}",
-        f"The theorem alone promises little: its bound for Laplace at {_FEW} reports is {100 * promised:.0f} %. "
-        "Where a report is nearly the value itself and seldom far from it, or one of two values, a few reports are "
-        "not normal."
-        if worst - study["chance"] > _TOLERABLE
-        else f"The bound itself says {100 * promised:.0f} % for Laplace at {_FEW} reports; the truth is far "
-        "smaller, because at these budgets a report is nearly uniform or Laplace noise, both symmetric.",
+        f"{bound} The truth is far smaller: at these budgets a report is nearly uniform or Laplace noise.",
+        f"{bound} Where a report is nearly the value itself, or one of two values, a few reports are not normal.",
     )
 
 
@@ -139,12 +126,11 @@ def _lemma(results: Results, reading: Reading, *, method: str) -> Finding:
         f"closer in {100 * share:.4g} % of {study[f'{method}/beyond']:.0f} dimensions beyond the threshold, in "
         f"{100 * below:.3g} % of those below",
         "Both methods move θ̂_j towards zero and never past it. Where |θ̂_j − θ̄_j| > 1 ≥ |θ̄_j|, that is a move "
-        "towards θ̄_j, which may pass it, but then ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, and "
-        "the threshold 1 does for L2 too.",
+        "towards θ̄_j, or ends at most |θ̄_j| ≤ 1 away. So it holds for every λ* > 0, with the threshold 1 for L2 too.",
     )
 
 
-@THEORY(
+@LEMMAS(
     "square-wave-superior",
     "II-A",
     "Square wave's perturbation is more centered than Piecewise, and the utility is therefore superior.",
@@ -168,7 +154,7 @@ def _square_superior(results: Results) -> Finding:
     )
 
 
-@THEORY(
+@LEMMAS(
     "lemma-1-unbounded",
     "IV-B, Lemma 1",
     "Var(t*) and δ are deterministic if Bound(M) = 0.",
@@ -183,7 +169,7 @@ def _lemma1_unbounded(results: Results) -> Finding:
     )
 
 
-THEORY(
+LEMMAS(
     "lemma-1-bounded",
     "IV-B, Lemma 1",
     "Var(t*) and δ are correlated to t if Bound(M) = 1.",
@@ -194,7 +180,7 @@ THEORY(
 )(partial(_lemma1, names=("piecewise", "square_wave")))
 
 
-@THEORY(
+@LEMMAS(
     "theorem-1-jointly",
     "IV-B, Theorem 1",
     "The pdf of θ̂ − θ̄ is the product of the dimensions' normal densities.",
@@ -221,35 +207,27 @@ def _theorem1_all(results: Results) -> Finding:
     )
 
 
-THEORY(
+LEMMAS(
     "theorem-2-bound",
     "IV-D, Theorem 2",
     "For any LDP mechanism, the true cdf and the approximated cdf differ by no more than 0.33554(ρ + "
     "0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³).",
     "the simulated Kolmogorov–Smirnov distance is within the printed bound (and 99.9 % of chance), for the "
     "paper's three mechanisms at ε/m = 0.001, 0.02 and 1, with 1, 10 and 100 reports",
-    beyond=Beyond(
-        GENERAL,
-        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-        partial(_bound, cases=_ALL_CASES),
-    ),
+    beyond=Beyond(GENERAL, _MORE, partial(_bound, cases=_ALL_CASES)),
 )(partial(_bound, cases=PAPER_CASES))
 
 
-THEORY(
+LEMMAS(
     "theorem-2-few-reports",
     "IV-D, after Theorem 2",
     "The approximation error is still tolerable even if the number of reports is insufficient.",
     f"with {_FEW} reports the simulated Kolmogorov–Smirnov distance is at most {_TOLERABLE:g}, in the same cases",
-    beyond=Beyond(
-        GENERAL,
-        "With Duchi at ε = 1, Piecewise and Square wave at ε = 8 added",
-        partial(_tolerable, cases=_ALL_CASES),
-    ),
+    beyond=Beyond(GENERAL, _MORE, partial(_tolerable, cases=_ALL_CASES)),
 )(partial(_tolerable, cases=PAPER_CASES))
 
 
-THEORY(
+LEMMAS(
     "lemma-4-per-dimension",
     "V-B, Lemma 4",
     "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
@@ -257,7 +235,7 @@ THEORY(
 )(partial(_lemma, method="l1"))
 
 
-THEORY(
+LEMMAS(
     "lemma-5-per-dimension",
     "V-B, Lemma 5",
     "L2 improves accuracy in the j-th dimension if λ*_j = sup(θ̂_j − θ̄_j)/(2θ̄_j) and |θ̂_j − θ̄_j| > 2.",
