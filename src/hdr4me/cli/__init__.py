@@ -17,8 +17,7 @@ __all__ = ["main"]
 
 _INTERRUPTED = 130
 _UNFORESEEN = 3
-_LONGEST = 2000
-"""Characters of a message: what a file holds can be of any length."""
+_LONGEST = 2000  # characters of a message: what a file holds can be of any length
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

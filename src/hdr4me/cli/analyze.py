@@ -6,28 +6,25 @@ from typing import Annotated, Any, Literal, cast
 
 from typer import Option
 
-from hdr4me.cli.option_names import named_options, numbers, options
+from hdr4me.cli.options import JSON, check, named_options, numbers
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.registry import built_in
 
-_OPTIONS = options(
-    "mechanism",
-    "epsilon",
-    "values",
-    "probabilities",
-    "prior",
-    "variance",
-    n_users="--users",
-    n_dims="--dims",
-    n_sampled="--sampled",
-    t="--values",
-)
-
-_SMALLEST, _LARGEST = 1e-9, 5000.0
-"""Budgets of one value at which every law's formulas hold in floating point."""
-
+_SMALLEST, _LARGEST = 1e-9, 5000.0  # budgets of one value at which every formula holds in floating point
 _MOST = 10**15
+_LABELS = {
+    "epsilon_per_value": "budget of one value",
+    "reports_per_dimension": "reports per dimension",
+    "bias": "bias",
+    "variance": "variance",
+    "mse": "expected MSE",
+    "berry_esseen": "Berry–Esseen bound",
+    "tolerance_95": "within, 95 %, each dimension",
+    "joint_tolerance_95": "within, 95 %, all at once",
+    "probability_some_exceed_1": "P(some deviation > 1), Theorem 3 as printed",
+    "probability_all_exceed_1": "P(every deviation > 1), as its proof needs",
+}
 
 
 def analyze(
@@ -37,20 +34,16 @@ def analyze(
     dims: Annotated[int, Option(help="Number of dimensions (d).")] = 1,
     sampled: Annotated[int, Option(help="Dimensions each user reports (m).")] = 1,
     values: Annotated[str | None, Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
-    probabilities: Annotated[
-        str | None, Option(help="The values' shares: 0.5,0.3,0.2 (equal if left out)")
-    ] = None,
+    probabilities: Annotated[str | None, Option(help="The values' shares: 0.5,0.3,0.2 (else equal)")] = None,
     prior: Annotated[str | None, Option(help="uniform; without --prior or --values: the worst case.")] = None,
     variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
     calibrated: Annotated[bool, Option("--calibrated", help="Undo the bias of a biased mechanism.")] = False,
     table: Annotated[bool, Option("--table", help="The exact table that a survey would deploy.")] = False,
-    domain: Annotated[
-        str, Option(help="scaled ([-1, 1], as every table is), or own (square_wave's is [0, 1]).")
-    ] = "scaled",
-    tolerance: Annotated[str | None, Option(help="Tolerances ξ: 0.01,0.05,0.1")] = None,
-    json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False,
+    domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave's is [0, 1]).")] = "scaled",
+    tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
+    json: JSON = False,
 ) -> None:
-    """Foretell how far a mechanism's estimates will be from the truth.
+    """Predict how far a mechanism's estimates will be from the truth.
 
     Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
     """
@@ -60,24 +53,21 @@ def analyze(
     from hdr4me.mechanisms.registry import scaled_mechanism
 
     m = sampled
-    if domain not in ("scaled", "own"):
-        raise InvalidInput.of("--domain", domain, "scaled or own")
+    check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
     if domain == "own" and table:
         raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
     for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
-        if not 1 <= count <= _MOST:
-            raise InvalidInput(f"{option} {count} is not allowed: an integer from 1 to {_MOST:,}")
-    tolerances = [] if tolerance is None else [text.strip() for text in tolerance.split(",")]
-    at = dict(zip(tolerances, [] if tolerance is None else numbers("--tolerance", tolerance), strict=True))
-    for text, ξ in at.items():
-        if not ξ >= 0:
-            raise InvalidInput(f"--tolerance {text} is not allowed: numbers >= 0")
-    with named_options(_OPTIONS):
+        check(option, count, 1 <= count <= _MOST, f"an integer from 1 to {_MOST:,}")
+    at = (
+        {}
+        if tolerance is None
+        else dict(zip(tolerance.split(","), numbers("--tolerance", tolerance), strict=True))
+    )
+    check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
+    with named_options():
         check_epsilon(epsilon)
-        if not _SMALLEST <= epsilon / m <= _LARGEST:
-            raise InvalidInput.of(
-                "epsilon", epsilon, f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
-            )
+        allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
+        check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
         law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
         dev = deviation(
             law.exact() if table else law,
@@ -90,7 +80,8 @@ def analyze(
             variance=cast("Literal['exact', 'paper']", variance),
             calibrated=calibrated,
         )
-    result = {
+    norm = dev.norm_law
+    result: dict[str, Any] = {
         "mechanism": mechanism,
         "domain": list(law.domain),
         "epsilon": epsilon,
@@ -99,16 +90,12 @@ def analyze(
         "bias": float(dev.bias),
         "variance": float(dev.variance),
         "mse": dev.mse,
-        "probability_within": {text: float(dev.probability_within(ξ)) for text, ξ in at.items()},
-        "joint_probability_within": {text: dev.joint_probability_within(ξ) for text, ξ in at.items()},
+        "probability_within": {text.strip(): float(dev.probability_within(ξ)) for text, ξ in at.items()},
+        "joint_probability_within": {text.strip(): dev.joint_probability_within(ξ) for text, ξ in at.items()},
         "berry_esseen": float(dev.berry_esseen),
         "tolerance_95": dev.tolerance(0.95),
         "joint_tolerance_95": dev.tolerance(0.95, jointly=True),
-        "norm": {
-            "mean": dev.norm_law.mean,
-            "sd": dev.norm_law.sd,
-            "quantile_95": dev.norm_law.quantile(0.95),
-        },
+        "norm": {"mean": norm.mean, "sd": norm.sd, "quantile_95": norm.quantile(0.95)},
         "mse_sd": dev.mse_law.sd,
         "mse_quantile_95": dev.mse_law.quantile(0.95),
         "probability_some_exceed_1": dev.probability_some_exceed(1.0),
@@ -119,24 +106,12 @@ def analyze(
     if json:
         print_json(result)
         return
-    rows: list[tuple[str, object]] = [
-        ("domain of the values", f"[{law.domain[0]:g}, {law.domain[1]:g}]"),
-        ("budget of one value", result["epsilon_per_value"]),
-        ("reports per dimension", result["reports_per_dimension"]),
-        ("bias", result["bias"]),
-        ("variance", result["variance"]),
-        ("expected MSE", result["mse"]),
-        ("Berry–Esseen bound", result["berry_esseen"]),
-        ("within, 95 %, each dimension", result["tolerance_95"]),
-        (f"within, 95 %, all {dims:,} at once", result["joint_tolerance_95"]),
-        ("P(some deviation > 1), Theorem 3 as printed", result["probability_some_exceed_1"]),
-        ("P(every deviation > 1), as its proof needs", result["probability_all_exceed_1"]),
-    ]
-    rows += [(f"P(within {text})", float(dev.probability_within(ξ))) for text, ξ in at.items()]
-    rows += [(f"P(all within {text})", dev.joint_probability_within(ξ)) for text, ξ in at.items()]
-    print_table(
-        f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}", ["quantity", "value"], rows
-    )
+    rows = [["domain of the values", f"[{law.domain[0]:g}, {law.domain[1]:g}]"]]
+    rows += [[label, result[key]] for key, label in _LABELS.items()]
+    for label, key in (("within", "probability_within"), ("all within", "joint_probability_within")):
+        rows += [[f"P({label} {text})", p] for text, p in result[key].items()]
+    title = f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}"
+    print_table(title, ["quantity", "value"], rows)
     if not (calibrated or table) and float(law.calibration.slope) != 1.0:
         print_note(f"{mechanism} is biased: --calibrated and --table undo that, as a survey does")
     if dev.berry_esseen > 0.05:

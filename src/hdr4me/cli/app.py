@@ -30,13 +30,14 @@ def _root(
         typer.echo(context.get_help())
 
 
+# Each command is a function of its own name, in the module of its own name unless another is given here.
 COMMANDS = (
     "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
     "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
 )  # fmt: skip
-"""Each is a function of its own name in the module of its own name."""
+_ELSEWHERE = {"merge": "tally", "restore": "backup"}
 
 for _name in COMMANDS:
-    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_name}"), _name))
+    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))
 
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")

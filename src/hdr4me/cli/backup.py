@@ -1,28 +1,24 @@
-"""hdr4me backup: a collector's store copied into one verified file."""
+"""hdr4me backup and restore: a collector's store as one verified file, and back."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from hdr4me.cli.options import DATABASE, JSON, OUTPUT, check_outputs
 from hdr4me.cli.output import print_json, print_note, working
-from hdr4me.cli.paths import check_outputs
 
 if TYPE_CHECKING:
     from hdr4me.collector.backup import Contents
 
-DATABASE = Annotated[str, typer.Argument(help="A file of SQLite, or postgresql://user@host/name.")]
-
 
 def backup(
     database: DATABASE,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    despite_damage: Annotated[
-        bool, typer.Option("--despite-damage", help="Leave damaged blocks out instead of refusing.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    output: OUTPUT,
+    despite_damage: Annotated[bool, Option("--despite-damage", help="Leave damaged blocks out.")] = False,
+    json: JSON = False,
 ) -> None:
     """Copy a collector's store while it runs; the copy is read back and every checksum verified.
 
@@ -33,12 +29,28 @@ def backup(
     check_outputs([output], [] if "://" in database else [Path(database)])
     with working("copying and verifying"):
         contents = copy(database, output, despite_damage=despite_damage)
-    summary(contents, json)
+    _summary(contents, json)
     print_note(f"wrote {output}; every checksum was verified")
 
 
-def summary(contents: Contents, json: bool) -> None:
-    """What a backup holds, for a program or a person."""
+def restore(
+    source: Annotated[Path, Argument(help="A file that backup wrote.")],
+    database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    json: JSON = False,
+) -> None:
+    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
+
+    Example: hdr4me restore monday.backup --database collector.db
+    """
+    from hdr4me.collector.backup import restore as fill
+
+    with working("verifying and restoring"):
+        contents = fill(source, database)
+    _summary(contents, json)
+    print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")
+
+
+def _summary(contents: Contents, json: bool) -> None:
     if json:
         print_json({"rounds": contents.rounds, "blocks": contents.blocks, "reports": contents.reports})
     else:

@@ -16,10 +16,8 @@ from typing import Any
 
 from hdr4me.errors import printable
 
-_NAME = 16
-"""Names in a first column are folded only beyond this."""
-PATIENCE = 2.0
-"""Seconds after which a `Watch` says what is being done."""
+_NAME = 16  # names in a first column are folded only beyond this
+PATIENCE = 2.0  # seconds after which a `Watch` says what is being done
 
 
 def as_json(value: Any) -> Any:
@@ -41,7 +39,7 @@ def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     text = json.dumps(as_json(value), indent=2, ensure_ascii=False)
     if not text.isascii() or "\x7f" in text:  # JSON itself escapes the other control characters of ASCII
-        text = "".join(c if c == "\n" or printable(c) == c else _json_escape(c) for c in text)
+        text = "".join(c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
 
 
@@ -92,14 +90,6 @@ def _cell(item: object) -> str:
     if isinstance(item, float):
         return f"{item:.5g}"
     return "" if item is None else printable(str(item))
-
-
-def _json_escape(character: str) -> str:
-    code = ord(character)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 @contextmanager

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from hdr4me.cli.engine import ENGINE, MASTER, open_engine
-from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import DELIMITER, ENCODING, ENGINE, JSON, MASTER, SURVEY, UNUSABLE, File
 from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.paths import check_outputs, check_twice
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.io import Account
-
-DELIMITER = Annotated[
-    str | None,
-    Option(help="What separates the fields of a CSV file (tab for tabs); told by the header."),
-]
-ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 unless given.")]
+    from hdr4me.engines import Engine
+    from hdr4me.io import Account, RecordFiles
+    from hdr4me.survey import Survey
 
 
 def perturb(
-    survey: Annotated[Path, Argument(help="The survey's document.")],
+    survey: SURVEY,
     records: Annotated[
         list[str],
         Argument(
@@ -32,20 +28,14 @@ def perturb(
             "and patterns of them, or - for standard input."
         ),
     ],
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")
-    ] = None,
+    output: Annotated[File, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
-    check: Annotated[
-        bool, Option("--check", help="Read the records and show the account; write nothing.")
-    ] = False,
-    allow_unusable: Annotated[
-        bool, Option("--allow-unusable", help="Go on where a column has no usable value.")
-    ] = False,
+    check: Annotated[bool, Option("--check", help="Show the account of the records; write nothing.")] = False,
+    allow_unusable: UNUSABLE = False,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
+    json: JSON = False,
 ) -> None:
     """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
 
@@ -56,69 +46,72 @@ def perturb(
 
     Example: hdr4me perturb survey.json records.parquet --output reports.parquet
     """
-    from hdr4me.io import RecordFiles, count_records
     from hdr4me.survey import Survey
 
     if check == (output is not None):
         raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
-    with named_options(options("encoding", "delimiter")):
-        files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
-    paths = [Path(path) for path in records if path != "-"]
-    check_outputs([output], [survey, *paths])
-    check_twice(paths)
+    files = record_files(records, encoding, delimiter)
+    opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
     document = Survey.load(survey)
+    with opt.open_engine(engine, master) as worker:
+        if output is None:
+            account = worker.account(files, document)
+            if json:
+                about = {"records": account.n_records, "account": account.rows(), "warnings": account.notes()}
+                print_json(about)
+            else:
+                show_account(account)
+            _judge(account, allow_unusable, notes=not json)
+            return
+        again = output.exists()
+        n, account = perturb_files(worker, files, document, output, allow_unusable)
+    if json:
+        about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
+        print_json({**about, "account": account.rows()})
+    else:
+        print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
+    if again:
+        print_note("note: the previous file is replaced; if it was published, do not publish this one")
+
+
+def record_files(records: Sequence[str], encoding: str | None, delimiter: str | None) -> RecordFiles:
+    """Files of records, with a note on those that are given twice."""
+    from hdr4me.io import RecordFiles
+
+    with opt.named_options():
+        files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
+    opt.check_twice([Path(path) for path in records if path != "-"])
+    return files
+
+
+def perturb_files(
+    worker: Engine, files: RecordFiles, survey: Survey, output: Path, allow_unusable: bool
+) -> tuple[int, Account]:
+    """Write the reports of the records, after their account was judged; how many, and the account."""
     found: list[Account] = []
 
     def on_account(account: Account) -> None:
         found.append(account)
-        for sentence in account.notes():
-            print_note(f"warning: {sentence}")
-        _refuse(account, allow_unusable)
+        _judge(account, allow_unusable)
 
-    with open_engine(engine, master) as worker:
-        if output is None:
-            account = worker.account(files, document)
-            _show(account, json)
-            _refuse(account, allow_unusable)
-            return
-        again = output.exists()
-        sizes = [count_records(path) for path in files.files()]
-        total = None if None in sizes else sum(size or 0 for size in sizes)
-        with progress("perturbing", total) as advance:
-            n = worker.perturb(files, document, output, progress=advance, on_account=on_account)
-    if json:
-        summary: dict[str, Any] = {"survey": document.fingerprint, "reports": n}
-        print_json({**summary, "bytes_per_report": document.report_size, "account": found[0].rows()})
-    else:
-        print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
-    if again:
-        print_note("note: what stood there is replaced; if it was published, these must not be")
+    with progress("perturbing", opt.total_of(files.files())) as advance:
+        n = worker.perturb(files, survey, output, progress=advance, on_account=on_account)
+    return n, found[0]
 
 
-def _refuse(account: Account, allow_unusable: bool) -> None:
+def _judge(account: Account, allow_unusable: bool, *, notes: bool = True) -> None:
+    """Warn of what the account says; refuse columns without a usable value unless they are allowed."""
     from hdr4me.io.account import refusal
 
     unusable = account.unusable()
+    for sentence in [*(account.notes() if notes else ()), *(unusable if allow_unusable else ())]:
+        print_note(f"warning: {sentence}")
     if unusable and not allow_unusable:
         raise refusal(unusable)
-    for sentence in unusable:
-        print_note(f"warning: {sentence}")
-
-
-def _show(account: Account, json: bool) -> None:
-    if json:
-        print_json({"records": account.n_records, "account": account.rows(), "warnings": account.notes()})
-        return
-    show_account(account)
-    for sentence in account.notes():
-        print_note(f"warning: {sentence}")
 
 
 def show_account(account: Account) -> None:
     """The table of what was read, missing, unknown and out of range."""
     rows = account.rows()
-    print_table(
-        f"{account.n_records:,} records; the account is counted from true values: it is not private",
-        list(rows[0]),
-        [list(row.values()) for row in rows],
-    )
+    title = f"{account.n_records:,} records; the account is counted from true values: it is not private"
+    print_table(title, list(rows[0]), [list(row.values()) for row in rows])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hdr4me.cli.plan import option_table, winner_table
+from hdr4me.pages import html
 from hdr4me.planner.candidates import sampled_grid
 
 if TYPE_CHECKING:
@@ -18,13 +20,9 @@ if TYPE_CHECKING:
 
 # Colour and dash differ, so that lines that lie on one another can be told apart.
 _LOOKS: tuple[tuple[str, Any], ...] = (
-    ("#0b6e99", "-"),
-    ("#d1495b", "--"),
-    ("#d38a00", ":"),
-    ("#3a7d44", "-."),
-    ("#6c4f9c", (0, (5, 1))),
+    ("#0b6e99", "-"), ("#d1495b", "--"), ("#d38a00", ":"), ("#3a7d44", "-."), ("#6c4f9c", (0, (5, 1))),
     ("#8d6a4f", (0, (1, 1))),
-)
+)  # fmt: skip
 
 
 def draw(plan: Plan) -> Figure:
@@ -118,47 +116,22 @@ def _probability(p: float) -> str:
 
 def plan_page(plan: Plan) -> str:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
-    from hdr4me.pages import html
-
-    options = [
-        [o.mechanism, o.n_sampled, f"{o.mse:.4g}", f"{o.tolerance_each:.3g}", f"{o.tolerance_joint:.3g}",
-         f"{o.worst_tolerance_joint:.3g}", _probability(o.probability_within), _probability(o.joint_probability_within)]
-        for o in plan.options
-    ]  # fmt: skip
-    ξ = plan.best.tolerance
-    columns = [
-        "mechanism",
-        "m",
-        "MSE",
-        "each ±",
-        "all ±",
-        "all ±, worst case",
-        f"P(each within {ξ:.3g})",
-        "P(all within)",
-    ]
-    winners = [
-        [
-            f"{w.tolerance:.3g}",
-            w.mechanism + " (raw)" * w.raw,
-            w.n_sampled,
-            _probability(w.probability_within),
-        ]
-        for w in plan.winners
-    ]
     best = plan.best.recalibration
+    (columns, options), (heads, winners) = option_table(plan, plan.options), winner_table(plan)
+    for row in options:
+        row[3:5] = map(_probability, row[3:5])
+    for row in winners:
+        row[3] = _probability(row[3])
     return html.page(
         "A plan for a private collection",
         plan.summary,
-        html.figure(
-            draw(plan), "Left: how far one estimate will be off. Middle and right: what m and ε buy."
-        ),
+        html.figure(draw(plan), "Left: the error of one estimate. Middle and right: the effect of m and ε."),
         html.section("Options, best first", html.table(columns, options)),
         html.section(
             "Different tolerances, different winners",
-            html.table(["±ξ", "likeliest to keep it", "m", "probability"], winners),
+            html.table(heads, winners),
             html.paragraph(
-                "Raw Square wave keeps wide tolerances by shrinking every answer towards the middle, whatever the "
-                "truth: no survey deploys it."
+                "Raw Square wave moves every answer towards the middle, whatever the truth: no survey deploys it."
             ),
         ),
         html.section(

@@ -5,50 +5,31 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from hdr4me.cli.extra import needs_collector
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, SURVEY, UNUSABLE, File, Texts
 from hdr4me.cli.output import print_json, print_note, progress
-from hdr4me.cli.paths import check_twice
-from hdr4me.cli.perturb import DELIMITER, ENCODING, _refuse
+from hdr4me.cli.perturb import perturb_files, record_files
 from hdr4me.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from hdr4me.collector.sending import Spool
-    from hdr4me.io import Account, RecordFiles
-    from hdr4me.survey import Survey
 
 
 def send(
-    survey: Annotated[Path, typer.Argument(help="The survey's document.")],
-    records: Annotated[
-        list[str] | None,
-        typer.Argument(help="Records, a column for each dimension: any files that perturb takes."),
-    ] = None,
-    to: Annotated[str, typer.Option(help="The collector's address, such as https://collector.example.")] = "",
+    survey: SURVEY,
+    records: Annotated[Texts, Argument(help="Records: any files that perturb accepts.")] = None,
+    to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
     token: Annotated[
-        str | None, typer.Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector wants one.")
+        str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if the collector needs one.")
     ] = None,
-    round: Annotated[
-        int | None, typer.Option(help="The round's number; the latest open round of the survey unless given.")
-    ] = None,
-    form: Annotated[str, typer.Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
-    spool: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder that keeps the reports and their ids. A whole spool that is there is sent again: "
-            "nothing is counted twice."
-        ),
-    ] = None,
+    round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
+    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
+    spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
-    allow_unusable: Annotated[
-        bool, typer.Option("--allow-unusable", help="Go on where a column has no usable value.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    allow_unusable: UNUSABLE = False,
+    json: JSON = False,
 ) -> None:
     """Randomise records here and send the reports, never the records; each is counted once, whatever fails.
 
@@ -57,9 +38,10 @@ def send(
 
     Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
     """
-    with needs_collector():
+    with opt.needs_collector():
         from hdr4me.collector.sending import NotTaken, Spool
         from hdr4me.collector.sending import send as send_spool
+    from hdr4me.engines import Local
     from hdr4me.survey import Survey
 
     if not to:
@@ -67,66 +49,36 @@ def send(
     document = Survey.load(survey)
     folder = spool or Path(tempfile.mkdtemp(prefix="hdr4me-send-"))
     made = Spool(folder, document)
-    account: Account | None = None
+    account = None
     if made.is_there:
         if records:
             raise InvalidInput(
                 f"{folder} is a whole spool: give no records to send it again, or another folder for new reports"
             )
         print_note(f"sending the {len(made):,} reports of {folder}")
+    elif not records:
+        raise InvalidInput.missing("RECORDS")
     else:
-        account = _fill(made, document, records or [], encoding, delimiter, allow_unusable)
+        files = record_files(records, encoding, delimiter)
+        folder.mkdir(parents=True, exist_ok=True)
+        n, account = perturb_files(Local(), files, document, made.reports, allow_unusable)
+        made.seal(n)
     try:
-        with progress("sending", len(made)) as advance, named_options({"form": "--form", "url": "--to"}):
+        with progress("sending", len(made)) as advance, opt.named_options():
             sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
     except NotTaken as error:
         how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
-        raise NotTaken(
-            f"{error}. {how}The reports are kept: hdr4me send {survey} --spool {folder} --to {to}"
-        ) from None
+        again = f"hdr4me send {survey} --spool {folder} --to {to}"
+        raise NotTaken(f"{error}. {how}The reports are kept: {again}") from None
     if spool is None:
         shutil.rmtree(folder, ignore_errors=True)
     if json:
-        summary: dict[str, Any] = {"survey": document.fingerprint, "stored": sent.stored}
-        summary |= {"duplicates": sent.duplicates, "rejected": sent.rejected}
-        print_json({**summary, "account": None if account is None else account.rows()})
-    else:
-        print_note(
-            f"sent {sent.stored + sent.duplicates:,} reports: {sent.stored:,} new, {sent.duplicates:,} known"
+        about = {"survey": document.fingerprint, "stored": sent.stored, "duplicates": sent.duplicates}
+        print_json(
+            {**about, "rejected": sent.rejected, "account": None if account is None else account.rows()}
         )
+    else:
+        total = sent.stored + sent.duplicates
+        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
     if sent.rejected:
         raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
-
-
-def _fill(
-    made: Spool,
-    document: Survey,
-    records: list[str],
-    encoding: str | None,
-    delimiter: str | None,
-    allow_unusable: bool,
-) -> Account:
-    """Perturb the records into the spool; the account is judged before anything is sent."""
-    from hdr4me.engines import Local
-    from hdr4me.io import RecordFiles, count_records
-
-    if not records:
-        raise InvalidInput.missing("RECORDS")
-    with named_options({"encoding": "--encoding", "delimiter": "--delimiter"}):
-        files: RecordFiles = RecordFiles(records, encoding=encoding, delimiter=delimiter)
-    check_twice([Path(path) for path in records if path != "-"])
-    made.folder.mkdir(parents=True, exist_ok=True)
-    found: list[Account] = []
-
-    def on_account(account: Account) -> None:
-        found.append(account)
-        for sentence in account.notes():
-            print_note(f"warning: {sentence}")
-        _refuse(account, allow_unusable)
-
-    sizes = [count_records(path) for path in files.files()]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
-    with progress("perturbing", total) as advance:
-        n = Local().perturb(files, document, made.reports, progress=advance, on_account=on_account)
-    made.seal(n)
-    return found[0]

@@ -1,16 +1,14 @@
-"""hdr4me serve: a collector that takes reports over HTTP."""
+"""hdr4me serve: a collector that accepts reports over HTTP."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from hdr4me.cli.extra import needs_collector
-from hdr4me.cli.option_names import named_options
+from hdr4me.cli.options import File, Texts, check, named_options, needs_collector
 from hdr4me.cli.output import print_note
 from hdr4me.errors import InvalidInput
 
@@ -21,50 +19,32 @@ if TYPE_CHECKING:
     from hdr4me.collector.stores.protocol import Store
     from hdr4me.survey import Survey
 
-_SCOPES = ("upload", "read", "admin")
-_NAMED = {
-    "min_reports": "--min-reports",
-    "origins": "--origin",
-    "retain_days": "--retain",
-    "tolerance": "--tolerance",
-    "rate": "--rate",
-    "workers": "--workers",
-}
-
 
 def serve(
-    survey: Annotated[
-        Path | None, typer.Argument(help="The survey's document: a round of it is opened unless one is open.")
-    ] = None,
+    survey: Annotated[File, Argument(help="The survey: a round is opened unless one is open.")] = None,
     database: Annotated[
-        str, typer.Option(help="A file for SQLite, or postgresql://user@host/name.")
+        str, Option(help="A file for SQLite, or postgresql://user@host/name.")
     ] = "collector.db",
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.")] = 8000,
-    workers: Annotated[int, typer.Option(help="Processes; more than one needs PostgreSQL.")] = 1,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
+    workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
     origin: Annotated[
-        list[str] | None,
-        typer.Option(help="An origin whose pages may send reports, such as https://example.org (repeat)."),
+        Texts, Option(help="Pages that may send, such as https://example.org (repeat).")
     ] = None,
     token: Annotated[
-        list[str] | None,
-        typer.Option(
+        Texts,
+        Option(
             metavar="<scope=token>",
-            help="Allow a token: upload=…, read=… or admin=…; 'new' for the token makes one (repeat). With an upload "
-            "token, reports are taken with a token only.",
+            help="Allow a token: upload=…, read=… or admin=…; 'new' makes one (repeat). With an upload token, reports "
+            "need a token.",
         ),
     ] = None,
-    min_reports: Annotated[
-        int, typer.Option("--min-reports", help="No answer from fewer valid reports.")
-    ] = 100,
-    retain: Annotated[
-        int, typer.Option(help="Days after closing until only the tally of a round is kept.")
-    ] = 7,
+    min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
+    retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
     tolerance: Annotated[
-        float | None,
-        typer.Option(help="The planned half-width of intervals, as a share of the range, for the dashboard."),
+        float | None, Option(help="Planned half-width of intervals for the dashboard, share of the range.")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Reports a second for each upload token.")] = 100_000.0,
+    rate: Annotated[float, Option(help="Reports a second for each upload token.")] = 100_000.0,
 ) -> None:
     """Collect reports over HTTP; an answered upload is on the disk.
 
@@ -77,25 +57,23 @@ def serve(
         from hdr4me.collector.config import Limits, Settings
     from hdr4me.survey import Survey
 
-    if not 0 <= port <= 65535:
-        raise InvalidInput(f"--port {port} is not allowed: a whole number from 0 to 65535")
-    if workers < 1:
-        raise InvalidInput(f"--workers {workers} is not allowed: a whole number from 1")
-    given = [_scope_and_token(text) for text in token or ()]
-    with named_options(_NAMED):
+    check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
+    check("--workers", workers, workers >= 1, "a positive integer")
+    tokens = [_scope_and_token(text) for text in token or ()]
+    with named_options():
         settings = Settings(
             database=database,
             min_reports=min_reports,
             origins=tuple(origin or ()),
             retain_days=retain,
-            open_upload=not any(scope == "upload" for scope, _ in given),
+            open_upload=not any(scope == "upload" for scope, _ in tokens),
             tolerance=tolerance,
             limits=Limits(rate=rate),
         )
-        if workers > 1 and not settings.is_postgres:
-            raise InvalidInput.of("workers", workers, "1 with SQLite; several need --database postgresql://…")
+    several = workers == 1 or settings.is_postgres
+    check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
     document = None if survey is None else Survey.load(survey)
-    start(settings, document, given, host=host, port=port, workers=workers)
+    start(settings, document, tokens, host=host, port=port, workers=workers)
 
 
 def start(
@@ -109,13 +87,14 @@ def start(
     page: str = "",
     prepare: Callable[[Store, int], object] | None = None,
 ) -> None:
-    """Prepare the store, then serve until told to stop."""
+    """Prepare the store, then serve until stopped."""
     from hdr4me.collector import open_store
     from hdr4me.collector.serve import bind, run, run_workers, with_secrets
 
     with closing(bind(host, port)) as sock:
         with closing(open_store(settings.database)) as store:
-            opened = _prepare(store, document, tokens)
+            opened = _open_round(store, document)
+            _add_tokens(store, tokens)
             if opened is not None and prepare is not None:
                 prepare(store, opened)
         settings = with_secrets(settings)
@@ -135,35 +114,36 @@ def start(
 
 
 def _scope_and_token(text: str) -> tuple[str, str]:
-    scope, equals, token = text.partition("=")
-    if scope not in _SCOPES or not equals or not token or not token.isascii():
-        raise InvalidInput(
-            f"--token {scope[:20]!r} is not allowed: upload=…, read=… or admin=… (or upload=new and so on)"
-        )
+    scope, _, token = text.partition("=")
+    valid = scope in ("upload", "read", "admin") and token != "" and token.isascii()
+    check("--token", repr(scope[:20]), valid, "upload=…, read=… or admin=… (or upload=new and so on)")
     return scope, token
 
 
-def _prepare(store: Store, document: Survey | None, given: list[tuple[str, str]]) -> int | None:
-    """Open a round of the survey unless one is open, and remember tokens; the number of the opened round."""
+def _open_round(store: Store, document: Survey | None) -> int | None:
+    """Open a round of the survey unless one is open; its number."""
     from datetime import UTC, datetime
 
+    rounds = store.rounds()
+    if document is None:
+        if not rounds:
+            raise InvalidInput("the database has no round: give a survey's document")
+        return None
+    if any(round.state == "open" and round.fingerprint == document.fingerprint for round in rounds):
+        return None
+    opened = store.open_round(document, now=datetime.now(UTC)).number
+    print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
+    return opened
+
+
+def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
     from hdr4me.collector.access import digest, new_token
 
-    rounds, opened = store.rounds(), None
-    if document is not None and not any(
-        round.state == "open" and round.fingerprint == document.fingerprint for round in rounds
-    ):
-        round = store.open_round(document, now=datetime.now(UTC))
-        opened = round.number
-        print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
-    if document is None and not rounds:
-        raise InvalidInput("the database has no round: give a survey's document")
     known = {token.sha256 for token in store.tokens()}
-    for scope, token in given:
+    for scope, token in tokens:
         if token == "new":
             token = new_token()
             print_note(f"new {scope} token (it is shown only now): {token}")
         if digest(token) not in known:
             store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
             known.add(digest(token))
-    return opened
