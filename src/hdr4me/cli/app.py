@@ -35,7 +35,8 @@ COMMANDS = (
     "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
     "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
 )  # fmt: skip
-_ELSEWHERE = {"merge": "tally", "restore": "backup"}
+_ELSEWHERE = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
+_ELSEWHERE |= {"merge": "tally", "refine": "rounds"}
 
 for _name in COMMANDS:
     app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))

@@ -18,14 +18,7 @@ from hdr4me.pages.html import stamp
 def compare(
     data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
     epsilon: Annotated[str, Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
-    mechanism: Annotated[
-        Texts,
-        Option(
-            metavar="<str>",
-            help="Only these (repeat): for numbers optimal, duchi … and pair, agreement (asked together), for "
-            "categories grr, subset …, and optional (optional numbers), codebook (vectors), privset (selections).",
-        ),
-    ] = None,
+    mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these mechanisms (repeat).")] = None,
     statistic: Annotated[str, Option(help="Of numbers: mean, median or variance.")] = "mean",
     column: Annotated[Texts, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
     schema: SCHEMA = None,
@@ -42,6 +35,8 @@ def compare(
 
     It uses true values, and takes ranges and categories from them: use it for public or synthetic data only. With a
     schema, optional numbers, selections and vectors are compared too. Each table says on which scale its errors are.
+    Mechanisms: optimal, duchi …, pair and agreement for numbers, grr, subset … for categories, optional, codebook
+    (vectors), privset (selections).
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
     """

@@ -49,7 +49,7 @@ def demo(
 
 def _serve(output: Path, epsilon: float, port: int) -> None:
     """Collect for the demonstration's survey; if the demonstration was run, its reports are there already."""
-    from hdr4me.cli.serve import start
+    from hdr4me.cli.collector import start
     from hdr4me.demo.population import panel_schema
     from hdr4me.survey import Survey
 

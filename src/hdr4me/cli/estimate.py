@@ -31,34 +31,18 @@ def estimate(
     survey: Annotated[File, Option(help="The survey, when the sources are reports.")] = None,
     level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
     simultaneous: Annotated[bool, Option("--simultaneous", help="Intervals for all rows at once.")] = False,
-    recalibrate: Annotated[
-        str | None,
-        Option(
-            help="Re-calibrate by auto (does no harm; if no method is named), l1, l2, bayes, james_stein, "
-            "sure, clip, zeros or none; norm_sub and base_cut for frequencies alone."
-        ),
-    ] = None,
-    order: Annotated[
-        Texts, Option(help="With --recalibrate: numbers that form a curve: a,b,c or 'steps_*' (repeat).")
-    ] = None,
-    groups: Annotated[
-        Texts, Option(help="With --recalibrate: dimensions that belong together, like --order.")
-    ] = None,
-    interval: Annotated[
-        str, Option(help="With --recalibrate: honest (each dimension), average (over all) or credible.")
-    ] = "honest",
+    recalibrate: Annotated[str | None, Option(help="Re-calibrate by this method, or by auto.")] = None,
+    order: Annotated[Texts, Option(help="Re-calibrate a curve: a,b,c or 'steps_*' (repeat).")] = None,
+    groups: Annotated[Texts, Option(help="Re-calibrate these together, like --order (repeat).")] = None,
+    interval: Annotated[str, Option(help="Re-calibrated: honest, average or credible.")] = "honest",
     quantiles: QUANTILES = None,
-    histogram: Annotated[
-        Texts, Option(metavar="<edges>", help="Shares in n bins, or between edges: pay=0,10,50 (repeat).")
-    ] = None,
+    histogram: Annotated[Texts, Option(metavar="<edges>", help="Shares: 20 bins, or pay=0,10,50.")] = None,
     variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
     correlation: Annotated[Texts, Option(metavar="<a,b>", help="Also a correlation (repeat).")] = None,
     by: Annotated[str | None, Option(help="Also means and shares in each group of this category.")] = None,
     pairs: Annotated[File, Option(help="Pair counts for --correlation and --by with tallies.")] = None,
     short: Annotated[bool, Option("--short", help="Shorter intervals that assume no spikes.")] = False,
-    later: Annotated[
-        list[Path] | None, Option("--round", help="A tally of a later round made by refine (repeat).")
-    ] = None,
+    later: Annotated[list[Path] | None, Option("--round", help="A tally of a later round (repeat).")] = None,
     html: HTML = None,
     png: PNG = None,
     csv: Annotated[File, Option(help="Write the rows as CSV ('-': standard output).")] = None,
@@ -70,7 +54,8 @@ def estimate(
 ) -> None:
     """Calibrated means in your own units and frequencies, with standard errors and intervals.
 
-    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate. Every
+    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate by auto
+    (does no harm), l1, l2, bayes, james_stein, sure, clip, zeros or none; norm_sub and base_cut for frequencies. Every
     file has its provenance: the survey's fingerprint, epsilon, the level, the version and the date.
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv

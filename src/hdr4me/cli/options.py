@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 File = Path | None
 Texts = list[str] | None
 SURVEY = Annotated[Path, Argument(help="The survey's document.")]
-DATABASE = Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")]
 OUTPUT = Annotated[Path, Option("--output", "-o", help="Where to write the result.")]
 JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 HTML = Annotated[File, Option(help="Write a page with tables and pictures.")]
@@ -51,11 +50,7 @@ _NAMES = {name: f"--{name}" for name in _SAME} | {
     "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",
     "origins": "--origin", "retain_days": "--retain",
 }  # fmt: skip
-_DESCRIPTION = {
-    ".png": "Description",
-    ".svg": "Description",
-    ".pdf": "Subject",
-}  # metadata that hold the provenance
+_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # where the provenance is
 
 
 @contextmanager

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 def perturb(
     survey: SURVEY,
-    records: Annotated[
-        list[str],
-        Argument(
-            help="Records, a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too), folders "
-            "and patterns of them, or - for standard input."
-        ),
-    ],
+    records: Annotated[list[str], Argument(help="Files, folders or patterns of records, or - for stdin.")],
     output: Annotated[File, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
@@ -39,7 +33,8 @@ def perturb(
 ) -> None:
     """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
 
-    Each run draws anew and spends the survey's whole budget for every user again: publish the reports of one run only.
+    Records have a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too). Each run draws anew and
+    spends the survey's whole budget for every user again: publish the reports of one run only.
 
     The account of missing, unknown and out-of-range values is counted from the true records. It is for you, is not
     private and is in no report.

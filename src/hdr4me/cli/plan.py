@@ -13,7 +13,6 @@ from hdr4me.cli.audit import harm_table
 from hdr4me.cli.options import HTML, JSON, PNG, QUANTILES, SCHEMA, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput, NotReachable
-from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
 from hdr4me.pages.html import stamp
 
@@ -28,40 +27,16 @@ def plan(
     users: Annotated[int | None, Option(help="Number of users; left out: the fewest that suffice.")] = None,
     dims: Annotated[int | None, Option(help="Number of dimensions; left out: the most that can be.")] = None,
     epsilon: Annotated[float | None, Option(help="Total budget; left out: the least that suffices.")] = None,
-    tolerance: Annotated[
-        Texts,
-        Option(
-            metavar="<float or name=float>",
-            help="Largest error on the scale [-1, 1] (vectors: norm 1); or name=error in a dimension's own units "
-            "(repeat), such as 'delay=5' or, if the schema gives the unit, 'delay=5 min'.",
-        ),
-    ] = None,
+    tolerance: Annotated[Texts, Option(metavar="<x or name=x>", help="Largest error (repeat).")] = None,
     probability: Annotated[float | None, Option(help="… with this probability (0.95 unless given).")] = None,
     schema: SCHEMA = None,
     categories: Annotated[int | None, Option(help="With --dims: each has this many categories.")] = None,
-    mechanism: Annotated[
-        Texts,
-        Option(
-            metavar="<str>",
-            help=f"Only these (repeat): {', '.join(built_in())}, pair (two numbers together), agreement (blocks). "
-            "Left out: all; pairs and blocks from epsilon 1.5 on.",
-        ),
-    ] = None,
-    categorical: Annotated[
-        Texts, Option(metavar="<str>", help="For categories, only these (repeat): auto, grr, subset, oue …")
-    ] = None,
-    prior: Annotated[
-        str,
-        Option(
-            help="Distribution of the values: uniform, worst (any), an earlier tally, or with --schema a CSV or "
-            "Parquet file of expected values."
-        ),
-    ] = "uniform",
+    mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these for numbers (repeat).")] = None,
+    categorical: Annotated[Texts, Option(metavar="<str>", help="Only these for categories (repeat).")] = None,
+    prior: Annotated[str, Option(help="uniform, worst, a tally, or a file of values.")] = "uniform",
     each: Annotated[bool, Option("--each", help="The tolerance is for each dimension alone.")] = False,
     rank_by: Annotated[str, Option(help="error, or probability (of staying within tolerance).")] = "error",
-    statistic: Annotated[
-        str, Option(help="Rank by: mean, distribution, quantile, variance, sd, covariance or mean_by.")
-    ] = "mean",
+    statistic: Annotated[str, Option(help="Rank by: mean, distribution, quantile, variance, sd …")] = "mean",
     quantiles: QUANTILES = None,
     rounds: Annotated[int, Option(help="2: the gain of a second round, see hdr4me refine.")] = 1,
     output: Annotated[File, Option("--output", "-o", help="Write the best survey (--schema).")] = None,
@@ -77,7 +52,9 @@ def plan(
     """Rank the ways to collect by their predicted error, and solve for what is left out.
 
     Give users, dimensions and epsilon to predict the error. Leave one of them out and give a tolerance to solve for it.
-    Exit code 1 if a tolerance cannot be reached: the nearest plan is shown, and no survey is written.
+    A tolerance is on the scale [-1, 1] (vectors: norm 1), or in a dimension's own units, such as 'delay=5' or 'delay=5
+    min'. A file of values for --prior needs --schema. Exit code 1 if a tolerance cannot be reached: the nearest plan is
+    shown, and no survey is written.
 
     Example: hdr4me plan --dims 50 --epsilon 1 --tolerance 0.05
     """

@@ -18,25 +18,18 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    target: Annotated[
-        str, Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
-    ] = "all",
+    target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
     scale: Annotated[str, Option(help="quick (small sizes) or full (the paper's own).")] = "quick",
     output: Annotated[Path, Option("--output", "-o", help="The report's folder.")] = Path("reproduction"),
     workers: Annotated[int, Option(help="Processes; 0 is one for each core.")] = 0,
     seed: Annotated[int, Option(help="The same seed gives the same numbers, on any machine's workers.")] = 1,
     cov19: Annotated[File, Option(help="A file of embeddings for COV-19; else a stand-in.")] = None,
-    data: Annotated[
-        str | None,
-        Option(help="Own study: a CSV, TSV or Parquet file, or gaussian, poisson, uniform, cov19."),
-    ] = None,
+    data: Annotated[str | None, Option(help="Own study: a file, or gaussian, poisson, uniform …")] = None,
     users: Annotated[int | None, Option(help="Own study: how many users; without it, all rows.")] = None,
     dims: Annotated[list[int] | None, Option(help="Own study: how many dimensions (repeat).")] = None,
     epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
     mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
-    normalise: Annotated[
-        str, Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
-    ] = "auto",
+    normalise: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
     reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
     json: JSON = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""hdr4me rounds: the tallies of a series, one for each round, become a trend."""
+"""hdr4me rounds and refine: the tallies of a series become a trend, and a pilot the survey of the next round."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from hdr4me.cli.options import JSON, File, check, check_outputs, check_picture, check_twice, write_picture
-from hdr4me.cli.output import print_json, print_note, print_table
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, OUTPUT, File
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.html import stamp
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_COLUMNS = ["dimension", "low", "high", "next low", "next high", "width", "weight"]
+
 
 def rounds(
     tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
-    answers: Annotated[
-        str, Option(help="permanent: the same users, memoized responses. fresh: new noise each time.")
-    ] = "permanent",
+    answers: Annotated[str, Option(help="permanent (memoized responses) or fresh noise.")] = "permanent",
     level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
     picture: Annotated[File, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
     json: JSON = False,
@@ -38,13 +39,13 @@ def rounds(
 
     from hdr4me.accounting.rounds import average, difference, slope
 
-    check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
-    check("--level", level, 0 < level < 1, "a number between 0 and 1")
+    opt.check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
+    opt.check("--level", level, 0 < level < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
-    check_outputs([picture], tallies)
-    check_picture("--picture", picture)
-    check_twice(tallies)
+    opt.check_outputs([picture], tallies)
+    opt.check_picture("--picture", picture)
+    opt.check_twice(tallies)
     loaded = _read(tallies)
     tables = [tally.estimate().table() for tally in loaded]
     x, s = (
@@ -70,7 +71,7 @@ def rounds(
         shown.append(line)
     if picture is not None:
         made = stamp(None, loaded[0].survey.epsilon, level)
-        write_picture(picture, _draw(rows, x, z * s, permanent), made)
+        opt.write_picture(picture, _draw(rows, x, z * s, permanent), made)
     if json:
         users = [tally.n_reports for tally in loaded]
         print_json({"answers": answers, "level": level, "users": users, "rows": rows})
@@ -115,3 +116,42 @@ def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Fi
     noise = "the same noise in every round" if permanent else "new noise in every round"
     figure.supxlabel(f"round ({noise})", fontsize=9)
     return figure
+
+
+def refine(
+    pilot: Annotated[list[Path], Argument(help="One or more tallies of the first round.")],
+    output: OUTPUT,
+    users: Annotated[int | None, Option(help="Users of the next round (default: 4 x the pilot's).")] = None,
+    mechanism: Annotated[str, Option(help="For numbers; designed: for the pilot's values.")] = "designed",
+    name: Annotated[str, Option(help="A name for the next survey.")] = "",
+    even: Annotated[bool, Option("--even", help="Draw all questions equally often.")] = False,
+    json: JSON = False,
+) -> None:
+    """Narrow each number's range to where the pilot found the values: less noise for the same budget.
+
+    Other users answer the next round; `hdr4me estimate pilot.tally --round next.tally` combines both.
+
+    Example: hdr4me refine day1.tally -o round2.json
+    """
+    from hdr4me.statistics import refine as next_survey
+
+    opt.check_outputs([output], pilot)
+    opt.check_twice(pilot)
+    tally = opt.load_sum(pilot)
+    with opt.named_options(), working("designing"):
+        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)
+    survey.save(output)
+    rows: list[list[object]] = []
+    for before, after in zip(tally.survey.schema, survey.schema, strict=True):
+        if before.is_category:
+            ranges: tuple[float | None, ...] = (None,) * 5
+        else:
+            (low, high), (next_low, next_high) = before.bounds, after.bounds
+            ranges = (low, high, next_low, next_high, (next_high - next_low) / (high - low))
+        rows.append([before.name, *ranges, survey.questions[survey.question_of(before.name)].weight])
+    if json:
+        found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+        print_json({"survey": survey.fingerprint, "rows": found})
+    else:
+        print_table(f"{tally.n_reports:,} reports of the pilot", _COLUMNS, rows)
+    print_note(f"wrote {output}")

@@ -28,7 +28,6 @@ from hdr4me.cli.options import (
 )
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
 
 if TYPE_CHECKING:
@@ -41,40 +40,22 @@ _SHOWN = 5  # for so many dimensions a note says what a missing value becomes
 
 def survey(
     context: typer.Context,
-    source: Annotated[
-        Path, Argument(help="A schema (.json, .toml), a file of records, or a survey to show.")
-    ],
+    source: Annotated[Path, Argument(help="A schema (.json, .toml), records, or a survey to show.")],
     output: Annotated[File, Option("--output", "-o", help="Where to write the survey.")] = None,
     epsilon: Annotated[float, Option(help="Total privacy budget of one report.")] = 1.0,
     sampled: Annotated[int, Option(help="How many dimensions each report has (m).")] = 1,
-    mechanism: Annotated[
-        str, Option(help=f"For numbers: one of {', '.join(built_in())}, or a registered name.")
-    ] = "optimal",
+    mechanism: Annotated[str, Option(help="For numbers: optimal, duchi, piecewise …")] = "optimal",
     purpose: Annotated[str | None, Option(help="Not --mechanism: mean, distribution or both.")] = None,
-    categorical: Annotated[
-        str, Option(help="For categories: auto, grr, subset, projective, oue or histogram.")
-    ] = "auto",
+    categorical: Annotated[str, Option(help="For categories: auto, grr, subset, oue …")] = "auto",
     lasting: Annotated[float | None, Option(help="Budget of all permanent answers to a record.")] = None,
     pair: PAIR = None,
-    block: Annotated[
-        Texts, Option(metavar="<columns>", help="Numbers asked together as signs: a,b,c or x* (repeat).")
-    ] = None,
+    block: Annotated[Texts, Option(metavar="<a,b,x*>", help="Numbers asked as signs (repeat).")] = None,
     name: Annotated[str, Option(help="A name, kept in the document.")] = "",
-    ranges: Annotated[
-        Texts, Option("--range", metavar="<column=low:high>", help="For records (repeat; patterns: p*=0:1).")
-    ] = None,
-    categories: Annotated[
-        Texts, Option("--categories", metavar="<column=a,b,c>", help="For records (repeat; patterns too).")
-    ] = None,
-    defaults: Annotated[
-        Texts, Option("--default", metavar="<column=value>", help="Replaces a missing value (repeat).")
-    ] = None,
-    optional: Annotated[
-        Texts, Option("--optional", metavar="<column>", help="Missing is an answer of its own (repeat).")
-    ] = None,
-    products: Annotated[
-        Texts, Option("--product", metavar="<a,b>", help="Also ask for a product: covariance (repeat).")
-    ] = None,
+    ranges: Annotated[Texts, Option("--range", metavar="<column=low:high>", help="A range.")] = None,
+    categories: Annotated[Texts, Option("--categories", metavar="<column=a,b,c>", help="Categories.")] = None,
+    defaults: Annotated[Texts, Option("--default", metavar="<column=value>", help="A default.")] = None,
+    optional: Annotated[Texts, Option("--optional", metavar="<column>", help="May be missing.")] = None,
+    products: Annotated[Texts, Option("--product", metavar="<a,b>", help="A product.")] = None,
     encoding: ENCODING = None,
     delimiter: DELIMITER = None,
     schema_only: Annotated[bool, Option("--schema-only", help="Write the schema, and no survey.")] = False,
@@ -84,7 +65,9 @@ def survey(
     """Design a survey from a schema: pick the tables, prove them private, write the document.
 
     Ranges and categories are never estimated from the private data: for a file of records you give them, and only the
-    columns that you give them for are asked. Each --pair is asked together under the whole budget.
+    columns that you give them for are asked; names may be patterns, such as --range 'p*=0:1'. A --default replaces
+    missing values, with --optional missing is an answer. Each --pair is asked together under the whole budget, and a
+    --product gives a covariance. All of these can be repeated.
 
     Example: hdr4me survey schema.toml --epsilon 2 --sampled 3 --output survey.json
     """
