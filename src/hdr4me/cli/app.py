@@ -19,8 +19,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: bool = Option(False, "--version", help="Show the version and stop."),
+    context: typer.Context, version: bool = Option(False, "--version", help="Show the version and stop.")
 ) -> None:
     if version:
         from hdr4me import __version__
@@ -36,7 +35,8 @@ COMMANDS = (
     "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
 )  # fmt: skip
 _ELSEWHERE = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
-_ELSEWHERE |= {"merge": "tally", "refine": "rounds"}
+_ELSEWHERE |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
+_ELSEWHERE |= {"analyze": "compare", "refine": "rounds"}
 
 for _name in COMMANDS:
     app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from typer import Option
 
 from hdr4me.atomic import replacing, write_text
-from hdr4me.cli.options import JSON, File, check
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, File
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
@@ -32,7 +33,7 @@ def bench(
 
     Example: hdr4me bench --json > bench.json
     """
-    check("--rounds", rounds, rounds >= 1, "at least 1 is needed")
+    opt.check("--rounds", rounds, rounds >= 1, "at least 1 is needed")
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidInput(f"--output {output} is a file: a folder is expected")
     run = _benchmarks()

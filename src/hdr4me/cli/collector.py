@@ -16,7 +16,7 @@ from typer import Argument, Option
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
 from hdr4me.cli.output import print_json, print_note, progress, working
-from hdr4me.cli.perturb import perturb_files, record_files
+from hdr4me.cli.reports import perturb_files, record_files
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from hdr4me.cli.options import JSON, check, named_options, needs_collector
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def demo(
     """
     from hdr4me.demo.demo import run_demo
 
-    check("--users", users, users >= 1000, "the demonstration needs at least 1000")
-    check("--seed", seed, seed >= 0, "an integer of at least 0")
+    opt.check("--users", users, users >= 1000, "the demonstration needs at least 1000")
+    opt.check("--seed", seed, seed >= 0, "an integer of at least 0")
     if serve:
         _serve(output, epsilon, port)
         return
-    with named_options():
+    with opt.named_options():
         made = run_demo(output, n_users=users, epsilon=epsilon, seed=seed, say=print_note, progress=progress)
     if json:
         print_json({"coverage": made.coverage, "advice": made.advice, "rows": made.rows})
@@ -53,13 +54,13 @@ def _serve(output: Path, epsilon: float, port: int) -> None:
     from hdr4me.demo.population import panel_schema
     from hdr4me.survey import Survey
 
-    with needs_collector():
+    with opt.needs_collector():
         from hdr4me.collector.config import Settings
         from hdr4me.collector.export import load_reports
     output.mkdir(parents=True, exist_ok=True)
     path, reports = output / "survey.json", output / "reports.parquet"
     if not path.exists():
-        with named_options():
+        with opt.named_options():
             Survey(panel_schema(), epsilon=epsilon, name="fitness panel").save(path)
     survey = Survey.load(path)
 

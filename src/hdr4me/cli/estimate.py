@@ -14,7 +14,7 @@ from hdr4me.atomic import write_bytes, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import ENGINE, HTML, JSON, MASTER, PNG, QUANTILES, File, Texts
 from hdr4me.cli.output import Watch, print_json, print_note, print_table
-from hdr4me.cli.tally import say_rejected
+from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.answer import as_csv, as_html, as_parquet, draw
 from hdr4me.pages.html import stamp

@@ -8,7 +8,8 @@ import typer
 from typer import Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.options import JSON, SURVEY, File, check, check_outputs, named_options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, SURVEY, File
 from hdr4me.cli.output import print_json, print_note
 
 
@@ -29,11 +30,11 @@ def explain(
     from hdr4me.explanation.odds import guess, whole_loss
     from hdr4me.survey import Survey
 
-    check_outputs([output], [survey])
+    opt.check_outputs([output], [survey])
     suffix = "" if output is None else output.suffix.lower()
-    check("--output", output, output is None or suffix in (".md", ".html"), "a .md or .html file")
+    opt.check("--output", output, output is None or suffix in (".md", ".html"), "a .md or .html file")
     document = Survey.load(survey)
-    with named_options():
+    with opt.named_options():
         page = write(document, audience)
     if output is not None:
         write_text(output, page.html() if suffix == ".html" else page.markdown())

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from hdr4me.cli.options import JSON, named_options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
@@ -35,7 +36,7 @@ def show(
 
     if not path.exists() and not path.with_name(path.name + ".counter").exists():
         raise InvalidInput(f"{path} is not there: a ledger is made when the first report is")
-    with named_options():
+    with opt.named_options():
         opened = Ledger(path, limit=limit, every=every)
     book, days = opened.book(), opened.every
     since = None if days is None else _today() - days + 1

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hdr4me.planner import Option as Way
     from hdr4me.planner import Plan
 
+_SHOWN = (
+    "n_sampled", "mse", "probability_within", "joint_probability_within", "tolerance_each", "tolerance_joint",
+    "worst_tolerance_joint",
+)  # fmt: skip
 _SECOND = ("dimensions", "values", "reports", "standard_error", "standard_error_of_two", "gain")
 
 
@@ -289,13 +293,7 @@ def option_table(found: Plan, options: tuple[Way, ...]) -> tuple[list[str], list
     rows = [
         [
             f"{o.mechanism} + {o.categorical}" if o.workload.numeric and o.categorical else o.mechanism,
-            o.n_sampled,
-            o.mse,
-            o.probability_within,
-            o.joint_probability_within,
-            o.tolerance_each,
-            o.tolerance_joint,
-            o.worst_tolerance_joint,
+            *(getattr(o, name) for name in _SHOWN),
             *([] if found.statistic == "mean" else [found.error_of(o)]),
         ]
         for o in options

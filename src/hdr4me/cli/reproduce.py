@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
-from hdr4me.cli.options import JSON, File, Texts, check, named_options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from hdr4me.paper.studies import Own, Scale
 
 
+# The options that decide the numbers.
+_GIVEN = ("scale", "seed", "cov19", "normalise", "reading", "data", "users", "dims", "epsilon", "mechanism")
+
+
 def reproduce(
+    context: Context,
     target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
     scale: Annotated[str, Option(help="quick (small sizes) or full (the paper's own).")] = "quick",
     output: Annotated[Path, Option("--output", "-o", help="The report's folder.")] = Path("reproduction"),
@@ -55,11 +61,11 @@ def reproduce(
 
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
     path = None
-    with named_options():
+    with opt.named_options():
         size = scale_named(scale)
         if mine:
             allowed = "with --data, --users, --dims, --epsilon or --mechanism leave it out"
-            check("target", repr(target), target in ("all", "own"), allowed)
+            opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
             own, path = _own(data, users, dims, epsilon, mechanism, size)
             cells = own_cells(own, size)
@@ -67,9 +73,9 @@ def reproduce(
             cells = cells_for(target, size)
         chosen = DEFAULT if reading is None else reading_named(reading)
         normalisation = check_normalisation(normalise)
-    check("--workers", workers, workers >= 0, "an integer >= 0")
-    check("--seed", seed, seed >= 0, "an integer >= 0")
-    check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
+    opt.check("--workers", workers, workers >= 0, "an integer >= 0")
+    opt.check("--seed", seed, seed >= 0, "an integer >= 0")
+    opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
     settings = Settings(seed, normalisation, *files_used)
     workers = workers or os.cpu_count() or 1
@@ -84,21 +90,10 @@ def reproduce(
         raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
-    command = _command(
-        target,
-        scale=scale,
-        seed=seed,
-        cov19=cov19 and cov19.name,
-        normalise=None if normalise == "auto" else normalise,
-        reading=reading,
-        data=data if path is None else path.name,
-        users=users,
-        dims=dims,
-        epsilon=epsilon,
-        mechanism=mechanism,
-    )
+    given = context.params | {"cov19": cov19 and cov19.name, "data": data if path is None else path.name}
+    given["normalise"] = None if normalise == "auto" else normalise
     about = About(
-        command=command,
+        command=_command(target, given),
         scale=scale,
         seed=seed,
         reading=chosen,
@@ -128,11 +123,12 @@ def reproduce(
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
-def _command(target: str, **given: Any) -> str:
+def _command(target: str, given: dict[str, Any]) -> str:
     """The command that makes the same numbers, without this machine's paths."""
     parts = ["hdr4me", "reproduce", target]
-    for name, value in given.items():
-        for item in value if isinstance(value, list) else [] if value is None else [value]:
+    for name in _GIVEN:
+        value = given[name]
+        for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 

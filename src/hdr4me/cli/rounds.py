@@ -28,9 +28,8 @@ def rounds(
 ) -> None:
     """Compare and combine the rounds of a series: average, last change and trend, with conservative errors.
 
-    Permanent noise does not average out: ten rounds of permanent answers are no more exact than one, and tallies do not
-    show how much of the noise two rounds share. The errors printed then hold whatever changed. Fresh noise is
-    independent, and averages.
+    Permanent noise does not average out, and tallies do not show how much of it two rounds share: the errors printed
+    then hold whatever changed. Fresh noise is independent, and averages.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --answers permanent --picture trend.svg
     """

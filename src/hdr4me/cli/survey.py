@@ -15,17 +15,8 @@ import typer
 from typer import Argument, Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.options import (
-    DELIMITER,
-    ENCODING,
-    JSON,
-    PAIR,
-    File,
-    Texts,
-    check_outputs,
-    named_options,
-    pair_of,
-)
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -34,6 +25,7 @@ if TYPE_CHECKING:
     from hdr4me.channels import Channel
     from hdr4me.survey import Schema, Survey
 
+_SUMMARY = ("fingerprint", "name", "epsilon", "epsilon_per_answer", "lasting_epsilon", "n_sampled")
 _LARGE = 10.0  # above this budget of one report a note says what it means
 _SHOWN = 5  # for so many dimensions a note says what a missing value becomes
 
@@ -73,7 +65,7 @@ def survey(
     """
     from hdr4me.survey import Product, Schema, Survey
 
-    check_outputs([output], [source])
+    opt.check_outputs([output], [source])
     given = {"--range": ranges, "--categories": categories, "--default": defaults, "--optional": optional}
     if _is_records(source):
         schema, declared = _from_records(source, given, encoding, delimiter)
@@ -94,7 +86,7 @@ def survey(
         document = tomllib.loads(text) if source.suffix.lower() == ".toml" else from_json(text)
         declared = {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
     if products:
-        both = [pair_of("--product", text) for text in products]
+        both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     _say_missing(schema, declared)
     if schema_only:
@@ -105,7 +97,7 @@ def survey(
             write_text(output, text)
             print_note(f"wrote {output}")
         return
-    with named_options(), working("designing"):
+    with opt.named_options(), working("designing"):
         made = Survey(
             schema,
             epsilon=epsilon,
@@ -115,7 +107,7 @@ def survey(
             name=name,
             purpose=purpose,
             lasting=lasting,
-            pairs=[pair_of("--pair", text) for text in pair or []],
+            pairs=[opt.pair_of("--pair", text) for text in pair or []],
             blocks=[_columns(schema, text) for text in block or []],
         )
     if epsilon > _LARGE:
@@ -175,7 +167,7 @@ def _from_records(
     defaults = _by_column("--default", given["--default"], "column=value")
     optional = given["--optional"] or []
     try:
-        with named_options():
+        with opt.named_options():
             schema = infer_schema(
                 source,
                 ranges=ranges,
@@ -212,19 +204,14 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
     from hdr4me.survey import Categorical, Numeric
 
     silent = [
-        f"{x.name!r} will count as {x.default:g}"
-        if isinstance(x, Numeric)
-        else f"{x.name!r} will count as {x.default!r}"
+        f"{x.name!r} will count as " + (f"{x.default:g}" if isinstance(x, Numeric) else repr(x.default))
         for x in schema
         if isinstance(x, Numeric | Categorical) and not x.optional and x.name not in declared
     ]
     if silent:
-        shown = ", ".join(silent[:_SHOWN])
-        more = len(silent) - _SHOWN
-        rest = f", likewise for {counted(more, 'more dimension')}" if more > 0 else ""
-        print_note(
-            f"note: a missing value of {shown}{rest}: declare --default or --optional, or in the schema"
-        )
+        more, shown = len(silent) - _SHOWN, silent[:_SHOWN]
+        shown += [f"likewise for {counted(more, 'more dimension')}"] if more > 0 else []
+        print_note(f"note: a missing value of {', '.join(shown)}: declare a default, or optional")
 
 
 def _columns(schema: Schema, text: str) -> list[str]:
@@ -266,20 +253,9 @@ def _row(made: Survey, channel: Channel) -> dict[str, object]:
 def _show(made: Survey, json: bool) -> None:
     channels = [_row(made, channel) for channel in made.channels]
     if json:
-        print_json(
-            {
-                "fingerprint": made.fingerprint,
-                "name": made.name,
-                "epsilon": made.epsilon,
-                "epsilon_per_answer": made.epsilon_per_answer,
-                "lasting_epsilon": made.lasting_epsilon,
-                "n_dims": len(made.schema),
-                "n_questions": len(made.questions),
-                "n_sampled": made.n_sampled,
-                "report_bytes": made.report_size,
-                "channels": channels,
-            }
-        )
+        about = {key: getattr(made, key) for key in _SUMMARY}
+        about |= {"n_dims": len(made.schema), "n_questions": len(made.questions)}
+        print_json({**about, "report_bytes": made.report_size, "channels": channels})
         return
     print_table(
         f"Survey {made.fingerprint[:12]}: {counted(len(made.schema), 'dimension')}, {made.n_sampled} in each report, "

@@ -139,11 +139,7 @@ def _shares(axes: Axes, rows: list[Row], value: Floats, reach: Floats) -> None:
 
 
 def _ordered(labels: list[str]) -> bool:
-    """Whether the groups are steps of a scale: every name begins with a number, and the numbers rise.
-
-    >>> _ordered(["18-29", "30-39", "70+"]), _ordered(["north", "south"])
-    (True, False)
-    """
+    """Whether the groups are steps of a scale: every name begins with a number, and the numbers rise."""
     found = [re.match(r"\D{0,3}(-?\d+(?:\.\d+)?)", label) for label in labels]
     numbers = [float(match.group(1)) for match in found if match is not None]
     return len(numbers) == len(labels) > 1 and all(a < b for a, b in pairwise(numbers))
@@ -179,12 +175,7 @@ def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = (
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], made: Mapping[str, Any]) -> str:
-    """A CSV file whose last columns are the provenance: many programs take comment lines for the header.
-
-    >>> print(as_csv([{"a": 1, "b": 2}], ["a"], {"epsilon": 1.0}), end="")
-    a,epsilon
-    1,1.0
-    """
+    """A CSV file whose last columns are the provenance: many programs take comment lines for the header."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*columns, *made], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

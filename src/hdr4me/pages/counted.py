@@ -29,11 +29,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, memory and versions, without anything about the machine's owner.
-
-    >>> sorted(machine())
-    ['cores', 'memory', 'numba', 'numpy', 'processor', 'python', 'scipy', 'system']
-    """
+    """Processor, cores, memory and versions, without anything about the machine's owner."""
     try:
         model = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
         processor = model[1].strip() if model else "unknown"

@@ -66,11 +66,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def shown(item: object) -> str:
-    """A cell of a table as text: a dash for None, four digits of a number.
-
-    >>> shown(None), shown(0.123456), shown("a")
-    ('–', '0.1235', 'a')
-    """
+    """A cell of a table as text: a dash for None, four digits of a number."""
     return "–" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
@@ -96,11 +92,7 @@ def svg(drawing: Figure) -> str:
 
 
 def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
-    """The provenance of a result: the five fields that it carries.
-
-    >>> sorted(stamp("0123", 1.0, 0.95))
-    ['date', 'epsilon', 'level', 'survey', 'version']
-    """
+    """The provenance of a result: the five fields that it carries."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
     version = import_module("hdr4me").__version__  # the package itself is above every layer
