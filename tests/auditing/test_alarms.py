@@ -251,7 +251,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     told = run(app, [*base, str(tmp_path / "day.tally"), "--reports", str(tmp_path / "reports.parquet")])
     assert told.exit_code == 0, told.output
     assert "No alarm" in told.output
-    assert "Not to be found this way" in told.output
+    assert "Not detected: false reports that imitate" in told.output
     loud = run(app, [*base, str(tmp_path / "bad.tally"), "--json"])
     assert loud.exit_code == 1
     document = json.loads(loud.stdout)

@@ -86,8 +86,8 @@ def test_errors_of_a_hundred_numbers() -> None:
     """n·MSE = (d/b)/c² − E t² at the best b; 1/3 is the mean square of evenly spread numbers."""
     for epsilon, ones, even in ((4.0, 41.2, 41.8), (8.0, 12.4, 13.1)):
         best = min(
-            100 / b * agreement_channel(epsilon, b).response.contrast_c ** -2
-            for b in [*range(2, 65), 100]  # type: ignore[attr-defined]
+            100 / b * agreement_channel(epsilon, b).response.contrast_c ** -2  # type: ignore[attr-defined]
+            for b in [*range(2, 65), 100]
         )
         assert round(best - 1, 1) == ones
         assert round(best - 1 / 3, 1) == even

@@ -283,7 +283,7 @@ def test_another_survey_is_not_replaced_unasked(plain, run, collected, tmp_path:
 def test_reports_written_over_are_told(run, collected, tmp_path: Path) -> None:
     call = ("perturb", collected.survey, collected.records, "-o", tmp_path / "r.parquet")
     assert "replaced" not in run(*call).err
-    assert "what stood there is replaced" in run(*call).err
+    assert "the previous file is replaced" in run(*call).err
 
 
 def test_reports_instead_of_a_tally_are_told(plain, collected) -> None:

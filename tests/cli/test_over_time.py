@@ -91,7 +91,7 @@ def test_a_plan_in_a_crowd_and_over_time(run: Any, plain: Any) -> None:
     assert (
         "100,000 reports together are (0.118, 1e-06)-private (closed form, from ε alone: 0.535)" in shown.out
     )
-    assert "Turned round: every survey with a local ε up to" in shown.out
+    assert "Conversely, a local ε up to" in shown.out
     assert "30 rounds with fresh answers: up to ε = 120 in total" in shown.out
     assert "Not hidden" in shown.out
     few = ("plan", "--users", 2_000, "--dims", 1, "--epsilon", 1, "--mechanism", "duchi")

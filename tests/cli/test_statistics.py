@@ -204,8 +204,7 @@ def test_everything_that_may_take_long_is_watched(run, folder, monkeypatch, tmp_
             if seen[-1].startswith("intervals"):
                 now.append((done, of))
 
-    for module in ("estimate", "ask"):
-        monkeypatch.setattr(f"hdr4me.cli.{module}.Watch", Recorded)
+    monkeypatch.setattr("hdr4me.cli.estimate.Watch", Recorded)
     asked = ("--quantiles", "0.5", "--histogram", "4", "--variance", "--html", tmp_path / "page.html")
     run("estimate", folder / "day.tally", *asked)
     assert seen[:3] == ["reading tallies", "estimating", "intervals"]

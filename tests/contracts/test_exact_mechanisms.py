@@ -65,13 +65,13 @@ def value_table(request: pytest.FixtureRequest) -> Table:
 
 
 @pytest.fixture(params=CATEGORIES, ids=_name)
-def category_table(request: pytest.FixtureRequest) -> Table:
+def category_table(request: pytest.FixtureRequest) -> Any:
     n_categories, epsilon = request.param
     return grr(epsilon, n_categories)
 
 
 @pytest.fixture(params=ENTRIES, ids=_name)
-def entries_table(request: pytest.FixtureRequest) -> Table:
+def entries_table(request: pytest.FixtureRequest) -> Any:
     name, epsilon = request.param
     return oue(epsilon) if name == "oue" else histogram(epsilon, name)
 

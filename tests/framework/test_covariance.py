@@ -60,7 +60,7 @@ def test_the_covariance_of_frequencies(make) -> None:
     f = np.array([0.7, 0.3]) if k == 2 else np.array([0.5, 0.3, 0.15, 0.05])
     n, share = 200, 0.5
     people = np.repeat(np.arange(k), np.rint(f * n).astype(int))
-    expected = frequency_covariance(table, f, n, mean_inverse_count(n, share))
+    expected = frequency_covariance(table.channel(k), f, n, mean_inverse_count(n, share))
     errors = np.empty((RUNS, k))
     for run in range(RUNS):
         who = people[rng.random(n) < share]
@@ -78,13 +78,13 @@ def test_the_covariance_of_frequencies(make) -> None:
 
 def test_two_categories_under_randomised_response_have_one_error() -> None:
     """f̂₂ − f₂ = −(f̂₁ − f₁): the squared norm is twice a chi-square of one degree, not one of two."""
-    dev = deviation(grr(1.0, 2), n_users=1000, probabilities=[0.5, 0.5])
+    dev = deviation(grr(1.0, 2).channel(), n_users=1000, probabilities=[0.5, 0.5])
     assert dev.mse_law.quantile(0.95) == pytest.approx(3.8414588 * float(dev.variance[0]), rel=1e-6)
 
 
 def test_diagonals_are_the_variances() -> None:
     f = [0.5, 0.3, 0.15, 0.05]
-    for table in (grr(1.0, 4), oue(1.0)):
+    for table in (grr(1.0, 4).channel(), oue(1.0).channel(4)):
         dev = deviation(table, n_users=500, n_dims=5, n_sampled=2, probabilities=f)
         cov = frequency_covariance(table, np.array(f), 500, mean_inverse_count(500, 0.4))
         np.testing.assert_allclose(np.tile(np.diag(cov), 5), dev.variance, rtol=1e-9)

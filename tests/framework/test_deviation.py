@@ -186,7 +186,7 @@ def test_worst_case_of_a_lopsided_law() -> None:
 
 def grr(p: float, v: int) -> Any:
     """Randomised response that reports the own category with probability p."""
-    return categorical.grr(float(np.log(p * (v - 1) / (1 - p))), v)
+    return categorical.categorical_channel("grr", float(np.log(p * (v - 1) / (1 - p))), v)
 
 
 def test_frequencies_of_randomised_response() -> None:
@@ -240,9 +240,10 @@ def test_a_mechanism_for_each_dimension() -> None:
 
 
 def test_entry_law_moments() -> None:
-    law = EntryLaw.of_response(p=0.7, q=0.2)
-    for t, π in ((1, 0.7), (0, 0.2)):
-        hi, lo = (1 - 0.2) / 0.5, -0.2 / 0.5
+    channel = grr(0.6, 3)  # another category is reported with probability 0.2
+    law = EntryLaw.of(channel)
+    for t, π in ((1, 0.6), (0, 0.2)):
+        hi, lo = (1 - 0.2) / 0.4, -0.2 / 0.4
         mean = π * hi + (1 - π) * lo
         assert mean == pytest.approx(t)
         assert float(law.variance(t)) == pytest.approx(π * (hi - mean) ** 2 + (1 - π) * (lo - mean) ** 2)

@@ -41,8 +41,8 @@ def test_sizes_in_floats_and_in_fractions() -> None:
     for epsilon in (1.5, 4.0, 8.0, 16.0):
         for b in (2, 3, 8, 64, 100):
             assert quick_second_moment(epsilon, b) == pytest.approx(
-                agreement_channel(epsilon, b).response.contrast_c ** -2,
-                rel=1e-6,  # type: ignore[attr-defined]
+                agreement_channel(epsilon, b).response.contrast_c ** -2,  # type: ignore[attr-defined]
+                rel=1e-6,
             )
 
 

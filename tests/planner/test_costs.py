@@ -22,7 +22,7 @@ def test_entries_are_the_tables(epsilon: float) -> None:
         ("histogram", "duchi", histogram(epsilon, "duchi")),
         ("histogram", "piecewise", histogram(epsilon, "piecewise")),
     ):
-        deployed = np.asarray(as_law(table).variance([0.0, 1.0]))
+        deployed = np.asarray(as_law(table.channel(7)).variance([0.0, 1.0]))
         assert np.array(entry_variances(method, base, epsilon, 7)) == pytest.approx(deployed, rel=5e-4)
 
 
@@ -46,7 +46,7 @@ def test_frequencies_are_the_frameworks(method: str, prior: Any) -> None:
     assert best.mechanism == best.categorical == method
     table = {"grr": grr(ε, v), "oue": oue(ε), "histogram": histogram(ε)}[method]
     f = np.full(v, 1 / v) if prior == "uniform" else None
-    dev = deviation(table, n_users=n, n_dims=d, n_sampled=best.n_sampled, probabilities=f)
+    dev = deviation(table.channel(v), n_users=n, n_dims=d, n_sampled=best.n_sampled, probabilities=f)
     # 5e-3: the optimal table's curve (histogram); a worst frequency on a grid of 65; the divisor n − 1.
     assert best.mse == pytest.approx(dev.mse, rel=5e-3)
 
@@ -68,7 +68,7 @@ def test_mixed_workload_adds_up() -> None:
     assert both.counts.tolist() == [3, 8]
     assert both.variances.shape == (2, 2)
     numeric = deviation(mechanism("duchi", epsilon=1.0), n_users=10_000, n_dims=5, prior="uniform")
-    entries = deviation(oue(1.0), n_users=10_000, n_dims=5, probabilities=[0.25] * 4)
+    entries = deviation(oue(1.0).channel(4), n_users=10_000, n_dims=5, probabilities=[0.25] * 4)
     assert both.variances[0] == pytest.approx([float(numeric.variance), entries.variance[0]], rel=1e-4)
     assert mixed.what == "3 means and 8 frequencies"
 

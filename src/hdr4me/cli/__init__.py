@@ -1,4 +1,4 @@
-"""The command line: one file per command, gathered here.
+"""The command line.
 
 Results go to standard output, messages and progress to standard error. Bad input ends with one plain line and exit
 code 2, never with a traceback; an interruption ends with 130. What nobody foresaw ends with one line and exit code 3;
@@ -16,9 +16,7 @@ from hdr4me.errors import HDR4MEError, printable
 __all__ = ["main"]
 
 _INTERRUPTED = 130
-_UNFORESEEN = 3
-_LONGEST = 2000
-"""Characters of a message: what a file holds can be of any length."""
+_LONGEST = 2000  # characters of a message: what a file holds can be of any length
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,11 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HDR4ME_TRACEBACK"):
             raise
-        return _complain(
-            f"unforeseen {type(error).__name__}: {error}; this is a mistake in hdr4me, please report it "
-            "(HDR4ME_TRACEBACK=1 shows where)",
-            _UNFORESEEN,
-        )
+        please = "this is a mistake in hdr4me, please report it (HDR4ME_TRACEBACK=1 shows where)"
+        return _complain(f"unforeseen {type(error).__name__}: {error}; {please}", 3)
     if result == _INTERRUPTED:
         return _complain("interrupted; no unfinished file was left", _INTERRUPTED)
     return result if isinstance(result, int) else 0
@@ -72,13 +67,10 @@ def _spelt_out(arguments: Sequence[str] | None) -> list[str]:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     for i in reversed(range(len(given))):
-        if given[i] == "--recalibrate" and _is_bare(given[i + 1 : i + 2]):
+        after = given[i + 1] if i + 1 < len(given) else "-"
+        if given[i] == "--recalibrate" and (after.startswith("-") or os.path.isfile(after)):  # noqa: PTH113
             given.insert(i + 1, "auto")
     return given
-
-
-def _is_bare(following: Sequence[str]) -> bool:
-    return not following or following[0].startswith("-") or os.path.isfile(following[0])  # noqa: PTH113  # never raises
 
 
 def _complain(message: str, code: int) -> int:

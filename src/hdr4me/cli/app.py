@@ -19,8 +19,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: bool = Option(False, "--version", help="Show the version and stop."),
+    context: typer.Context, version: bool = Option(False, "--version", help="Show the version and stop.")
 ) -> None:
     if version:
         from hdr4me import __version__
@@ -30,13 +29,16 @@ def _root(
         typer.echo(context.get_help())
 
 
+# Each command is a function of its own name, in the module of its own name unless another is given here.
 COMMANDS = (
     "demo", "plan", "compare", "analyze", "survey", "perturb", "tally", "merge", "estimate", "refine", "rounds",
     "audit", "explain", "serve", "send", "backup", "restore", "reproduce", "bench",
 )  # fmt: skip
-"""Each is a function of its own name in the module of its own name."""
+_ELSEWHERE = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
+_ELSEWHERE |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
+_ELSEWHERE |= {"analyze": "compare", "refine": "rounds"}
 
 for _name in COMMANDS:
-    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_name}"), _name))
+    app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))
 
 app.add_typer(import_module("hdr4me.cli.ledger").ledger, name="ledger")

@@ -1,82 +1,170 @@
-"""hdr4me compare: mechanisms beside one another on public data."""
+"""hdr4me analyze and compare: the error of mechanisms, predicted for a setting and simulated on public data."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options, numbers, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import HTML, JSON, PNG, SCHEMA, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
-from hdr4me.cli.paths import check_outputs, check_picture, write_results
-from hdr4me.cli.perturb import show_account
+from hdr4me.cli.reports import show_account
+from hdr4me.errors import InvalidInput
+from hdr4me.mechanisms.registry import built_in
 from hdr4me.pages.counted import counted
-from hdr4me.pages.stamp import stamp
+from hdr4me.pages.html import stamp
 
-_OPTIONS = options(
-    "epsilon",
-    "statistic",
-    "repeats",
-    mechanisms="--mechanism",
-    columns="--column",
-    n_sampled="--sampled",
-    n_users="--users",
-    data="DATA",
-)
+_SMALLEST, _LARGEST = 1e-9, 5000.0  # budgets of one value at which every formula holds in floating point
+_MOST = 10**15
+
+
+def analyze(
+    mechanism: Annotated[str, Option(help=f"One of {', '.join(built_in())}, or a registered name.")],
+    epsilon: Annotated[float, Option(help="Total privacy budget of one user.")],
+    users: Annotated[int, Option(help="Number of users (n).")],
+    dims: Annotated[int, Option(help="Number of dimensions (d).")] = 1,
+    sampled: Annotated[int, Option(help="Dimensions each user reports (m).")] = 1,
+    values: Annotated[str | None, Option(help="The users' values, in the domain: 0.1,0.2,0.3")] = None,
+    probabilities: Annotated[str | None, Option(help="The values' shares: 0.5,0.3,0.2 (else equal)")] = None,
+    prior: Annotated[str | None, Option(help="uniform; without --prior or --values: the worst case.")] = None,
+    variance: Annotated[str, Option(help="exact, or paper (Lemmas 2 and 3 as printed).")] = "exact",
+    calibrated: Annotated[bool, Option("--calibrated", help="Undo the bias of a biased mechanism.")] = False,
+    table: Annotated[bool, Option("--table", help="The exact table that a survey would deploy.")] = False,
+    domain: Annotated[str, Option(help="scaled ([-1, 1]), or own (square_wave's is [0, 1]).")] = "scaled",
+    tolerance: Annotated[str | None, Option(help="Tolerances: 0.01,0.05,0.1")] = None,
+    json: JSON = False,
+) -> None:
+    """Predict how far a mechanism's estimates will be from the truth.
+
+    Example: hdr4me analyze --mechanism piecewise --epsilon 1 --users 100000 --dims 50 --sampled 1 --tolerance 0.05,0.1
+    """
+    from hdr4me.channels.proof import check_epsilon
+    from hdr4me.framework import deviation
+    from hdr4me.mechanisms import mechanism as own
+    from hdr4me.mechanisms.registry import scaled_mechanism
+
+    m = sampled
+    opt.check("--domain", repr(domain), domain in ("scaled", "own"), "scaled or own")
+    if domain == "own" and table:
+        raise InvalidInput("--domain own does not go with --table: every table is on [-1, 1]")
+    for option, count in (("--users", users), ("--dims", dims), ("--sampled", m)):
+        opt.check(option, count, 1 <= count <= _MOST, f"an integer from 1 to {_MOST:,}")
+    at = (
+        {}
+        if tolerance is None
+        else dict(
+            zip(map(str.strip, tolerance.split(",")), opt.numbers("--tolerance", tolerance), strict=True)
+        )
+    )
+    opt.check("--tolerance", tolerance, all(ξ >= 0 for ξ in at.values()), "numbers >= 0")
+    with opt.named_options():
+        check_epsilon(epsilon)
+        allowed = f"{_SMALLEST:g} to {_LARGEST:g} for each of the {m:,} values sent"
+        opt.check("--epsilon", epsilon, _SMALLEST <= epsilon / m <= _LARGEST, allowed)
+        law: Any = (own if domain == "own" else scaled_mechanism)(mechanism, epsilon=epsilon / m)
+        dev = deviation(
+            law.exact() if table else law,
+            n_users=users,
+            n_dims=dims,
+            n_sampled=m,
+            values=None if values is None else opt.numbers("--values", values),
+            probabilities=None if probabilities is None else opt.numbers("--probabilities", probabilities),
+            prior=prior,
+            variance=cast("Literal['exact', 'paper']", variance),
+            calibrated=calibrated,
+        )
+    norm, (low, high) = dev.norm_law, law.domain
+    # The keys in JSON, the labels in the table (none: not shown), and the values.
+    facts: list[tuple[str, str, Any]] = [
+        ("mechanism", "", mechanism),
+        ("domain", "", [low, high]),
+        ("epsilon", "", epsilon),
+        ("epsilon_per_value", "budget of one value", epsilon / m),
+        ("reports_per_dimension", "reports per dimension", dev.reports_per_dimension),
+        ("bias", "bias", float(dev.bias)),
+        ("variance", "variance", float(dev.variance)),
+        ("mse", "expected MSE", dev.mse),
+        ("probability_within", "P(within {})", {t: float(dev.probability_within(ξ)) for t, ξ in at.items()}),
+        (
+            "joint_probability_within",
+            "P(all within {})",
+            {t: dev.joint_probability_within(ξ) for t, ξ in at.items()},
+        ),
+        ("berry_esseen", "Berry–Esseen bound", float(dev.berry_esseen)),
+        ("tolerance_95", "within, 95 %, each dimension", dev.tolerance(0.95)),
+        ("joint_tolerance_95", f"within, 95 %, all {dims:,} at once", dev.tolerance(0.95, jointly=True)),
+        ("norm", "", {"mean": norm.mean, "sd": norm.sd, "quantile_95": norm.quantile(0.95)}),
+        ("mse_sd", "", dev.mse_law.sd),
+        ("mse_quantile_95", "", dev.mse_law.quantile(0.95)),
+        (
+            "probability_some_exceed_1",
+            "P(some deviation > 1), Theorem 3 as printed",
+            dev.probability_some_exceed(1.0),
+        ),
+        (
+            "probability_all_exceed_1",
+            "P(every deviation > 1), as its proof needs",
+            dev.probability_all_exceed(1.0),
+        ),
+        ("variance_kind", "", variance),
+        ("calibrated", "", calibrated),
+    ]
+    if json:
+        print_json({key: value for key, _, value in facts})
+        return
+    rows: list[list[Any]] = [["domain of the values", f"[{low:g}, {high:g}]"]]
+    for _, label, value in facts:
+        parts = value if isinstance(value, dict) else {"": value}
+        rows += [[label.format(text), part] for text, part in parts.items() if label]
+    title = f"{mechanism}, ε = {epsilon:g}, n = {users:,}, d = {dims:,}, m = {m:,}"
+    print_table(title, ["quantity", "value"], rows)
+    if not (calibrated or table) and float(law.calibration.slope) != 1.0:
+        print_note(f"{mechanism} is biased: --calibrated and --table undo that, as a survey does")
+    if dev.berry_esseen > 0.05:
+        print_note(
+            f"few reports: the normal law may be off by up to {float(dev.berry_esseen):.0%} in probability"
+        )
 
 
 def compare(
     data: Annotated[Path, Argument(help="Public or synthetic data: CSV, Parquet or JSON lines.")],
     epsilon: Annotated[str, Option(help="Budgets of a report, separated by commas.")] = "0.5,1,2,4",
-    mechanism: Annotated[
-        list[str] | None,
-        Option(
-            metavar="<str>",
-            help="Only these (repeat): for numbers optimal, duchi … and pair, agreement (asked together), for "
-            "categories grr, subset …, and optional (optional numbers), codebook (vectors), privset (selections).",
-        ),
-    ] = None,
-    statistic: Annotated[
-        str, Option(help="Of numbers: mean, median or variance. Others are asked for shares and means.")
-    ] = "mean",
-    column: Annotated[list[str] | None, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
-    schema: Annotated[Path | None, Option(help="A schema: ranges and categories that are known.")] = None,
+    mechanism: Annotated[Texts, Option(metavar="<str>", help="Only these mechanisms (repeat).")] = None,
+    statistic: Annotated[str, Option(help="Of numbers: mean, median or variance.")] = "mean",
+    column: Annotated[Texts, Option(metavar="<str>", help="Only these columns (repeat).")] = None,
+    schema: SCHEMA = None,
     sampled: Annotated[int, Option(help="How many questions each user answers (m).")] = 1,
-    users: Annotated[
-        int | None, Option(help="How many users to draw from the rows; the rows unless given.")
-    ] = None,
+    users: Annotated[int | None, Option(help="How many users to draw; the rows unless given.")] = None,
     repeats: Annotated[int, Option(help="Simulated collections for each line.")] = 20,
-    raw: Annotated[
-        bool, Option("--raw", help="Without re-calibration, which takes most of the time.")
-    ] = False,
+    raw: Annotated[bool, Option("--raw", help="Without re-calibration, which is slow.")] = False,
     seed: Annotated[int, Option(help="The same seed gives the same numbers.")] = 0,
-    html: Annotated[Path | None, Option(help="Write a page with picture and tables.")] = None,
-    png: Annotated[Path | None, Option(help="Write the picture (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, Option("--json", help="Print the table as JSON.")] = False,
+    html: HTML = None,
+    png: PNG = None,
+    json: JSON = False,
 ) -> None:
-    """Foretold and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
+    """Predicted and simulated error of each mechanism and budget on THESE data, before and after re-calibration.
 
-    It reads true values, and takes ranges and categories from them: use it for public or synthetic data only. With a
+    It uses true values, and takes ranges and categories from them: use it for public or synthetic data only. With a
     schema, optional numbers, selections and vectors are compared too. Each table says on which scale its errors are.
+    Mechanisms: optimal, duchi …, pair and agreement for numbers, grr, subset … for categories, optional, codebook
+    (vectors), privset (selections).
 
     Example: hdr4me compare people.csv --epsilon 0.5,1,2,4 --html compare.html
     """
     from hdr4me.comparison import compare as run
+    from hdr4me.comparison.compare import COLUMNS
     from hdr4me.comparison.measure import LEVEL
 
-    check_outputs([html, png], [data, schema])
-    check_picture("--png", png)
-    known: Any = None
-    if schema is not None:
-        from hdr4me.survey import Schema
-
-        known = Schema.load(schema)
+    opt.check_outputs([html, png], [data, schema])
+    opt.check_picture("--png", png)
+    known = opt.load_schema(schema)
     print_note("this reads true values: for public or synthetic data only")
-    with named_options(_OPTIONS), progress("simulated collections", None) as done:
+    with opt.named_options(data="DATA"), progress("simulated collections", None) as done:
         found = run(
             data,
-            epsilon=numbers("--epsilon", epsilon),
+            epsilon=opt.numbers("--epsilon", epsilon),
             mechanisms=mechanism,
             statistic=statistic,
             schema=known,
@@ -92,7 +180,7 @@ def compare(
     for note in found.notes:
         print_note(f"{'warning' if note in cleaned else 'note'}: {note}")
     made = stamp(None, sorted({row.epsilon for row in found.rows}), LEVEL)
-    write_results(html, png, made, found.html, found.plot)
+    opt.write_results(html, png, made, found.html, found.plot)
     if json:
         shown = {key: value for key, value in vars(found).items() if key not in ("rows", "account")}
         account = found.account.rows()
@@ -100,8 +188,6 @@ def compare(
         return
     if found.account.counts[:, 1:].any():
         show_account(found.account)
-    from hdr4me.comparison.compare import COLUMNS
-
     for title, rows in found.titled().items():
         line = f"{title}: {found.n_users:,} users, {counted(repeats, 'collection')} each; errors: {rows[0].scale}"
         print_table(line, list(COLUMNS), [row.cells() for row in rows])

@@ -1,4 +1,4 @@
-"""hdr4me estimate: a tally becomes means and frequencies with error bars."""
+"""hdr4me estimate: a tally becomes means, frequencies and other statistics with error bars."""
 
 from __future__ import annotations
 
@@ -6,225 +6,164 @@ import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from hdr4me.atomic import write_bytes, write_text
-from hdr4me.cli.ask import more_answers, write_pictures
-from hdr4me.cli.engine import ENGINE, MASTER, open_engine, tally_files
-from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import ENGINE, HTML, JSON, MASTER, PNG, QUANTILES, File, Texts
 from hdr4me.cli.output import Watch, print_json, print_note, print_table
-from hdr4me.cli.paths import check_outputs, check_picture, check_twice
-from hdr4me.cli.tally import load_sum, say_rejected
+from hdr4me.cli.reports import say_rejected
 from hdr4me.errors import InvalidInput
-from hdr4me.pages.stamp import stamp
-from hdr4me.pages.tables import as_csv, as_parquet
+from hdr4me.pages.answer import as_csv, as_html, as_parquet, draw
+from hdr4me.pages.html import stamp
 
 if TYPE_CHECKING:
     from hdr4me.statistics import Answer
-    from hdr4me.tally import Tally
+    from hdr4me.tally import PairCounts, Tally
 
 COLUMNS = ("dimension", "category", "estimate", "standard_error", "lower", "upper", "answers", "status")
 
 
 def estimate(
     source: Annotated[list[Path], Argument(help="One or more tallies; or with --survey, files of reports.")],
-    survey: Annotated[Path | None, Option(help="The survey, when the sources are reports.")] = None,
+    survey: Annotated[File, Option(help="The survey, when the sources are reports.")] = None,
     level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
-    simultaneous: Annotated[
-        bool, Option("--simultaneous", help="Intervals that hold for all rows at once.")
-    ] = False,
-    recalibrate: Annotated[
-        str | None,
-        Option(
-            help="Re-calibrate by auto (does no harm; if no method is named), l1, l2, bayes, james_stein, "
-            "sure, clip, zeros or none; norm_sub and base_cut for frequencies alone."
-        ),
-    ] = None,
-    order: Annotated[
-        list[str] | None,
-        Option(
-            help="With --recalibrate: numeric dimensions that are points of a curve, in order: names with commas "
-            "between them, or a pattern like 'steps_*'. Once for each curve."
-        ),
-    ] = None,
-    groups: Annotated[
-        list[str] | None,
-        Option(
-            help="With --recalibrate: dimensions that belong together, like --order. Once for each group."
-        ),
-    ] = None,
-    interval: Annotated[
-        str,
-        Option(
-            help="With --recalibrate: honest (for each dimension; the one to print), average (over dimensions; "
-            "shorter) or credible (under the fitted prior)."
-        ),
-    ] = "honest",
-    quantiles: Annotated[
-        str | None, Option(metavar="<p,…>", help="Also quantiles of numbers, such as 0.5,0.9.")
-    ] = None,
-    histogram: Annotated[
-        list[str] | None,
-        Option(
-            metavar="<edges>",
-            help="Also shares in so many equal bins, or between edges: income=0,1000,5000 (repeat).",
-        ),
-    ] = None,
+    simultaneous: Annotated[bool, Option("--simultaneous", help="Intervals for all rows at once.")] = False,
+    recalibrate: Annotated[str | None, Option(help="Re-calibrate by this method, or by auto.")] = None,
+    order: Annotated[Texts, Option(help="Re-calibrate a curve: a,b,c or 'steps_*' (repeat).")] = None,
+    groups: Annotated[Texts, Option(help="Re-calibrate these together, like --order (repeat).")] = None,
+    interval: Annotated[str, Option(help="Re-calibrated: honest, average or credible.")] = "honest",
+    quantiles: QUANTILES = None,
+    histogram: Annotated[Texts, Option(metavar="<edges>", help="Shares: 20 bins, or pay=0,10,50.")] = None,
     variance: Annotated[bool, Option("--variance", help="Also variances and standard deviations.")] = False,
-    correlation: Annotated[
-        list[str] | None, Option(metavar="<a,b>", help="Also the correlation of two numbers (repeat).")
-    ] = None,
+    correlation: Annotated[Texts, Option(metavar="<a,b>", help="Also a correlation (repeat).")] = None,
     by: Annotated[str | None, Option(help="Also means and shares in each group of this category.")] = None,
-    pairs: Annotated[
-        Path | None,
-        Option(help="Pair counts for --correlation and --by, where the sources are tallies."),
-    ] = None,
-    short: Annotated[
-        bool, Option("--short", help="Quantiles and shares: shorter intervals that assume no spikes.")
-    ] = False,
-    later: Annotated[
-        list[Path] | None, Option("--round", help="A tally of a later round made by refine (repeat).")
-    ] = None,
-    html: Annotated[Path | None, Option(help="Write rows and pictures as a page.")] = None,
-    png: Annotated[Path | None, Option(help="Write the pictures (.png, .svg, .pdf).")] = None,
-    csv: Annotated[
-        Path | None, Option(help="Write the rows as CSV to this file ('-': standard output).")
-    ] = None,
-    parquet: Annotated[Path | None, Option(help="Write the rows as a Parquet file.")] = None,
-    every: Annotated[
-        bool, Option("--all", help="Show every category, not only those that are surely the largest.")
-    ] = False,
+    pairs: Annotated[File, Option(help="Pair counts for --correlation and --by with tallies.")] = None,
+    short: Annotated[bool, Option("--short", help="Shorter intervals that assume no spikes.")] = False,
+    later: Annotated[list[Path] | None, Option("--round", help="A tally of a later round (repeat).")] = None,
+    html: HTML = None,
+    png: PNG = None,
+    csv: Annotated[File, Option(help="Write the rows as CSV ('-': standard output).")] = None,
+    parquet: Annotated[File, Option(help="Write the rows as a Parquet file.")] = None,
+    every: Annotated[bool, Option("--all", help="Show all categories, not only the largest.")] = False,
     engine: ENGINE = "local",
     master: MASTER = None,
-    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
+    json: JSON = False,
 ) -> None:
     """Calibrated means in your own units and frequencies, with standard errors and intervals.
 
-    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate.
+    Estimates are never clipped: noise can carry them outside the range. To trade bias for noise, --recalibrate by auto
+    (does no harm), l1, l2, bayes, james_stein, sure, clip, zeros or none; norm_sub and base_cut for frequencies. Every
+    file has its provenance: the survey's fingerprint, epsilon, the level, the version and the date.
 
-    Files carry the survey's fingerprint, epsilon, the level, the version and the date: CSV in the last columns of
-    each row, Parquet in the metadata of its schema, JSON beside its rows, pages at their end.
-
-    Example: hdr4me estimate week.tally --recalibrate auto --csv answer.csv
-
-    Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --histogram 20 --html report.html
+    Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv
     """
+    from hdr4me.statistics import combine
+    from hdr4me.statistics.largest import largest_rows
+
     to_stdout = str(csv) == "-"
     if to_stdout and json:
         raise InvalidInput("--csv - and --json both write to standard output: give one of them")
     if simultaneous and recalibrate is not None:
         raise InvalidInput(
-            "--simultaneous and --recalibrate do not go together: re-calibrated intervals hold for each dimension, "
-            "not for all at once"
+            "--simultaneous and --recalibrate do not go together: re-calibrated intervals hold for each dimension"
         )
     if recalibrate is None and (order or groups or interval != "honest"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
     if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
-    check_picture("--png", png)
-    check_outputs([None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])])
-    check_twice(source)
+    opt.check_picture("--png", png)
+    opt.check_outputs(
+        [None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])]
+    )
+    opt.check_twice(source)
     watch = Watch()
-    from hdr4me.statistics.largest import largest_rows
-
     tally = _tally(source, survey, engine, master, watch)
-    if survey is not None:
-        say_rejected(tally)
     with watch("estimating"):
-        found = tally.estimate() if not later else _combined(tally, later)
-    advice: list[str] = []
-    told_of = found
-    with named_options(options("level", "order", "groups", method="--recalibrate", kind="--interval")):
+        found = combine([tally, *(opt.load_sum([path]) for path in later)]) if later else tally.estimate()
+    final, advice = found, []
+    with opt.named_options():
         if recalibrate is not None:
+            known = list(dict.fromkeys(found.means.dimensions))
             given = {"order": order, "groups": groups}
-            lists = {
-                name: [_names(text, list(dict.fromkeys(found.means.dimensions))) for text in texts]
-                for name, texts in given.items()
-                if texts
-            }
+            lists = {key: [_names(text, known) for text in texts] for key, texts in given.items() if texts}
             with watch("re-calibrating"):
-                told_of = found.recalibrate(recalibrate, **lists)
-                rows, advice = told_of.table(level=level, kind=interval), list(told_of.advice)
+                final = found.recalibrate(recalibrate, **lists)
+                rows, advice = final.table(level=level, kind=interval), list(final.advice)
         else:
             with watch("intervals"):
                 rows = found.table(level, simultaneous=simultaneous)
-        more = more_answers(
-            tally,
-            quantiles=quantiles,
-            histogram=histogram or (),
-            variance=variance,
-            correlation=correlation or (),
-            by=by,
-            pairs=pairs,
-            reports=source if survey is not None else (),
-            watch=watch,
-        )
+        more = _distributions(tally, quantiles, histogram or (), variance, watch)
+        wanted = [opt.pair_of("--correlation", text) for text in correlation or ()]
+        if wanted or by is not None:
+            with watch("estimating pairs of dimensions"):
+                more += _of_two(tally, wanted, by, pairs, source if survey is not None else ())
         for answer in more:
             kind = ("short" if short else "honest") if answer.intervals is not None else None
             with watch(f"intervals: {answer.statistics[0]}" if len(answer) else "intervals"):
                 rows += answer.table(level, simultaneous=simultaneous, kind=kind)
-    # Beside means and frequencies, a column says which statistic a row is.
-    several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     title = f"{found.n_reports:,} reports, {100 * level:g} % intervals"
     made = stamp(tally.survey.fingerprint, tally.survey.epsilon, level)
-    shown = rows
-    left: list[str] = []
+    shown: list[dict[str, Any]] = rows
+    notes: list[str] = []
     if not every and (html or png or not (json or csv or parquet)):
         with watch("choosing what is shown"):
-            shown, left = largest_rows(told_of, rows[: len(found)], level, simultaneous=simultaneous)
+            shown, notes = largest_rows(final, rows[: len(found)], level, simultaneous=simultaneous)
         shown += rows[len(found) :]
-    write_pictures(shown, title, html, png, made, left)
-    columns: tuple[str, ...] = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
-    if any(row.get("unit") for row in rows):
-        columns = (*columns, "unit")
+    if html is not None or png is not None:
+        from matplotlib.figure import Figure
+
+        with watch("drawing"):
+            page = "hdr4me: what the tally says"
+            opt.write_results(
+                html, png, made, lambda: as_html(shown, page, title, notes), lambda: draw(shown) or Figure()
+            )
+    # Beside means and frequencies, a column says which statistic a row is.
+    full = ("dimension", "statistic", *COLUMNS[1:])
+    several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
+    columns = full if several else COLUMNS
+    used = [name for name in ("unit", "note") if any(row.get(name) for row in rows)]
     if parquet is not None:
-        told = [c for c in ("unit", "note") if any(row.get(c) for row in rows)]
-        write_bytes(parquet, as_parquet(rows, ("dimension", "statistic", *COLUMNS[1:], *told), made))
+        write_bytes(parquet, as_parquet(rows, (*full, *used), made))
         print_note(f"wrote {parquet}")
     if csv is not None:
-        text = as_csv(rows, columns, made)
+        text = as_csv(rows, (*columns, *(name for name in used if name == "unit")), made)
         if to_stdout:
             sys.stdout.write(text)
         else:
             write_text(csv, text)
             print_note(f"wrote {csv}")
     if json:
-        print_json(
-            {
-                **made,
-                "reports": tally.n_reports,
-                "rejected": tally.rejected,
-                "simultaneous": simultaneous,
-                "advice": advice,
-                "rows": rows,
-            }
-        )
-    elif csv is None and parquet is None:
-        from hdr4me.statistics.intervals import EXACT, FEW_NOTE
-
-        few = sum(FEW_NOTE in str(row.get("note", "")) for row in rows)
-        shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
-        columns = ("dimension", "statistic") if several else ("dimension",)
-        columns += (*COLUMNS[1:], "unit", "note")
-        told = [c for c in columns if any(row.get(c) not in (None, "ok", "") for row in shown)]
-        print_table(
-            title + (" for all rows at once" if simultaneous else ""),
-            ["s.e." if column == "standard_error" else column for column in told],
-            [[row.get(column) for column in told] for row in shown],
-        )
-        if few:
-            left.append(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
-        for note in left:
+        about = {"reports": tally.n_reports, "rejected": tally.rejected, "simultaneous": simultaneous}
+        print_json({**made, **about, "advice": advice, "rows": rows})
+        return
+    if csv is None and parquet is None:
+        _show(title + (" for all rows at once" if simultaneous else ""), columns, rows, shown)
+        for note in notes:
             print_note(note)
-    if advice and not json:
-        of_each = [text for text in advice[1:] if text.partition(": ")[0] in found.dimensions]
-        for text in advice:
-            if text not in of_each:
-                print_note(text)
-        if of_each:
-            print_note(f"--json says the same of each categorical dimension ({len(of_each)})")
+    of_each = [text for text in advice[1:] if text.partition(": ")[0] in found.dimensions]
+    for text in advice:
+        if text not in of_each:
+            print_note(text)
+    if of_each:
+        print_note(f"--json says the same of each categorical dimension ({len(of_each)})")
+
+
+def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequence[dict[str, Any]]) -> None:
+    """The table, without columns that say nothing."""
+    from hdr4me.statistics.intervals import EXACT, FEW_NOTE
+
+    shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
+    told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
+    print_table(
+        title,
+        ["s.e." if column == "standard_error" else column for column in told],
+        [[row.get(column) for column in told] for row in shown],
+    )
+    if few := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
+        print_note(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
 
 
 def _tally(
@@ -234,17 +173,19 @@ def _tally(
     from hdr4me.survey import Survey
 
     if survey is not None:
-        with open_engine(engine, master) as worker:
-            return tally_files(worker, Survey.load(survey), source, None, False)
+        with opt.open_engine(engine, master) as worker:
+            found = opt.tally_files(worker, Survey.load(survey), source, None, False)
+        say_rejected(found)
+        return found
     if engine != "local":
         raise InvalidInput(f"--engine {engine} goes with files of reports: give --survey too")
     for path in source:
         if binary_format(path) is not None:
             raise InvalidInput(
-                f"{path} is no tally but a Parquet or Arrow file: for reports, give their --survey"
+                f"{path} is a Parquet or Arrow file, not a tally: for reports, give their --survey"
             )
     with watch("reading tallies"):
-        return load_sum(source)
+        return opt.load_sum(source)
 
 
 def _names(text: str, known: Sequence[str]) -> list[str]:
@@ -256,8 +197,72 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
     return out
 
 
-def _combined(pilot: Tally, later: Sequence[Path]) -> Answer:
-    """The answer of the pilot and of later rounds together."""
-    from hdr4me.statistics import combine
+def _distributions(
+    tally: Tally, quantiles: str | None, histogram: Sequence[str], variance: bool, watch: Watch
+) -> list[Answer]:
+    """Quantiles, histograms and variances, where they are asked for."""
+    found = []
+    asked: list[tuple[str, str | None, dict[str, Any]]] = []
+    if quantiles is not None:
+        asked.append(("quantile", None, {"p": opt.numbers("--quantiles", quantiles)}))
+    for text in histogram:
+        name, _, edges = text.rpartition("=")
+        cuts = opt.numbers("--histogram", edges)
+        bins = len(cuts) == 1 and cuts[0].is_integer()
+        how: dict[str, Any] = {"bins": int(cuts[0])} if bins else {"edges": cuts}
+        asked.append(("distribution" if bins else "histogram", name.strip() or None, how))
+    for statistic, chosen, parameters in asked:
+        with watch("fitting distributions"):
+            found.append(tally.ask(statistic, chosen, **parameters, progress=watch.told))
+    if variance:
+        with watch("estimating variances"):
+            found += [tally.ask("variance"), tally.ask("sd")]
+    if asked and not any(map(len, found)):
+        print_note("note: no number of this survey shows its distribution, so there are no rows for it")
+    return found
 
-    return combine([pilot, *(load_sum([path]) for path in later)])
+
+def _of_two(
+    tally: Tally, wanted: list[tuple[str, str]], by: str | None, pairs: Path | None, reports: Sequence[Path]
+) -> list[Answer]:
+    """Correlations, and means and shares by group."""
+    schema = tally.survey.schema
+    grouped: list[tuple[str, str]] = []
+    if by is not None:
+        if not schema[by].is_category:
+            raise InvalidInput(f"--by {by}: not a category")
+        grouped = [(x.name, by) for x in schema if x.name != by and (x.is_number or x.is_category)]
+    counts = _pair_counts(tally, wanted + grouped, pairs, reports)
+    if pairs is not None and counts is not None:
+        left_out = [name for name, group in grouped if not counts.holds(name, group)]
+        grouped = [pair for pair in grouped if pair[0] not in left_out]
+        for name in left_out:
+            print_note(f"note: {name} was not counted together with {by} in {pairs}, and is left out")
+    asked = [("correlation", pair) for pair in wanted]
+    asked += [("mean_by" if schema[pair[0]].is_number else "share_by", pair) for pair in grouped]
+    return [tally.ask(statistic, pair, pairs=counts) for statistic, pair in asked]
+
+
+def _pair_counts(
+    tally: Tally, wanted: list[tuple[str, str]], pairs: Path | None, reports: Sequence[Path]
+) -> PairCounts | None:
+    """Pair counts from their file, or from the reports; None if every pair is one question, or has its product."""
+    from hdr4me.survey import Product
+    from hdr4me.tally import PairCounts
+
+    of, schema = tally.survey.question_of, tally.survey.schema
+    products = {frozenset(x.product) for x in schema if isinstance(x, Product)}
+    apart = [(a, b) for a, b in wanted if of(a) != of(b) and frozenset((a, b)) not in products]
+    if not apart:
+        return None
+    if pairs is not None:
+        return PairCounts.load(pairs)
+    if not reports:
+        raise InvalidInput(
+            "a tally does not count two dimensions together: give --pairs (hdr4me tally --pair a,b makes the "
+            "file), or the reports with --survey"
+        )
+    counts = PairCounts(tally.survey, apart)
+    for path in reports:
+        counts.add_file(path)
+    return counts

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from hdr4me.atomic import write_text
-from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, SURVEY, File
 from hdr4me.cli.output import print_json, print_note
-from hdr4me.cli.paths import check_outputs
-from hdr4me.errors import InvalidInput
 
 
 def explain(
-    survey: Annotated[Path, Argument(help="A survey's document.")],
-    audience: Annotated[
-        str,
-        Option(help="user: the people who answer. dpo: with the annex for a data-protection officer."),
-    ] = "user",
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="Where to write it: a .md or .html file.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print the page and its numbers as JSON.")] = False,
+    survey: SURVEY,
+    audience: Annotated[str, Option(help="user, or dpo: with the data-protection officer's annex.")] = "user",
+    output: Annotated[File, Option("--output", "-o", help="Where to write it: .md or .html.")] = None,
+    json: JSON = False,
 ) -> None:
     """Write in plain words what is asked, what leaves the device and what anybody could learn from it.
 
@@ -37,14 +30,14 @@ def explain(
     from hdr4me.explanation.odds import guess, whole_loss
     from hdr4me.survey import Survey
 
-    check_outputs([output], [survey])
-    if output is not None and output.suffix.lower() not in (".md", ".html"):
-        raise InvalidInput(f"--output {output} is not allowed: a .md or .html file")
+    opt.check_outputs([output], [survey])
+    suffix = "" if output is None else output.suffix.lower()
+    opt.check("--output", output, output is None or suffix in (".md", ".html"), "a .md or .html file")
     document = Survey.load(survey)
-    with named_options(options("audience")):
+    with opt.named_options():
         page = write(document, audience)
     if output is not None:
-        write_text(output, page.html() if output.suffix.lower() == ".html" else page.markdown())
+        write_text(output, page.html() if suffix == ".html" else page.markdown())
         print_note(f"wrote {output}")
     if json:
         loss = whole_loss(document)

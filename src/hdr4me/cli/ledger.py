@@ -10,23 +10,20 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON
 from hdr4me.cli.output import print_json, print_note, print_table
 from hdr4me.errors import InvalidInput
 
 ledger = typer.Typer(help="What a device has spent.", no_args_is_help=True, rich_markup_mode=None)
-
-_DAY_ONE = date(1970, 1, 1)
 
 
 @ledger.command()
 def show(
     path: Annotated[Path, Argument(help="The ledger's file.")],
     limit: Annotated[float, Option(help="The limit on the sum of ε that your program sets.")] = 16.0,
-    every: Annotated[
-        str | None, Option(help="The period after which the budget renews: week, 30d, 1y.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print it as JSON.")] = False,
+    every: Annotated[str | None, Option(help="After this the budget renews: week, 30d, 1y.")] = None,
+    json: JSON = False,
 ) -> None:
     """Show what was spent on each series of surveys, when, and what is left.
 
@@ -39,49 +36,40 @@ def show(
 
     if not path.exists() and not path.with_name(path.name + ".counter").exists():
         raise InvalidInput(f"{path} is not there: a ledger is made when the first report is")
-    with named_options(options("limit", "every")):
+    with opt.named_options():
         opened = Ledger(path, limit=limit, every=every)
-    book = opened.book()
-    since = None if opened.every is None else _today() - opened.every + 1
+    book, days = opened.book(), opened.every
+    since = None if days is None else _today() - days + 1
     rows: list[dict[str, Any]] = [
         {
             "series": key,
             "spent": float(book.amount(key)),
             "counts_now": float(book.amount(key, since)),
-            "first": _date(min(days)),
-            "last": _date(max(days)),
+            "first": _date(min(spent)),
+            "last": _date(max(spent)),
             "permanent_rows": len(book.rows.get(key, ())),
         }
-        for key, days in sorted(book.spent.items())
-        if days
+        for key, spent in sorted(book.spent.items())
+        if spent
     ]
-    total, counts = book.total(), book.total(since)
-    left = max(Fraction(limit) - counts, Fraction(0))
-    document: dict[str, Any] = {
-        "ledger": str(path),
-        "written": book.counter,
-        "total": float(total),
-        "counts_now": float(counts),
-        "limit": limit,
-        "left": float(left),
-        "every_days": opened.every,
-        "secret": bool(book.secret),
-        "series": rows,
-    }
+    total, now = float(book.total()), book.total(since)
+    left = float(max(Fraction(limit) - now, Fraction(0)))
     if json:
-        print_json(document)
+        document = {"ledger": str(path), "written": book.counter, "total": total, "counts_now": float(now)}
+        document |= {"limit": limit, "left": left, "every_days": days, "secret": bool(book.secret)}
+        print_json({**document, "series": rows})
         return
     print_table(
-        f"ε spent: {float(total):g} in total, {float(counts):g} of a limit of {limit:g} now"
-        + ("" if opened.every is None else f" (any {opened.every} days)"),
+        f"ε spent: {total:g} in total, {float(now):g} of a limit of {limit:g} now"
+        + ("" if days is None else f" (any {days} days)"),
         ["series", "ε spent", "counts now", "first day", "last day", "permanent rows"],
         [[row["series"][:12], *list(row.values())[1:]] for row in rows],
     )
-    print_note(f"{float(left):g} left; the file is whole and was written {book.counter} time(s)")
+    print_note(f"{left:g} left; the file is whole and was written {book.counter} time(s)")
 
 
 def _date(day: int) -> str:
     try:
-        return (_DAY_ONE + timedelta(days=day)).isoformat()
+        return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
     except OverflowError:
         return f"day {day}"

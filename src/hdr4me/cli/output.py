@@ -1,8 +1,4 @@
-"""How every command speaks: tables for people, JSON for programs, progress on standard error.
-
-Names, fingerprints and paths are other people's: everything that is printed passes `printable`, so that no file can
-steer the terminal of whoever reads it.
-"""
+"""What commands print: tables, JSON and progress; `printable` keeps others' names from controlling a terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +12,8 @@ from typing import Any
 
 from hdr4me.errors import printable
 
-_NAME = 16
-"""Names in a first column are folded only beyond this."""
-PATIENCE = 2.0
-"""Seconds after which a `Watch` says what is being done."""
+_NAME = 16  # names in a first column are folded only beyond this
+PATIENCE = 2.0  # seconds after which a `Watch` says what is being done
 
 
 def as_json(value: Any) -> Any:
@@ -41,7 +35,7 @@ def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     text = json.dumps(as_json(value), indent=2, ensure_ascii=False)
     if not text.isascii() or "\x7f" in text:  # JSON itself escapes the other control characters of ASCII
-        text = "".join(c if c == "\n" or printable(c) == c else _json_escape(c) for c in text)
+        text = "".join(c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
 
 
@@ -94,37 +88,31 @@ def _cell(item: object) -> str:
     return "" if item is None else printable(str(item))
 
 
-def _json_escape(character: str) -> str:
-    code = ord(character)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+def _bar(label: str, total: int | None, *columns: Any) -> tuple[Any, Any]:
+    """A progress bar on standard error, and its task."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(file=sys.stderr))
+    return bar, bar.add_task(label, total=total)
 
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar with the time left, if standard error is a terminal; the yielded function advances it."""
-    if not sys.stderr.isatty():  # nobody is watching: a log wants no bars
+    if not sys.stderr.isatty():  # nobody is watching: a log needs no bars
         yield lambda count: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
-        task = bar.add_task(label, total=total)
+    bar, task = _bar(label, total, MofNCompleteColumn())
+    with bar:
         yield lambda count: bar.advance(task, count)
 
 
 class Watch:
-    """Says on standard error what is being done, once that has taken `PATIENCE` seconds; on a terminal only.
-
-    >>> watch = Watch()
-    >>> with watch("adding"):
-    ...     for done in range(3):
-    ...         watch.told(done + 1, 3)
-    """
+    """Says on standard error what is being done, once that has taken `PATIENCE` seconds; on a terminal only."""
 
     def __init__(self) -> None:
         self._update: Callable[[int, int], None] | None = None
@@ -140,12 +128,9 @@ class Watch:
         if not sys.stderr.isatty():
             yield
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        bar = Progress(*columns, console=Console(file=sys.stderr))
-        task = bar.add_task(label, total=None)
+        bar, task = _bar(label, None, TimeElapsedColumn())
         timer = threading.Timer(PATIENCE, bar.start)
         timer.daemon = True
         self._update = lambda now, of: bar.update(task, completed=now, total=of)

@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hdr4me.cli.plan import option_table, winner_table
+from hdr4me.pages import html
 from hdr4me.planner.candidates import sampled_grid
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hdr4me.planner import Option, Plan
+    from hdr4me.planner import Plan
 
 
 # Colour and dash differ, so that lines that lie on one another can be told apart.
 _LOOKS: tuple[tuple[str, Any], ...] = (
-    ("#0b6e99", "-"),
-    ("#d1495b", "--"),
-    ("#d38a00", ":"),
-    ("#3a7d44", "-."),
-    ("#6c4f9c", (0, (5, 1))),
+    ("#0b6e99", "-"), ("#d1495b", "--"), ("#d38a00", ":"), ("#3a7d44", "-."), ("#6c4f9c", (0, (5, 1))),
     ("#8d6a4f", (0, (1, 1))),
-)
+)  # fmt: skip
 
 
 def draw(plan: Plan) -> Figure:
@@ -32,84 +29,46 @@ def draw(plan: Plan) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    best, setting, worst = plan.best, plan.setting, plan.setting.worst
     figure = Figure(figsize=(13, 4.6), layout="constrained")
-    density, over_m, over_epsilon = figure.subplots(1, 3)
-    _density(plan, density)
-    _error_against_m(plan, over_m)
-    _error_against_epsilon(plan, over_epsilon)
-    plain = FuncFormatter(lambda x, _: f"{x:g}")
-    for axes in (over_m, over_epsilon):
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(plain)
-            axis.set_minor_formatter(NullFormatter())
-    for axes in (density, over_m, over_epsilon):
+    density, over_m, over_epsilon = panels = figure.subplots(1, 3)
+    reach = 3.5 * max(float(np.max(option.deviation(worst=worst).sd)) for option in plan.mechanisms[:3])
+    x = np.linspace(-reach, reach, 401)
+    grid = tuple(sampled_grid(setting.workload.n_dims))
+    budgets = np.geomspace(max(best.epsilon / 16, 1e-3), max(min(best.epsilon * 16, 64.0), best.epsilon), 25)
+    settings = [replace(setting, epsilon=float(budget)) for budget in budgets]
+    for option, (colour, dash) in reversed(list(zip(plan.mechanisms, _LOOKS, strict=False))):
+        candidate = (option.mechanism, option.categorical)
+        look: Any = {"color": colour, "ls": dash, "label": f"{option.mechanism}, m = {option.n_sampled:,}"}
+        density.plot(x, option.deviation(worst=worst).marginal_pdf(x), **look)
+        over_m.loglog(grid, np.sqrt(setting.classes(candidate, grid).mse), **look)
+        over_m.plot(option.n_sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
+        over_epsilon.loglog(budgets, [np.sqrt(s.classes(candidate).mse.min()) for s in settings], **look)
+    ξ, zeros = best.tolerance_each, float(np.sqrt(best.all_zeros_mse))
+    if np.isfinite(ξ):
+        density.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
+    over_epsilon.axvline(best.epsilon, color="#888", lw=1)
+    titles = (
+        (f"One estimate: {best.probability:.0%} within ±{ξ:.2g}", "estimate − truth", "density"),
+        ("Error against values sent", "dimensions each user reports, m", "root of the MSE"),
+        ("Error against budget, each at its best m", "ε", "root of the MSE"),
+    )
+    for axes, (title, xlabel, ylabel) in zip(panels, titles, strict=True):
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
+    for axes in (over_m, over_epsilon):
+        axes.axhline(zeros, color="#888", ls="--", lw=1)
+        at: Any = {"xycoords": ("axes fraction", "data"), "va": "bottom"}
+        axes.annotate("all zeros", (0.02, zeros), **at, color="#666", fontsize=8)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
     handles, labels = density.get_legend_handles_labels()
-    figure.legend(
-        handles[::-1], labels[::-1], loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9
-    )
+    place: Any = {"loc": "outside lower center", "ncols": len(labels)}
+    figure.legend(handles[::-1], labels[::-1], **place, frameon=False, fontsize=9)
     return figure
-
-
-def _shown(plan: Plan) -> list[tuple[Option, str, Any]]:
-    """The best six, each with its colour and dash."""
-    return [(option, *look) for option, look in zip(plan.mechanisms, _LOOKS, strict=False)]
-
-
-def _density(plan: Plan, axes: Axes) -> None:
-    shown = _shown(plan)
-    reach = 3.5 * max(
-        float(np.max(option.deviation(worst=plan.setting.worst).sd)) for option, *_ in shown[:3]
-    )
-    x = np.linspace(-reach, reach, 401)
-    for option, colour, dash in reversed(shown):
-        y = option.deviation(worst=plan.setting.worst).marginal_pdf(x)
-        axes.plot(x, y, color=colour, ls=dash, label=f"{option.mechanism}, m = {option.n_sampled:,}")
-    ξ = plan.best.tolerance_each
-    if np.isfinite(ξ):
-        axes.axvspan(-ξ, ξ, color=_LOOKS[0][0], alpha=0.08)
-    axes.set(
-        title=f"One estimate: {plan.best.probability:.0%} within ±{ξ:.2g}",
-        xlabel="estimate − truth",
-        ylabel="density",
-    )
-
-
-def _error_against_m(plan: Plan, axes: Axes) -> None:
-    setting = plan.setting
-    grid = tuple(sampled_grid(setting.workload.n_dims))
-    for option, colour, dash in reversed(_shown(plan)):
-        made = setting.classes((option.mechanism, option.categorical), grid)
-        axes.loglog(grid, np.sqrt(made.mse), color=colour, ls=dash)
-        axes.plot(option.n_sampled, np.sqrt(option.mse), "o", color=colour, ms=5)
-    _all_zeros(plan, axes)
-    axes.set(
-        title="Error against values sent", xlabel="dimensions each user reports, m", ylabel="root of the MSE"
-    )
-
-
-def _error_against_epsilon(plan: Plan, axes: Axes) -> None:
-    centre = plan.best.epsilon
-    budgets = np.geomspace(max(centre / 16, 1e-3), max(min(centre * 16, 64.0), centre), 25)
-    for option, colour, dash in reversed(_shown(plan)):
-        candidate = (option.mechanism, option.categorical)
-        errors = [
-            np.sqrt(replace(plan.setting, epsilon=float(e)).classes(candidate).mse.min()) for e in budgets
-        ]
-        axes.loglog(budgets, errors, color=colour, ls=dash)
-    axes.axvline(centre, color="#888", lw=1)
-    _all_zeros(plan, axes)
-    axes.set(title="Error against budget, each at its best m", xlabel="ε", ylabel="root of the MSE")
-
-
-def _all_zeros(plan: Plan, axes: Axes) -> None:
-    level = float(np.sqrt(plan.best.all_zeros_mse))
-    axes.axhline(level, color="#888", ls="--", lw=1)
-    axes.annotate(
-        "all zeros", (0.02, level), xycoords=("axes fraction", "data"), va="bottom", color="#666", fontsize=8
-    )
 
 
 def _probability(p: float) -> str:
@@ -118,47 +77,22 @@ def _probability(p: float) -> str:
 
 def plan_page(plan: Plan) -> str:
     """A page that needs no network: the summary, the pictures, the ranking, the winners."""
-    from hdr4me.pages import html
-
-    options = [
-        [o.mechanism, o.n_sampled, f"{o.mse:.4g}", f"{o.tolerance_each:.3g}", f"{o.tolerance_joint:.3g}",
-         f"{o.worst_tolerance_joint:.3g}", _probability(o.probability_within), _probability(o.joint_probability_within)]
-        for o in plan.options
-    ]  # fmt: skip
-    ξ = plan.best.tolerance
-    columns = [
-        "mechanism",
-        "m",
-        "MSE",
-        "each ±",
-        "all ±",
-        "all ±, worst case",
-        f"P(each within {ξ:.3g})",
-        "P(all within)",
-    ]
-    winners = [
-        [
-            f"{w.tolerance:.3g}",
-            w.mechanism + " (raw)" * w.raw,
-            w.n_sampled,
-            _probability(w.probability_within),
-        ]
-        for w in plan.winners
-    ]
     best = plan.best.recalibration
+    (columns, options), (heads, winners) = option_table(plan, plan.options), winner_table(plan)
+    for row in options:
+        row[3:5] = map(_probability, row[3:5])
+    for row in winners:
+        row[3] = _probability(row[3])
     return html.page(
         "A plan for a private collection",
         plan.summary,
-        html.figure(
-            draw(plan), "Left: how far one estimate will be off. Middle and right: what m and ε buy."
-        ),
+        html.figure(draw(plan), "Left: the error of one estimate. Middle and right: the effect of m and ε."),
         html.section("Options, best first", html.table(columns, options)),
         html.section(
             "Different tolerances, different winners",
-            html.table(["±ξ", "likeliest to keep it", "m", "probability"], winners),
+            html.table(heads, winners),
             html.paragraph(
-                "Raw Square wave keeps wide tolerances by shrinking every answer towards the middle, whatever the "
-                "truth: no survey deploys it."
+                "Raw Square wave moves every answer towards the middle, whatever the truth: no survey deploys it."
             ),
         ),
         html.section(

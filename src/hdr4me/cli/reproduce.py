@@ -7,75 +7,47 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
-from hdr4me.cli.option_names import named_options, options
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hdr4me.paper.methods import Reading
-    from hdr4me.paper.results import Results
     from hdr4me.paper.studies import Own, Scale
 
 
-_OPTIONS = options("scale", "reading", "normalise", "data", "users", "dims", "epsilon", "mechanism")
+# The options that decide the numbers.
+_GIVEN = ("scale", "seed", "cov19", "normalise", "reading", "data", "users", "dims", "epsilon", "mechanism")
 
 
 def reproduce(
-    target: Annotated[
-        str, Argument(help="all, case-study, fig2, fig3, table2, fig4, fig5, theory or own.")
-    ] = "all",
-    scale: Annotated[
-        str, Option(help="quick (small sizes, and verdicts for these alone) or full (the paper's own).")
-    ] = "quick",
-    output: Annotated[Path, Option("--output", "-o", help="The folder of the report.")] = Path(
-        "reproduction"
-    ),
+    context: Context,
+    target: Annotated[str, Argument(help="all, case-study, fig2 … fig5, table2, theory or own.")] = "all",
+    scale: Annotated[str, Option(help="quick (small sizes) or full (the paper's own).")] = "quick",
+    output: Annotated[Path, Option("--output", "-o", help="The report's folder.")] = Path("reproduction"),
     workers: Annotated[int, Option(help="Processes; 0 is one for each core.")] = 0,
     seed: Annotated[int, Option(help="The same seed gives the same numbers, on any machine's workers.")] = 1,
-    cov19: Annotated[
-        Path | None,
-        Option(
-            help="An embeddings file (CSV or CSV.gz, an id and numbers) for COV-19's place; else a stand-in."
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        Option(
-            help="Own study: a CSV, TSV or Parquet file, or gaussian, poisson, uniform, cov19 (stand-in)."
-        ),
-    ] = None,
+    cov19: Annotated[File, Option(help="A file of embeddings for COV-19; else a stand-in.")] = None,
+    data: Annotated[str | None, Option(help="Own study: a file, or gaussian, poisson, uniform …")] = None,
     users: Annotated[int | None, Option(help="Own study: how many users; without it, all rows.")] = None,
-    dims: Annotated[
-        list[int] | None, Option(help="Own study: how many dimensions; may be given more than once.")
-    ] = None,
-    epsilon: Annotated[
-        list[float] | None, Option(help="Own study: a budget; may be given more than once.")
-    ] = None,
-    mechanism: Annotated[
-        list[str] | None, Option(help="Own study: a mechanism; may be given more than once.")
-    ] = None,
-    normalise: Annotated[
-        str, Option(help="How data come into [-1, 1]: auto, fixed (one range, clipped) or min-max.")
-    ] = "auto",
-    reading: Annotated[
-        str | None, Option(help="How λ* is read in the figures, such as z2-noise-bias.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print claims and numbers as JSON.")] = False,
+    dims: Annotated[list[int] | None, Option(help="Own study: how many dimensions (repeat).")] = None,
+    epsilon: Annotated[list[float] | None, Option(help="Own study: a budget (repeat).")] = None,
+    mechanism: Annotated[Texts, Option(help="Own study: a mechanism (repeat).")] = None,
+    normalise: Annotated[str, Option(help="Scale data to [-1, 1]: auto, fixed or min-max.")] = "auto",
+    reading: Annotated[str | None, Option(help="The figures' choice of λ*, such as z2-noise-bias.")] = None,
+    json: JSON = False,
 ) -> None:
     """Run the paper's case study and section VI again: figures, tables, claims, errata, in one report.
 
-    An interrupted run goes on where it stopped: finished cells are kept in the output folder.
-
-    With --data, --users, --dims, --epsilon or --mechanism it is a study of your own: the same simulation, prediction,
-    methods and figure on your terms, and the paper's claims are left alone.
+    An interrupted run goes on where it stopped: finished cells are kept in the output folder. With --data, --users,
+    --dims, --epsilon or --mechanism it is a study of your own: the same simulation, prediction, methods and figure,
+    without the paper's claims.
 
     Example: hdr4me reproduce all --scale quick --output reproduction
-
-    Example: hdr4me reproduce --data mine.csv --epsilon 1 --epsilon 4 --mechanism hybrid
     """
-    from hdr4me.pages.machine import machine
+    from hdr4me.pages.counted import machine
     from hdr4me.paper.case_study import TABLE_COLUMNS, table2
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalisation
@@ -88,55 +60,39 @@ def reproduce(
 
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
     path = None
-    with named_options(_OPTIONS):
-        if mine and target not in ("all", "own"):
-            raise InvalidInput.of(
-                "target", target, "with --data, --users, --dims, --epsilon or --mechanism leave it out"
-            )
+    with opt.named_options():
+        size = scale_named(scale)
         if mine:
-            own, path, note = _own(data, users, dims, epsilon, mechanism, scale_named(scale))
-            cells = own_cells(own, scale_named(scale))
-            if note:
-                print_note(note)
+            allowed = "with --data, --users, --dims, --epsilon or --mechanism leave it out"
+            opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
+            own, path = _own(data, users, dims, epsilon, mechanism, size)
+            cells = own_cells(own, size)
         else:
-            cells = cells_for(target, scale_named(scale))
+            cells = cells_for(target, size)
         chosen = DEFAULT if reading is None else reading_named(reading)
         normalisation = check_normalisation(normalise)
-    if workers < 0:
-        raise InvalidInput(f"--workers {workers} is not allowed: an integer >= 0")
-    if seed < 0:
-        raise InvalidInput(f"--seed {seed} is not allowed: an integer >= 0")
-    if cov19 is not None and not cov19.is_file():
-        raise InvalidInput(f"--cov19 {cov19} is not allowed: there is no such file")
+    opt.check("--workers", workers, workers >= 0, "an integer >= 0")
+    opt.check("--seed", seed, seed >= 0, "an integer >= 0")
+    opt.check("--cov19", cov19, cov19 is None or cov19.is_file(), "there is no such file")
     files_used = (None if file is None else str(file.resolve()) for file in (cov19, path))
     settings = Settings(seed, normalisation, *files_used)
     workers = workers or os.cpu_count() or 1
-
+    work = output / "work"
     start = time.perf_counter()
-    kept = finished_cells(cells, settings, output / "work")
+    kept = finished_cells(cells, settings, work)
     try:
         with progress(f"reproduce {target}", sum(cell.cost for cell in cells) or None) as advance:
-            finished = run_cells(cells, settings, output / "work", workers=workers, advance=advance)
+            finished = run_cells(cells, settings, work, workers=workers, advance=advance)
     except KeyboardInterrupt:
-        print_note(f"finished cells are kept in {output / 'work'}: the same command goes on from there")
+        print_note(f"finished cells are kept in {work}: the same command goes on from there")
         raise
     results = gather(finished)
     verdicts = judge(CLAIMS, results, chosen)
+    given = context.params | {"cov19": cov19 and cov19.name, "data": data if path is None else path.name}
+    given["normalise"] = None if normalise == "auto" else normalise
     about = About(
-        command=_command(
-            target,
-            scale=scale,
-            seed=seed,
-            cov19=cov19 and cov19.name,
-            normalise=None if normalise == "auto" else normalise,
-            reading=reading,
-            data=path.name if path is not None else data,
-            users=users,
-            dims=dims,
-            epsilon=epsilon,
-            mechanism=mechanism,
-        ),
+        command=_command(target, given),
         scale=scale,
         seed=seed,
         reading=chosen,
@@ -149,45 +105,29 @@ def reproduce(
     if cells and kept == len(cells):
         about = as_first_run(about, output)
     files = publish(results, verdicts, about, output)
+    columns, rows = own_table(results, chosen) if mine else (TABLE_COLUMNS, table2())
     if json:
-        print_json(
-            {
-                "command": about.command,
-                "reading": chosen.name,
-                "seconds": about.seconds,
-                "claims": [vars(verdict) for verdict in verdicts],
-                **_shown(results, chosen),
-                "files": files,
-            }
-        )
+        document = {"command": about.command, "reading": chosen.name, "seconds": about.seconds}
+        shown = [dict(zip(columns, row, strict=True)) for row in rows]
+        claims = [vars(verdict) for verdict in verdicts]
+        print_json({**document, "claims": claims, "cells" if mine else "case_study": shown, "files": files})
         return
     if target in ("case-study", "table2", "fig3"):
-        print_table("Section IV-C, the paper beside ours", TABLE_COLUMNS[:4], [row[:4] for row in table2()])
+        print_table("Section IV-C, the paper beside ours", columns[:4], [row[:4] for row in rows])
     if mine:
-        columns, own_rows = own_table(results, chosen)
-        print_table(own_lead(results), columns, own_rows)
+        print_table(own_lead(results), columns, rows)
     if verdicts:
-        rows = [[v.name, v.verdict, v.support] for v in verdicts]
-        print_table(lead_of(verdicts), ["claim", "verdict", "readings"], rows)
+        judged = [[v.name, v.verdict, v.support] for v in verdicts]
+        print_table(lead_of(verdicts), ["claim", "verdict", "readings"], judged)
     print_note(f"wrote {output / 'report.html'} and {len(files) - 1} more files in {about.seconds:.0f} s")
 
 
-def _shown(results: Results, reading: Reading) -> dict[str, object]:
-    """For JSON: the cells of a study of one's own, or the case study's numbers."""
-    from hdr4me.paper.case_study import TABLE_COLUMNS, table2
-    from hdr4me.paper.report import own_table
-
-    if results.has("own"):
-        columns, rows = own_table(results, reading)
-        return {"cells": [dict(zip(columns, row, strict=True)) for row in rows]}
-    return {"case_study": [dict(zip(TABLE_COLUMNS, row, strict=True)) for row in table2()]}
-
-
-def _command(target: str, **given: Any) -> str:
+def _command(target: str, given: dict[str, Any]) -> str:
     """The command that makes the same numbers, without this machine's paths."""
     parts = ["hdr4me", "reproduce", target]
-    for name, value in given.items():
-        for item in value if isinstance(value, list) else [] if value is None else [value]:
+    for name in _GIVEN:
+        value = given[name]
+        for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             parts += [f"--{name}", f"{item:g}" if isinstance(item, float) else str(item)]
     return " ".join(parts)
 
@@ -197,25 +137,26 @@ def _own(
     users: int | None,
     dims: list[int] | None,
     epsilon: list[float] | None,
-    mechanism: list[str] | None,
+    names: Texts,
     scale: Scale,
-) -> tuple[Own, Path | None, str]:
-    """The study that the options describe, the file it reads, and a note on columns that are left out."""
+) -> tuple[Own, Path | None]:
+    """The study that the options describe, and the file it reads."""
     from hdr4me.paper.cells import MECHANISMS
     from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
-    budgets, names = tuple(epsilon or BUDGETS["laplace"]), tuple(mechanism or MECHANISMS)
+    rest = tuple(epsilon or BUDGETS["laplace"]), tuple(names or MECHANISMS)
     name = data or "uniform"
     if name in DATASETS:
         n, d = DATASETS[name]
-        sizes = tuple(dims or (scale.dims(d),))
-        return Own(name, scale.users(n) if users is None else users, sizes, budgets, names), None, ""
+        return Own(
+            name, scale.users(n) if users is None else users, tuple(dims or (scale.dims(d),)), *rest
+        ), None
     path = Path(name)
     found = describe(path)
     if users is not None and users > found.n_rows:
         raise InvalidInput.of("users", users, f"at most {found.n_rows}, the rows of {path.name}")
-    others = ", ".join(found.left_out)
-    note = f"{path.name}: left out, because not of numbers: {others}" if others else ""
+    if found.left_out:
+        print_note(f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}")
     sizes = tuple(dims or (len(found.columns),))
-    return Own("data", found.n_rows if users is None else users, sizes, budgets, names), path, note
+    return Own("data", found.n_rows if users is None else users, sizes, *rest), path

@@ -1,151 +1,156 @@
-"""hdr4me rounds: the tallies of a series, one for each round, become a trend."""
+"""hdr4me rounds and refine: the tallies of a series become a trend, and a pilot the survey of the next round."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from hdr4me.cli.output import print_json, print_note, print_table
-from hdr4me.cli.paths import check_outputs, check_picture, check_twice
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import JSON, OUTPUT, File
+from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
+from hdr4me.pages.html import stamp
 
-_ANSWERS = ("permanent", "fresh")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-Name = tuple[str, str | None, str]
-"""A row's dimension, category and statistic."""
+_COLUMNS = ["dimension", "low", "high", "next low", "next high", "width", "weight"]
 
 
 def rounds(
     tallies: Annotated[list[Path], Argument(help="One tally for each round, in order of time.")],
-    answers: Annotated[
-        str,
-        Option(
-            help="permanent: the same users, whose answers are remembered. fresh: new noise, or other users, each time."
-        ),
-    ] = "permanent",
+    answers: Annotated[str, Option(help="permanent (memoized responses) or fresh noise.")] = "permanent",
     level: Annotated[float, Option(help="Confidence of the intervals.")] = 0.95,
-    picture: Annotated[Path | None, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
-    json: Annotated[bool, Option("--json", help="Print the rows as JSON.")] = False,
+    picture: Annotated[File, Option(help="Draw the trends (.png, .svg, .pdf).")] = None,
+    json: JSON = False,
 ) -> None:
-    """Compare and combine the rounds of a series: average, last change and trend, with honest errors.
+    """Compare and combine the rounds of a series: average, last change and trend, with conservative errors.
 
-    Permanent noise does not average out: ten rounds of permanent answers are no more exact than one, and tallies do not
-    show how much of the noise two rounds share. The errors printed then hold whatever changed. Fresh noise is
-    independent, and averages.
+    Permanent noise does not average out, and tallies do not show how much of it two rounds share: the errors printed
+    then hold whatever changed. Fresh noise is independent, and averages.
 
     Example: hdr4me rounds week-1.tally week-2.tally week-3.tally --answers permanent --picture trend.svg
     """
-    from hdr4me.accounting.rounds import average, difference, slope
-
-    if answers not in _ANSWERS:
-        raise InvalidInput(f"--answers {answers!r} is not allowed: {' or '.join(_ANSWERS)}")
-    if not 0 < level < 1:
-        raise InvalidInput(f"--level {level} is not allowed: a number between 0 and 1")
-    if len(tallies) < 2:
-        raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
-    check_outputs([picture], tallies)
-    check_picture("--picture", picture)
-    check_twice(tallies)
-    names, x, s, users = _read(tallies)
-    permanent = answers == "permanent"
+    import numpy as np
     from scipy.special import ndtri
 
-    z = float(ndtri((1 + level) / 2))
-    last = len(x) - 1
+    from hdr4me.accounting.rounds import average, difference, slope
+
+    opt.check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
+    opt.check("--level", level, 0 < level < 1, "a number between 0 and 1")
+    if len(tallies) < 2:
+        raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
+    opt.check_outputs([picture], tallies)
+    opt.check_picture("--picture", picture)
+    opt.check_twice(tallies)
+    loaded = _read(tallies)
+    tables = [tally.estimate().table() for tally in loaded]
+    x, s = (
+        np.array([[row[key] for row in t] for t in tables], float) for key in ("estimate", "standard_error")
+    )
+    permanent, z, last = answers == "permanent", float(ndtri((1 + level) / 2)), len(x) - 1
     parts = {
         "average": average(x, s, permanent=permanent),
         "change": difference(x, s, last - 1, last, permanent=permanent),
         "trend": slope(x, s, permanent=permanent),
     }
     rows: list[dict[str, Any]] = []
-    for i, (dimension, category, statistic) in enumerate(names):
-        row: dict[str, Any] = {"dimension": dimension, "category": category, "statistic": statistic}
-        row |= {"rounds": [float(v) for v in x[:, i]], "standard_errors": [float(v) for v in s[:, i]]}
+    shown: list[list[object]] = []
+    for i, named in enumerate(tables[-1]):
+        row: dict[str, Any] = {key: named[key] for key in ("dimension", "category", "statistic")}
+        row |= {"rounds": x[:, i].tolist(), "standard_errors": s[:, i].tolist()}
+        line = [named["dimension"], named["category"] or "", row["rounds"][-1]]
         for name, part in parts.items():
-            reach = z * float(part.standard_error[i])
-            value = float(part.estimate[i])
+            value, reach = float(part.estimate[i]), z * float(part.standard_error[i])
             row[name] = {"estimate": value, "lower": value - reach, "upper": value + reach}
+            line += [value, reach]
         rows.append(row)
+        shown.append(line)
     if picture is not None:
-        _draw(picture, names, x, z * s, permanent)
-        print_note(f"wrote {picture}")
+        made = stamp(None, loaded[0].survey.epsilon, level)
+        opt.write_picture(picture, _draw(rows, x, z * s, permanent), made)
     if json:
+        users = [tally.n_reports for tally in loaded]
         print_json({"answers": answers, "level": level, "users": users, "rows": rows})
         return
     print_table(
         f"{len(x)} rounds, {100 * level:g} % intervals, {answers} answers",
         ["dimension", "category", "last round", "average", "±", "last change", "±", "trend a round", "±"],
-        [
-            [
-                row["dimension"],
-                row["category"] or "",
-                row["rounds"][-1],
-                *(v for p in parts for v in _reach(row[p])),
-            ]
-            for row in rows
-        ],
+        shown,
     )
     if permanent:
-        print_note(
-            "permanent noise does not average out: the errors hold whatever changed, and are the largest there can be"
-        )
+        print_note("permanent noise does not average out: the errors are upper bounds, whatever changed")
 
 
-def _reach(part: dict[str, float]) -> tuple[float, float]:
-    return part["estimate"], part["upper"] - part["estimate"]
-
-
-def _read(paths: list[Path]) -> tuple[list[Name], Any, Any, list[int]]:
-    """Names of the rows, estimates and standard errors of shape (rounds, rows), reports in each round."""
-    import numpy as np
-
+def _read(paths: list[Path]) -> list[Any]:
     from hdr4me.tally import Tally
 
-    names: list[Name] = []
-    series, values, errors, users = "", [], [], []
-    for path in paths:
-        tally = Tally.load(path)
-        if series and tally.survey.series != series:
+    found = [Tally.load(path) for path in paths]
+    for path, tally in zip(paths, found, strict=True):
+        if tally.survey.series != found[0].survey.series:
             raise InvalidInput(
                 f"{path} is of another series than {paths[0]}: only rounds of one series are comparable"
             )
-        series = tally.survey.series
-        table = tally.estimate().table()
-        names = [(row["dimension"], row["category"], row["statistic"]) for row in table]
-        values.append([_number(row["estimate"]) for row in table])
-        errors.append([_number(row["standard_error"]) for row in table])
-        users.append(tally.n_reports)
-    return names, np.array(values), np.array(errors), users
+    return found
 
 
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _draw(path: Path, names: list[Name], x: Any, reach: Any, permanent: bool) -> None:
+def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Figure:
     """Each row's rounds with their intervals; with permanent answers the intervals move together."""
     from matplotlib.figure import Figure
 
-    from hdr4me.atomic import replacing
-
-    shown = names[:24]
+    shown = rows[:24]
     columns = min(3, len(shown))
     lines = -(-len(shown) // columns)
     figure = Figure(figsize=(3.6 * columns, 2.4 * lines), layout="constrained")
     t = range(1, len(x) + 1)
-    for i, (dimension, category, _) in enumerate(shown):
+    for i, row in enumerate(shown):
         axes = figure.add_subplot(lines, columns, i + 1)
-        low, high = x[:, i] - reach[:, i], x[:, i] + reach[:, i]
-        axes.fill_between(t, low, high, alpha=0.25, linewidth=0)
+        axes.fill_between(t, x[:, i] - reach[:, i], x[:, i] + reach[:, i], alpha=0.25, linewidth=0)
         axes.plot(t, x[:, i], marker="o", markersize=3)
-        axes.set_title(dimension if category is None else f"{dimension}: {category}", fontsize=9)
+        axes.set_title(": ".join(filter(None, (row["dimension"], row["category"]))), fontsize=9)
         axes.set_xticks(list(t) if len(x) <= 12 else [1, len(x)])
         axes.tick_params(labelsize=7)
     noise = "the same noise in every round" if permanent else "new noise in every round"
     figure.supxlabel(f"round ({noise})", fontsize=9)
-    kind = path.suffix.lower().lstrip(".")
-    metadata = {"Date": None} if kind == "svg" else {}
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+    return figure
+
+
+def refine(
+    pilot: Annotated[list[Path], Argument(help="One or more tallies of the first round.")],
+    output: OUTPUT,
+    users: Annotated[int | None, Option(help="Users of the next round (default: 4 x the pilot's).")] = None,
+    mechanism: Annotated[str, Option(help="For numbers; designed: for the pilot's values.")] = "designed",
+    name: Annotated[str, Option(help="A name for the next survey.")] = "",
+    even: Annotated[bool, Option("--even", help="Draw all questions equally often.")] = False,
+    json: JSON = False,
+) -> None:
+    """Narrow each number's range to where the pilot found the values: less noise for the same budget.
+
+    Other users answer the next round; `hdr4me estimate pilot.tally --round next.tally` combines both.
+
+    Example: hdr4me refine day1.tally -o round2.json
+    """
+    from hdr4me.statistics import refine as next_survey
+
+    opt.check_outputs([output], pilot)
+    opt.check_twice(pilot)
+    tally = opt.load_sum(pilot)
+    with opt.named_options(), working("designing"):
+        survey = next_survey(tally, users=users, mechanism=mechanism, weigh=not even, name=name)
+    survey.save(output)
+    rows: list[list[object]] = []
+    for before, after in zip(tally.survey.schema, survey.schema, strict=True):
+        if before.is_category:
+            ranges: tuple[float | None, ...] = (None,) * 5
+        else:
+            (low, high), (next_low, next_high) = before.bounds, after.bounds
+            ranges = (low, high, next_low, next_high, (next_high - next_low) / (high - low))
+        rows.append([before.name, *ranges, survey.questions[survey.question_of(before.name)].weight])
+    if json:
+        found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+        print_json({"survey": survey.fingerprint, "rows": found})
+    else:
+        print_table(f"{tally.n_reports:,} reports of the pilot", _COLUMNS, rows)
+    print_note(f"wrote {output}")

@@ -17,8 +17,8 @@ from hdr4me.atomic import write_bytes
 from hdr4me.collector.errors import Refusal
 from hdr4me.collector.stores.protocol import Quarantine, Round, Store
 from hdr4me.errors import HDR4MEError
-from hdr4me.pages import tables
-from hdr4me.pages.stamp import FIELDS, stamp
+from hdr4me.pages.answer import as_csv as rows_as_csv
+from hdr4me.pages.html import FIELDS, stamp
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey import Survey
 from hdr4me.tally import Tally
@@ -235,4 +235,4 @@ def as_csv(document: dict[str, Any]) -> str:
     rows = document["rows"]
     several = not {row["statistic"] for row in rows} <= {"mean", "frequency"}
     columns = ("dimension", "statistic", *COLUMNS[1:]) if several else COLUMNS
-    return tables.as_csv(rows, columns, {field: document[field] for field in FIELDS})
+    return rows_as_csv(rows, columns, {field: document[field] for field in FIELDS})

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.framework.laws import response_shares
+from hdr4me.framework.laws import EntryLaw
 from hdr4me.framework.moments import mean_inverse_count, sampling_factor
-from hdr4me.mechanisms.table import CategoryTable
 
 Floats = NDArray[np.float64]
 
@@ -50,15 +50,17 @@ def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = Tru
     return -(n_dims - n_sampled) / (n_users * n_sampled * (n_dims - 1))
 
 
-def frequency_covariance(mechanism: Any, frequencies: Floats, n_users: float, inverse_count: float) -> Floats:
-    """The covariance matrix of one dimension's frequency estimates, by a category's table."""
+def frequency_covariance(
+    mechanism: Channel, frequencies: Floats, n_users: float, inverse_count: float
+) -> Floats:
+    """The covariance matrix of the frequency estimates of one dimension."""
     f = np.asarray(frequencies, dtype=np.float64)
     κ = float(sampling_factor(n_users, inverse_count)) * n_users / max(n_users - 1, 1)
     spread = κ * (np.diag(f) - np.outer(f, f))
-    if not isinstance(mechanism, CategoryTable):
-        absent, present = np.asarray(mechanism.variance(np.array([0.0, 1.0])), dtype=np.float64)
+    if mechanism.per_report > 1:  # entries are randomized independently, or nearly so
+        absent, present = EntryLaw.of(mechanism).variances
         return np.asarray(inverse_count * (np.diag(absent * (1 - f) + present * f) + spread))
-    p, q = response_shares(mechanism)
+    (_, q), (_, p) = mechanism.response.marginal().rows
     mean = q + (p - q) * f
     both = q * q + q * (p - q) * (f[:, None] + f[None, :]) + (p - q) ** 2 * np.diag(f)
     return np.asarray(inverse_count * ((np.diag(mean) - both) / (p - q) ** 2 + spread))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.framework import normal
 from hdr4me.framework.covariance import (
@@ -24,7 +25,6 @@ from hdr4me.framework.norm import SquaredNorm
 from hdr4me.framework.population import Population, from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
-from hdr4me.mechanisms.table import CategoryTable, EntryTable
 
 Floats = NDArray[np.float64]
 Variance = Literal["exact", "paper"]
@@ -196,10 +196,10 @@ def deviation(
     biases, variances, bounds, spreads = (np.concatenate(column) for column in zip(*parts, strict=True))
     repeat = 1
     if not several:
-        if isinstance(mechanism, EntryTable) and biases.size > 1:
+        if isinstance(mechanism, Channel) and biases.size > 1:
             biases, variances, bounds, spreads = np.tile((biases, variances, bounds, spreads), n_dims)
         elif biases.size == 1:
-            repeat = n_dims * (mechanism.n_levels if isinstance(mechanism, CategoryTable) else 1)
+            repeat = n_dims * (mechanism.response.n_coordinates() if isinstance(mechanism, Channel) else 1)
         elif biases.size != n_dims:
             raise InvalidInput(
                 f"values with {biases.size} rows are not allowed for n_dims = {n_dims}: 1 or one each"
@@ -208,7 +208,7 @@ def deviation(
     made = Deviation(biases, variances, counts, n_users * float(shares.mean()), bounds, variance)
     if variance == "paper":
         return made
-    if isinstance(mechanism, EntryTable) and not several:
+    if isinstance(mechanism, Channel) and not several:
         known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
         known = means_spectrum(

@@ -12,10 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
-from hdr4me.mechanisms.table import CategoryTable, EntryTable
 
 Floats = NDArray[np.float64]
 
@@ -47,19 +47,12 @@ class EntryLaw:
     points: tuple[float, ...] = (0.0, 1.0)
 
     @classmethod
-    def of_response(cls, p: float, q: float) -> EntryLaw:
-        """Of randomised response: a report of the category, of probability π = p or q, counts as (1 − q)/(p − q).
-
-        Var = π(1−π)/(p−q)² and E|t* − t|³ = π(1−π)(π² + (1−π)²)/(p−q)³.
-
-        >>> EntryLaw.of_response(p=0.75, q=0.25).variance([0, 1]).tolist()
-        [0.75, 0.75]
-        """
-        v, w = ((π * (1 - π), π**2 + (1 - π) ** 2) for π in (q, p))
-        return cls(
-            (v[0] / (p - q) ** 2, w[0] / (p - q) ** 2),
-            (v[0] * v[1] / (p - q) ** 3, w[0] * w[1] / (p - q) ** 3),
-        )
+    def of(cls, channel: Channel) -> EntryLaw:
+        """Of a category whose frequency is estimated from reports by this channel."""
+        marginal = channel.response.marginal()
+        away = np.abs(marginal.decoders["value"] - marginal.targets["value"][:, None])
+        variances, thirds = ((marginal.rows * away**k).sum(axis=1).tolist() for k in (2, 3))
+        return cls(tuple(variances), tuple(thirds))
 
     def mean(self, t: ArrayLike, /) -> Floats:
         return np.asarray(t, dtype=np.float64)
@@ -96,20 +89,10 @@ class _Calibrated:
         return np.asarray(self.law.abs_third_moment(t) / abs(self.slope) ** 3)
 
 
-def response_shares(table: CategoryTable) -> tuple[float, float]:
-    """The probabilities p and q that randomised response reports the user's own category, and any other one."""
-    share = np.asarray(table.weights[0], dtype=np.float64) / float(np.sum(table.weights[0]))
-    return float(share[0]), float(share[1])
-
-
 def as_law(mechanism: object) -> Law:
-    """The numeric law of a mechanism: itself, or for a category's table the law of one frequency entry."""
-    if isinstance(mechanism, CategoryTable):
-        return EntryLaw.of_response(*response_shares(mechanism))
-    if isinstance(mechanism, EntryTable):
-        at = np.array([0.0, 1.0])
-        variances, thirds = mechanism.variance(at).tolist(), mechanism.abs_third_moment(at).tolist()
-        return EntryLaw(tuple(variances), tuple(thirds))
+    """The numeric law of a mechanism: itself, or of a channel for categories the law of one entry."""
+    if isinstance(mechanism, Channel):
+        return EntryLaw.of(mechanism)
     if not isinstance(mechanism, Law):
         missing = [m for m in ("mean", "variance", "abs_third_moment") if not hasattr(mechanism, m)]
         raise InvalidInput.of(

@@ -1,12 +1,17 @@
-"""The picture of an answer: means with intervals, frequencies, densities, quantiles, curves for ordered groups."""
+"""An answer as pictures, a page, CSV and Parquet."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hdr4me.pages import html
 
@@ -15,23 +20,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+Floats = NDArray[np.float64]
 _BAR, _MARK, _FAINT = "#0b6e99", "#d1495b", "#9fc5d6"
 _COLOURS = ("#0b6e99", "#d1495b", "#d38a00", "#3a7d44", "#6c4f9c", "#8d6a4f")
 _MOST_PANELS, _MOST_ROWS = 60, 40
 _BINS = ("distribution", "histogram")
 _TITLES = {"mean_by": "mean of {} by group", "share_by": "shares of {} by group", "sd": "standard deviation"}
 _POINT: dict[str, Any] = {"fmt": "o", "color": _BAR, "ecolor": _MARK, "capsize": 3}
-_LOW, _HIGH = 1.7, 3.2
-"""Inches: the largest height of a low picture, and the height of a curve."""
+_LOW, _HIGH = 1.7, 3.2  # inches: the largest height of a low picture, and the height of a curve
 
 
 def panels_of(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
-    """The rows of each picture: (statistic, title, rows); single numbers of one statistic and size share one picture.
-
-    >>> row = {"statistic": "mean", "dimension": "age", "category": None, "estimate": 40.0, "lower": 39, "upper": 41}
-    >>> [(statistic, title) for statistic, title, _ in panels_of([row, row | {"dimension": "height"}])]
-    [('mean', 'mean')]
-    """
+    """The rows of each picture: (statistic, title, rows); numbers of one statistic and size share one picture."""
     found: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if row["estimate"] is not None:
@@ -86,29 +86,35 @@ def _height(statistic: str, rows: Sequence[Row]) -> float:
 
 
 def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
-    value = [row["estimate"] for row in rows]
-    low = [row["estimate"] if row["lower"] is None else min(row["lower"], row["estimate"]) for row in rows]
-    high = [row["estimate"] if row["upper"] is None else max(row["upper"], row["estimate"]) for row in rows]
-    reach = [
-        [v - a for v, a in zip(value, low, strict=True)],
-        [b - v for v, b in zip(value, high, strict=True)],
-    ]
+    value, lower, upper = (
+        np.array([row[key] for row in rows], float) for key in ("estimate", "lower", "upper")
+    )
+    low, high = np.fmin(value, lower), np.fmax(value, upper)  # an end that is not known is the estimate
+    reach = np.array([value - low, high - value])
     labels = [_plain(_label(row)) for row in rows]
-    places = [float(k) for k in range(len(rows))]
-    if statistic in _BINS:
-        _bars(axes, labels, value, reach)
-    elif statistic == "cdf":
-        _curve(axes, [float(label.removeprefix("≤ ")) for label in labels], value, low, high)
-        axes.set_ylim(0, 1)
-    elif statistic == "share_by":
-        _shares(axes, rows)
-    elif statistic.endswith("_by"):
-        if _ordered(labels):
-            _curve(axes, places, value, low, high)
+    places = np.arange(len(rows))
+    if statistic in _BINS:  # one bar each, where it lies on the axis and as wide as it is
+        edges = np.array([label.split(" to ") for label in labels], float)
+        middles = edges.mean(axis=1)
+        axes.bar(middles, value, width=np.diff(edges)[:, 0], color=_FAINT, edgecolor="white", linewidth=0.8)
+        axes.errorbar(middles, value, yerr=reach, fmt="none", ecolor=_MARK, elinewidth=1)
+        axes.set_xlim(edges[0, 0], edges[-1, 1])
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("share", fontsize=8)
+    elif statistic == "cdf" or (statistic == "mean_by" and _ordered(labels)):
+        x = [float(label.removeprefix("≤ ")) for label in labels] if statistic == "cdf" else places
+        axes.fill_between(x, low, high, color=_FAINT, alpha=0.5, linewidth=0)
+        axes.plot(x, value, color=_BAR, marker="o", markersize=3)
+        if statistic == "cdf":
+            axes.set_ylim(0, 1)
         else:
-            axes.errorbar(places, value, yerr=reach, elinewidth=1.2, **_POINT)
-            axes.margins(x=0.1)
-        _ticks(axes, places, labels)
+            _ticks(axes, labels)
+    elif statistic == "share_by":
+        _shares(axes, rows, value, reach)
+    elif statistic.endswith("_by"):
+        axes.errorbar(places, value, yerr=reach, elinewidth=1.2, **_POINT)
+        axes.margins(x=0.1)
+        _ticks(axes, labels)
     else:
         axes.errorbar(value, places, xerr=reach, elinewidth=1.4, markersize=4, **_POINT)
         axes.set_yticks(places, labels)
@@ -118,47 +124,22 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
             axes.barh(places, value, color=_FAINT, zorder=0, height=0.7)
 
 
-def _bars(axes: Axes, labels: list[str], value: list[float], reach: list[list[float]]) -> None:
-    """Shares between edges: one bar each, where it lies on the axis and as wide as it is."""
-    edges = [tuple(float(end) for end in label.split(" to ")) for label in labels]
-    middles, widths = [(a + b) / 2 for a, b in edges], [b - a for a, b in edges]
-    axes.bar(middles, value, width=widths, color=_FAINT, edgecolor="white", linewidth=0.8)
-    axes.errorbar(middles, value, yerr=reach, fmt="none", ecolor=_MARK, elinewidth=1)
-    axes.set_xlim(edges[0][0], edges[-1][1])
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("share", fontsize=8)
-
-
-def _curve(axes: Axes, x: list[float], value: list[float], low: list[float], high: list[float]) -> None:
-    axes.fill_between(x, low, high, color=_FAINT, alpha=0.5, linewidth=0)
-    axes.plot(x, value, color=_BAR, marker="o", markersize=3)
-
-
-def _shares(axes: Axes, rows: list[Row]) -> None:
+def _shares(axes: Axes, rows: list[Row], value: Floats, reach: Floats) -> None:
     """The share of each category in each group: the groups side by side, a colour for each category."""
-    pairs = [str(row["category"]).partition(" | ")[::2] for row in rows]
-    own, groups = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
+    names = np.array([str(row["category"]).partition(" | ")[::2] for row in rows])
+    own, groups = (list(dict.fromkeys(column.tolist())) for column in names.T)
     for k, category in enumerate(own):
-        part = [(groups.index(g), row) for (c, g), row in zip(pairs, rows, strict=True) if c == category]
-        x = [place + 0.6 * ((k + 0.5) / len(own) - 0.5) for place, _ in part]
-        value = [row["estimate"] for _, row in part]
-        reach = [
-            [max(abs(row["estimate"] - (row[end] or 0.0)), 0.0) for _, row in part]
-            for end in ("lower", "upper")
-        ]
+        mine = names[:, 0] == category
+        x = [groups.index(group) + 0.6 * ((k + 0.5) / len(own) - 0.5) for group in names[mine, 1].tolist()]
         look: Any = {"fmt": "o", "color": _COLOURS[k % len(_COLOURS)], "markersize": 4, "elinewidth": 1.2}
-        axes.errorbar(x, value, yerr=reach, label=_plain(category), **look)
-    axes.set_ylim(0, 1.25 * max(row["upper"] or row["estimate"] for row in rows))
+        axes.errorbar(x, value[mine], yerr=reach[:, mine], label=_plain(category), **look)
+    axes.set_ylim(0, 1.25 * float((value + reach[1]).max()))
     axes.legend(fontsize=7, frameon=False, ncols=min(len(own), 4), loc="upper right")
-    _ticks(axes, [float(k) for k in range(len(groups))], [_plain(group) for group in groups])
+    _ticks(axes, [_plain(group) for group in groups])
 
 
 def _ordered(labels: list[str]) -> bool:
-    """Whether the groups are steps of a scale: every name begins with a number, and the numbers rise.
-
-    >>> _ordered(["18-29", "30-39", "70+"]), _ordered(["north", "south"])
-    (True, False)
-    """
+    """Whether the groups are steps of a scale: every name begins with a number, and the numbers rise."""
     found = [re.match(r"\D{0,3}(-?\d+(?:\.\d+)?)", label) for label in labels]
     numbers = [float(match.group(1)) for match in found if match is not None]
     return len(numbers) == len(labels) > 1 and all(a < b for a, b in pairwise(numbers))
@@ -172,9 +153,10 @@ def _label(row: Row) -> str:
     return str(row["category"])
 
 
-def _ticks(axes: Axes, places: list[float], labels: list[str]) -> None:
-    step = max(1, -(-len(places) // 12))
-    axes.set_xticks(places[::step], labels[::step], rotation=20 if len(places) > 4 else 0, fontsize=8)
+def _ticks(axes: Axes, labels: list[str]) -> None:
+    step = max(1, -(-len(labels) // 12))
+    shown = range(0, len(labels), step)
+    axes.set_xticks(shown, labels[::step], rotation=20 if len(labels) > 4 else 0, fontsize=8)
 
 
 def _plain(text: str) -> str:
@@ -190,3 +172,26 @@ def as_html(rows: Sequence[Row], title: str, lead: str, notes: Sequence[str] = (
     parts += [html.paragraph(note) for note in notes]
     parts.append(html.table(columns, [[row.get(column) for column in columns] for row in rows]))
     return html.page(title, lead, *parts)
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], made: Mapping[str, Any]) -> str:
+    """A CSV file whose last columns are the provenance: many programs take comment lines for the header."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, [*columns, *made], extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**row, **made} for row in rows)
+    return buffer.getvalue()
+
+
+def as_parquet(rows: Sequence[Row], columns: Sequence[str], made: Mapping[str, Any]) -> bytes:
+    """A Parquet file with the provenance in its schema's metadata, under keys such as `hdr4me.survey`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "lower", "upper"), pa.float64())
+    types["answers"] = pa.int64()
+    fields = [(name, types.get(name, pa.string())) for name in columns]
+    schema = pa.schema(fields, metadata={f"hdr4me.{key}": str(value) for key, value in made.items()})
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), buffer)
+    return buffer.getvalue()

@@ -1,8 +1,13 @@
-"""Numbers with their nouns, and lists, as a sentence has them; standard library only."""
+"""Counts with their nouns, lists and the machine, as a sentence or a table has them; standard library only."""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
 
 
 def counted(n: int, noun: str) -> str:
@@ -21,3 +26,23 @@ def listed(words: Sequence[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, memory and versions, without anything about the machine's owner."""
+    try:
+        model = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+        processor = model[1].strip() if model else "unknown"
+    except OSError:
+        processor = platform.processor() or "unknown"
+    try:
+        memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError, AttributeError):
+        memory = "unknown"
+    return {
+        "processor": processor,
+        "cores": str(os.cpu_count() or 1),
+        "memory": memory,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    } | {name: version(name) for name in ("numpy", "scipy", "numba")}

@@ -49,16 +49,13 @@ def section(title: str, *parts: str | Block, level: int = 2) -> list[Block]:
     return [Heading(title, level), *(Text(part) if isinstance(part, str) else part for part in parts)]
 
 
-_COLOURS = {
-    "reproduced": "#2e7d4f",
-    "depends on the reading": "#b7791f",
-    "depends on the domain": "#b7791f",
-    "holds in these cells, false in general": "#b7791f",
-    "not reproduced": "#b23a2e",
-    "right": "#2e7d4f",
-    "rounded": "#b7791f",
-    "wrong": "#b23a2e",
-}
+_VERDICTS = {
+    "#2e7d4f": ("reproduced", "right"),
+    "#b7791f": (
+        "depends on the reading", "depends on the domain", "holds in these cells, false in general", "rounded",
+    ),
+    "#b23a2e": ("not reproduced", "wrong"),
+}  # fmt: skip
 _STYLE = (
     "<style>th, td { text-align: left; vertical-align: top; padding: .3rem .45rem; } table { font-size: .8rem; } h3 "
     "{ font-size: 1.05rem; margin: 1.6rem 0 .3rem; } .verdict { color: #fff; border-radius: 3px; padding: .05rem "
@@ -79,9 +76,9 @@ def _html(block: Block, figures: Mapping[str, str]) -> str:
     if isinstance(block, Picture):
         return f"<figure>{figures[block.name]}<figcaption>{escape(block.caption)}</figcaption></figure>"
     table = html.table(block.columns, block.rows)
-    for word, colour in _COLOURS.items():
-        badge = f"<td><span class='verdict' style='background:{colour}'>{word}</span></td>"
-        table = table.replace(f"<td class='text'>{word}</td>", badge)
+    for colour, words in _VERDICTS.items():
+        badge = rf"<td><span class='verdict' style='background:{colour}'>\1</span></td>"
+        table = re.sub(rf"<td class='text'>({'|'.join(words)})</td>", badge, table)
     return table
 
 

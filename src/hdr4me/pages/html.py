@@ -1,16 +1,20 @@
-"""One self-contained page: text, tables and figures in a single HTML file that needs no network."""
+"""One self-contained page: text, tables and figures in a single HTML file without network, and its provenance."""
 
 from __future__ import annotations
 
 import html
 import io
+import os
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIELDS = ("survey", "epsilon", "level", "version", "date")  # the provenance that every result carries
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2329; background: #fff; max-width: 62rem;
@@ -62,11 +66,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def shown(item: object) -> str:
-    """A cell of a table as text: a dash for None, four digits of a number.
-
-    >>> shown(None), shown(0.123456), shown("a")
-    ('–', '0.1235', 'a')
-    """
+    """A cell of a table as text: a dash for None, four digits of a number."""
     return "–" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
@@ -89,3 +89,30 @@ def svg(drawing: Figure) -> str:
         drawing.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | None) -> dict[str, Any]:
+    """The provenance of a result: the five fields that it carries."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    version = import_module("hdr4me").__version__  # the package itself is above every layer
+    return dict(zip(FIELDS, (survey, epsilon, level, version, now.date().isoformat()), strict=True))
+
+
+def in_words(made: Mapping[str, Any]) -> str:
+    """The provenance as one line.
+
+    >>> in_words({"survey": None, "epsilon": [1.0, 2.0], "level": 0.95, "version": "0.2", "date": "2026-01-31"})
+    'ε = 1, 2; level 0.95; hdr4me 0.2; 2026-01-31'
+    """
+    budgets = made["epsilon"] if isinstance(made["epsilon"], list | tuple) else [made["epsilon"]]
+    parts = [f"survey {made['survey']}"] if made["survey"] else []
+    parts.append("ε = " + ", ".join(f"{value:g}" for value in budgets))
+    parts += [] if made["level"] is None else [f"level {made['level']:g}"]
+    return "; ".join([*parts, f"hdr4me {made['version']}", str(made["date"])])
+
+
+def on_page(text: str, made: Mapping[str, Any]) -> str:
+    """A page with its provenance at the end."""
+    head, end, tail = text.rpartition("</body></html>")
+    return head + f"<footer>{paragraph('Made from ' + in_words(made))}</footer>" + end + tail

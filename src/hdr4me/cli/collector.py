@@ -1,0 +1,251 @@
+"""hdr4me serve, send, backup and restore: a collector that accepts reports over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, OUTPUT, SURVEY, UNUSABLE, File, Texts
+from hdr4me.cli.output import print_json, print_note, progress, working
+from hdr4me.cli.reports import perturb_files, record_files
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.collector.backup import Contents
+    from hdr4me.collector.config import Settings
+    from hdr4me.collector.stores.protocol import Store
+    from hdr4me.survey import Survey
+
+
+def serve(
+    survey: Annotated[File, Argument(help="The survey: a round is opened unless one is open.")] = None,
+    database: Annotated[str, Option(help="A file, or postgresql://user@host/name.")] = "collector.db",
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port to listen on; 0 for any free one.")] = 8000,
+    workers: Annotated[int, Option(help="Processes; more than one needs PostgreSQL.")] = 1,
+    origin: Annotated[Texts, Option(help="Origin of pages that may send reports (repeat).")] = None,
+    token: Annotated[Texts, Option(metavar="<scope=token>", help="Allow a token (repeat).")] = None,
+    min_reports: Annotated[int, Option("--min-reports", help="No answer from fewer reports.")] = 100,
+    retain: Annotated[int, Option(help="Days after closing until only a round's tally is kept.")] = 7,
+    tolerance: Annotated[float | None, Option(help="Planned half-width, a share of the range.")] = None,
+    rate: Annotated[float, Option(help="Reports a second for each upload token.")] = 100_000.0,
+) -> None:
+    """Collect reports over HTTP; an answered upload is on the disk.
+
+    Tokens: upload=…, read=… or admin=…, where 'new' makes one; with an upload token, reports need a token.
+
+    Put a reverse proxy with TLS in front before anybody outside this machine sends anything (docs/collector.md).
+
+    Example: hdr4me serve survey.json --database collector.db --min-reports 1000
+    """
+    with opt.needs_collector():
+        import_module("hdr4me.collector.serve")
+        from hdr4me.collector.config import Limits, Settings
+    from hdr4me.survey import Survey
+
+    opt.check("--port", port, 0 <= port <= 65535, "an integer from 0 to 65535")
+    opt.check("--workers", workers, workers >= 1, "a positive integer")
+    tokens = [_scope_and_token(text) for text in token or ()]
+    with opt.named_options():
+        settings = Settings(
+            database=database,
+            min_reports=min_reports,
+            origins=tuple(origin or ()),
+            retain_days=retain,
+            open_upload=not any(scope == "upload" for scope, _ in tokens),
+            tolerance=tolerance,
+            limits=Limits(rate=rate),
+        )
+    several = workers == 1 or settings.is_postgres
+    opt.check("--workers", workers, several, "1 with SQLite; several need --database postgresql://…")
+    document = None if survey is None else Survey.load(survey)
+    start(settings, document, tokens, host=host, port=port, workers=workers)
+
+
+def start(
+    settings: Settings,
+    document: Survey | None,
+    tokens: list[tuple[str, str]],
+    *,
+    host: str,
+    port: int,
+    workers: int = 1,
+    page: str = "",
+    prepare: Callable[[Store, int], object] | None = None,
+) -> None:
+    """Prepare the store, then serve until stopped."""
+    from hdr4me.collector import open_store
+    from hdr4me.collector.serve import bind, run, run_workers, with_secrets
+
+    with closing(bind(host, port)) as sock:
+        with closing(open_store(settings.database)) as store:
+            opened = _open_round(store, document)
+            _add_tokens(store, tokens)
+            if opened is not None and prepare is not None:
+                prepare(store, opened)
+        settings = with_secrets(settings)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{sock.getsockname()[1]}"
+
+        def started() -> None:
+            print_note(f"collecting at {address}")
+            if page:
+                print_note(f"answer yourself: {address}{page}")
+            print_note(f"dashboard (this link works once): {address}/#key={settings.link_key}")
+
+        if workers > 1:
+            run_workers(settings, sock, workers, started=started)
+        else:
+            run(settings, sock, started=started)
+
+
+def _scope_and_token(text: str) -> tuple[str, str]:
+    scope, _, token = text.partition("=")
+    valid = scope in ("upload", "read", "admin") and token != "" and token.isascii()
+    opt.check("--token", repr(scope[:20]), valid, "upload=…, read=… or admin=… (or upload=new and so on)")
+    return scope, token
+
+
+def _open_round(store: Store, document: Survey | None) -> int | None:
+    """Open a round of the survey unless one is open; its number."""
+    rounds = store.rounds()
+    if document is None:
+        if not rounds:
+            raise InvalidInput("the database has no round: give a survey's document")
+        return None
+    if any(round.state == "open" and round.fingerprint == document.fingerprint for round in rounds):
+        return None
+    opened = store.open_round(document, now=datetime.now(UTC)).number
+    print_note(f"opened round {opened} of survey {document.fingerprint[:12]}")
+    return opened
+
+
+def _add_tokens(store: Store, tokens: list[tuple[str, str]]) -> None:
+    from hdr4me.collector.access import digest, new_token
+
+    known = {token.sha256 for token in store.tokens()}
+    for scope, token in tokens:
+        if token == "new":
+            token = new_token()
+            print_note(f"new {scope} token (it is shown only now): {token}")
+        if digest(token) not in known:
+            store.add_token(digest(token), scope, "command line")  # type: ignore[arg-type]
+            known.add(digest(token))
+
+
+def send(
+    survey: SURVEY,
+    records: Annotated[Texts, Argument(help="Records: any files that perturb accepts.")] = None,
+    to: Annotated[str, Option(help="The collector's address, such as https://collector.example.")] = "",
+    token: Annotated[str | None, Option(envvar="HDR4ME_TOKEN", help="An upload token, if needed.")] = None,
+    round: Annotated[int | None, Option(help="The round's number; else the latest open round.")] = None,
+    form: Annotated[str, Option("--form", help="How reports travel: arrow or ndjson.")] = "arrow",
+    spool: Annotated[File, Option(help="A folder that keeps reports and ids, to send them again.")] = None,
+    encoding: ENCODING = None,
+    delimiter: DELIMITER = None,
+    allow_unusable: UNUSABLE = False,
+    json: JSON = False,
+) -> None:
+    """Randomise records here and send the reports, never the records; each is counted once, whatever fails.
+
+    Ids are made with the reports and written down before anything is sent. If sending fails, the spool is kept and the
+    message says how to send it again; perturbing again would spend the budget of every user again.
+
+    Example: hdr4me send survey.json records.parquet --to http://127.0.0.1:8000
+    """
+    with opt.needs_collector():
+        from hdr4me.collector.sending import NotTaken, Spool
+        from hdr4me.collector.sending import send as send_spool
+    from hdr4me.engines import Local
+    from hdr4me.survey import Survey
+
+    if not to:
+        raise InvalidInput.missing("--to")
+    document = Survey.load(survey)
+    folder = spool or Path(tempfile.mkdtemp(prefix="hdr4me-send-"))
+    made = Spool(folder, document)
+    account = None
+    if made.is_there:
+        if records:
+            raise InvalidInput(
+                f"{folder} is a whole spool: give no records to send it again, or another folder for new reports"
+            )
+        print_note(f"sending the {len(made):,} reports of {folder}")
+    elif not records:
+        raise InvalidInput.missing("RECORDS")
+    else:
+        files = record_files(records, encoding, delimiter)
+        folder.mkdir(parents=True, exist_ok=True)
+        n, account = perturb_files(Local(), files, document, made.reports, allow_unusable)
+        made.seal(n)
+    try:
+        with progress("sending", len(made)) as advance, opt.named_options():
+            sent = send_spool(made, to, token=token, round=round, form=form, progress=advance)
+    except NotTaken as error:
+        how = "Give the token by --token or HDR4ME_TOKEN. " if "needs a token" in str(error) else ""
+        again = f"hdr4me send {survey} --spool {folder} --to {to}"
+        raise NotTaken(f"{error}. {how}The reports are kept: {again}") from None
+    if spool is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    if json:
+        about = {"survey": document.fingerprint, "stored": sent.stored, "duplicates": sent.duplicates}
+        print_json(
+            {**about, "rejected": sent.rejected, "account": None if account is None else account.rows()}
+        )
+    else:
+        total = sent.stored + sent.duplicates
+        print_note(f"sent {total:,} reports: {sent.stored:,} new, {sent.duplicates:,} known")
+    if sent.rejected:
+        raise NotTaken(f"the collector rejected {sent.rejected:,} reports")
+
+
+def backup(
+    database: Annotated[str, Argument(help="An SQLite file, or postgresql://user@host/name.")],
+    output: OUTPUT,
+    despite_damage: Annotated[bool, Option("--despite-damage", help="Leave damaged blocks out.")] = False,
+    json: JSON = False,
+) -> None:
+    """Copy a collector's store while it runs; the copy is read back and every checksum verified.
+
+    Example: hdr4me backup collector.db --output monday.backup
+    """
+    from hdr4me.collector.backup import backup as copy
+
+    opt.check_outputs([output], [] if "://" in database else [Path(database)])
+    with working("copying and verifying"):
+        contents = copy(database, output, despite_damage=despite_damage)
+    _summary(contents, json)
+    print_note(f"wrote {output}; every checksum was verified")
+
+
+def restore(
+    source: Annotated[Path, Argument(help="A file that backup wrote.")],
+    database: Annotated[str, Option(help="A new SQLite file, or postgresql://… without rounds.")],
+    json: JSON = False,
+) -> None:
+    """Make a store of a backup, after every checksum of it is verified; nothing is overwritten.
+
+    Example: hdr4me restore monday.backup --database collector.db
+    """
+    from hdr4me.collector.backup import restore as fill
+
+    with working("verifying and restoring"):
+        contents = fill(source, database)
+    _summary(contents, json)
+    print_note(f"restored into {database.rpartition('@')[2] if '://' in database else database}")
+
+
+def _summary(contents: Contents, json: bool) -> None:
+    if json:
+        print_json({"rounds": contents.rounds, "blocks": contents.blocks, "reports": contents.reports})
+    else:
+        print_note(f"{contents.reports:,} reports of {contents.rounds} rounds")

@@ -1,0 +1,222 @@
+"""What commands share: options, their names in messages, text as numbers, engines, and where results are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from hdr4me.atomic import replacing, write_text
+from hdr4me.cli.output import print_note, progress
+from hdr4me.errors import InvalidInput, MissingDependency
+from hdr4me.pages.html import in_words, on_page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hdr4me.engines import Engine
+    from hdr4me.survey import Schema, Survey
+    from hdr4me.tally import Tally
+
+File = Path | None
+Texts = list[str] | None
+SURVEY = Annotated[Path, Argument(help="The survey's document.")]
+OUTPUT = Annotated[Path, Option("--output", "-o", help="Where to write the result.")]
+JSON = Annotated[bool, Option("--json", help="Print the result as JSON.")]
+HTML = Annotated[File, Option(help="Write a page with tables and pictures.")]
+PNG = Annotated[File, Option(help="Write the pictures (.png, .svg, .pdf).")]
+SCHEMA = Annotated[File, Option(help="A schema (.json, .toml) that gives ranges and categories.")]
+PAIR = Annotated[Texts, Option(metavar="<a,b>", help="Two dimensions that are used together (repeat).")]
+QUANTILES = Annotated[str | None, Option(metavar="<p,…>", help="Quantiles of numbers, such as 0.5,0.9.")]
+ENGINE = Annotated[str, Option("--engine", help="Where the work is done: local, spark, or a registered one.")]
+MASTER = Annotated[str | None, Option("--master", help="For spark: the master's URL, such as local[2].")]
+DELIMITER = Annotated[str | None, Option(help="The separator of CSV fields (tab for tabs); else detected.")]
+ENCODING = Annotated[str | None, Option(help="The encoding of text files: UTF-8 unless given.")]
+UNUSABLE = Annotated[bool, Option("--allow-unusable", help="Go on where a column has no usable value.")]
+
+_SAME = (
+    "audience", "categorical", "delimiter", "encoding", "engine", "epsilon", "every", "form", "groups", "lasting",
+    "level", "limit", "look", "master", "mechanism", "name", "order", "prior", "probabilities", "probability",
+    "purpose", "rate", "repeats", "schema", "statistic", "tolerance", "users", "values", "variance", "workers",
+    "scale", "reading", "normalise", "data", "dims",
+)  # fmt: skip
+_NAMES = {name: f"--{name}" for name in _SAME} | {
+    "n_users": "--users", "n_dims": "--dims", "n_sampled": "--sampled", "n_categories": "--categories",
+    "mechanisms": "--mechanism", "columns": "--column", "pairs": "--pair", "blocks": "--block", "p": "--quantiles",
+    "edges": "--histogram", "bins": "--histogram", "t": "--values", "rank_by": "--rank-by", "during": "--for",
+    "method": "--recalibrate", "kind": "--interval", "url": "--to", "min_reports": "--min-reports",
+    "origins": "--origin", "retain_days": "--retain",
+}  # fmt: skip
+_DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # where the provenance is
+
+
+@contextmanager
+def named_options(**others: str) -> Iterator[None]:
+    """Within, `InvalidInput` names options instead of parameters of the Python interface."""
+    try:
+        yield
+    except InvalidInput as refusal:
+        raise refusal.renamed(_NAMES | others) from None
+
+
+@contextmanager
+def needs_collector() -> Iterator[None]:
+    """Within, a package that is not installed is an error that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("hdr4me"):
+            raise
+        raise MissingDependency(f"{error.name} is not installed: pip install 'hdr4me[collector]'") from None
+
+
+def check(option: str, value: object, valid: bool, allowed: str) -> None:
+    """Refuse a value of an option that is not valid."""
+    if not valid:
+        raise InvalidInput(f"{option} {value} is not allowed: {allowed}")
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """Numbers separated by commas.
+
+    >>> numbers("--quantiles", "0.5, 0.9")
+    [0.5, 0.9]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} {text!r} is not allowed: numbers separated by commas") from None
+
+
+def pair_of(option: str, text: str) -> tuple[str, str]:
+    """Two names separated by a comma.
+
+    >>> pair_of("--correlation", "age, income")
+    ('age', 'income')
+    """
+    names = [name.strip() for name in text.split(",")]
+    check(option, repr(text), len(names) == 2 and all(names), "two names separated by a comma")
+    return names[0], names[1]
+
+
+def load_schema(path: Path | None) -> Schema | None:
+    """The schema of a file, if one is given."""
+    from hdr4me.survey import Schema
+
+    return None if path is None else Schema.load(path)
+
+
+def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None] = ()) -> None:
+    """Each output's folder exists, and no output is a directory, an input or another output."""
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for path in outputs:
+        if path is None:
+            continue
+        try:
+            str(path).encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{path} cannot be written: its name is not UTF-8") from None
+        if not path.parent.is_dir():
+            raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}")
+        if path.is_dir():
+            raise InvalidInput(f"{path} cannot be written: it is a directory")
+        if path.resolve() in taken:
+            raise InvalidInput(f"{path} cannot be written: it is also {taken[path.resolve()]}")
+        taken[path.resolve()] = "another output"
+
+
+def check_twice(paths: Sequence[Path]) -> None:
+    """Say so when a file is given twice: its reports are then counted twice."""
+    resolved = [path.resolve() for path in paths]
+    for path in sorted({path for path in resolved if resolved.count(path) > 1}):
+        print_note(f"note: {path.name} is given more than once, and counted each time")
+
+
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture's name that does not say which kind of picture it is."""
+    if path is not None:
+        check(
+            option,
+            path,
+            path.suffix.lower() in _DESCRIPTION,
+            f"its name must end in {', '.join(_DESCRIPTION)}",
+        )
+
+
+def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:
+    """Write a picture with its provenance."""
+    kind = path.suffix.lower()
+    metadata = {_DESCRIPTION[kind]: in_words(made)} | ({"Date": None} if kind == ".svg" else {})
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=kind[1:], dpi=150, metadata=metadata)
+    print_note(f"wrote {path}")
+
+
+def write_results(
+    html: Path | None,
+    png: Path | None,
+    made: Mapping[str, Any],
+    page: Callable[[], str],
+    draw: Callable[[], Figure],
+) -> None:
+    """Write the page and the picture that were asked for, each with what it was made from."""
+    if html is not None:
+        write_text(html, on_page(page(), made))
+        print_note(f"wrote {html}")
+    if png is not None:
+        write_picture(png, draw(), made)
+
+
+@contextmanager
+def open_engine(engine: str, master: str | None) -> Iterator[Engine]:
+    """The engine called `engine`, closed afterwards."""
+    from hdr4me.engines import ENGINES
+
+    with named_options():
+        opened = ENGINES[engine](master)
+        worker = opened.__enter__()
+    try:
+        yield worker
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def total_of(files: Iterable[Path | str]) -> int | None:
+    """How many records files hold; None if one of them does not say."""
+    from hdr4me.io import count_records
+
+    sizes = [count_records(file) for file in files]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def tally_files(
+    worker: Engine, survey: Survey, reports: Sequence[Path], quarantine: Path | None, strict: bool
+) -> Tally:
+    """Count files of reports with a progress bar, and say what the quarantine had no room for."""
+    from hdr4me.io.files import files_of
+    from hdr4me.io.report import QUARANTINE_BYTES
+
+    with progress("tallying", total_of(file for path in reports for file in files_of(path))) as advance:
+        found = worker.tally(list(reports), survey, quarantine=quarantine, strict=strict, progress=advance)
+    if quarantine is not None and found.rejected and quarantine.is_file():
+        with quarantine.open("rb") as file:
+            kept = sum(b"beyond the quarantine's limit" not in line for line in file)
+        if left := sum(found.rejected.values()) - kept:
+            limit = f"its limit of {QUARANTINE_BYTES >> 20} MiB"
+            print_note(
+                f"note: {quarantine} reached {limit}: it holds {kept:,}; {left:,} more are only counted"
+            )
+    return found
+
+
+def load_sum(paths: Sequence[Path]) -> Tally:
+    """The sum of tallies in files, all of the first one's survey."""
+    from hdr4me.tally import Tally
+
+    total = Tally.load(paths[0])
+    for path in paths[1:]:
+        total = total + Tally.load(path, total.survey)
+    return total

@@ -1,0 +1,182 @@
+"""hdr4me perturb, tally and merge: records become reports, reports a tally, and tallies add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from hdr4me.cli import options as opt
+from hdr4me.cli.options import DELIMITER, ENCODING, ENGINE, JSON, MASTER, OUTPUT, PAIR, SURVEY, UNUSABLE, File
+from hdr4me.cli.output import print_json, print_note, print_table, progress
+from hdr4me.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hdr4me.engines import Engine
+    from hdr4me.io import Account, RecordFiles
+    from hdr4me.survey import Survey
+    from hdr4me.tally import Tally
+
+
+def perturb(
+    survey: SURVEY,
+    records: Annotated[list[str], Argument(help="Files, folders or patterns of records, or - for stdin.")],
+    output: Annotated[File, Option("--output", "-o", help="Reports: .parquet, .arrow or .jsonl.")] = None,
+    encoding: ENCODING = None,
+    delimiter: DELIMITER = None,
+    check: Annotated[bool, Option("--check", help="Show the account of the records; write nothing.")] = False,
+    allow_unusable: UNUSABLE = False,
+    engine: ENGINE = "local",
+    master: MASTER = None,
+    json: JSON = False,
+) -> None:
+    """Randomise every record with the system's cryptographic randomness: m of d dimensions, exact tables.
+
+    Records have a column for each dimension: Parquet, Arrow, CSV or JSON lines (.gz, .zst too). Each run draws anew and
+    spends the survey's whole budget for every user again: publish the reports of one run only.
+    The account of missing, unknown and out-of-range values is counted from the true records, and is not private.
+
+    Example: hdr4me perturb survey.json records.parquet --output reports.parquet
+    """
+    from hdr4me.survey import Survey
+
+    if check == (output is not None):
+        raise InvalidInput("give --output for the reports, or --check to read the records and write nothing")
+    files = record_files(records, encoding, delimiter)
+    opt.check_outputs([output], [survey, *(Path(path) for path in records if path != "-")])
+    document = Survey.load(survey)
+    with opt.open_engine(engine, master) as worker:
+        if output is None:
+            account = worker.account(files, document)
+            if json:
+                about = {"records": account.n_records, "account": account.rows(), "warnings": account.notes()}
+                print_json(about)
+            else:
+                show_account(account)
+            _judge(account, allow_unusable, notes=not json)
+            return
+        again = output.exists()
+        n, account = perturb_files(worker, files, document, output, allow_unusable)
+    if json:
+        about = {"survey": document.fingerprint, "reports": n, "bytes_per_report": document.report_size}
+        print_json({**about, "account": account.rows()})
+    else:
+        print_note(f"wrote {n:,} reports ({document.report_size} bytes each in binary) to {output}")
+    if again:
+        print_note("note: the previous file is replaced; if it was published, do not publish this one")
+
+
+def record_files(records: Sequence[str], encoding: str | None, delimiter: str | None) -> RecordFiles:
+    """Files of records, with a note on those that are given twice."""
+    from hdr4me.io import RecordFiles
+
+    with opt.named_options():
+        files = RecordFiles(records, encoding=encoding, delimiter=delimiter)
+    opt.check_twice([Path(path) for path in records if path != "-"])
+    return files
+
+
+def perturb_files(
+    worker: Engine, files: RecordFiles, survey: Survey, output: Path, allow_unusable: bool
+) -> tuple[int, Account]:
+    """Write the reports of the records, after their account was judged; how many, and the account."""
+    found: list[Account] = []
+
+    def on_account(account: Account) -> None:
+        found.append(account)
+        _judge(account, allow_unusable)
+
+    with progress("perturbing", opt.total_of(files.files())) as advance:
+        n = worker.perturb(files, survey, output, progress=advance, on_account=on_account)
+    return n, found[0]
+
+
+def _judge(account: Account, allow_unusable: bool, *, notes: bool = True) -> None:
+    """Warn of what the account says; refuse columns without a usable value unless they are allowed."""
+    from hdr4me.io.columns import refusal
+
+    unusable = account.unusable()
+    for sentence in [*(account.notes() if notes else ()), *(unusable if allow_unusable else ())]:
+        print_note(f"warning: {sentence}")
+    if unusable and not allow_unusable:
+        raise refusal(unusable)
+
+
+def show_account(account: Account) -> None:
+    """The table of what was read, missing, unknown and out of range."""
+    rows = account.rows()
+    title = f"{account.n_records:,} records; the account is counted from true values: it is not private"
+    print_table(title, list(rows[0]), [list(row.values()) for row in rows])
+
+
+def tally(
+    survey: SURVEY,
+    reports: Annotated[list[Path], Argument(help="Files of reports: Parquet, Arrow or JSON lines.")],
+    output: OUTPUT,
+    quarantine: Annotated[File, Option(help="Where bad reports go, with reasons (JSON lines).")] = None,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first bad report.")] = False,
+    pair: PAIR = None,
+    engine: ENGINE = "local",
+    master: MASTER = None,
+    json: JSON = False,
+) -> None:
+    """Count reports into integers; bad ones are left out, counted by reason and, with --quarantine, kept.
+
+    Each --pair is also counted together, into the file OUTPUT.pairs.
+
+    Example: hdr4me tally survey.json reports-*.parquet --output day.tally
+    """
+    from hdr4me.engines import Local
+    from hdr4me.survey import Survey
+    from hdr4me.tally import PairCounts
+
+    beside = output.with_name(output.name + ".pairs") if pair else None
+    opt.check_outputs([output, quarantine, beside], [survey, *reports])
+    opt.check_twice(reports)
+    document = Survey.load(survey)
+    names = [opt.pair_of("--pair", text) for text in pair or []]
+    if names:
+        PairCounts(document, names)  # refused before any report is read if they cannot be counted
+    with opt.open_engine(engine, master) as worker:
+        found = opt.tally_files(worker, document, reports, quarantine, strict)
+        # An engine of another package may not count pairs: this machine does then.
+        count = getattr(worker, "pair_counts", Local().pair_counts)
+        together = count(list(reports), document, names) if names else None
+    _save(found, output, json)
+    if together is not None and beside is not None:
+        together.save(beside)
+        print_note(f"wrote {beside}")
+
+
+def merge(
+    tallies: Annotated[list[Path], Argument(help="Tallies of one survey.")],
+    output: OUTPUT,
+    json: JSON = False,
+) -> None:
+    """Add tallies of the same survey: exact, in any order, from any machine.
+
+    Example: hdr4me merge monday.tally tuesday.tally --output week.tally
+    """
+    opt.check_outputs([output])  # it may be one of the tallies: they are read first, and it is replaced whole
+    opt.check_twice(tallies)
+    _save(opt.load_sum(tallies), output, json)
+
+
+def _save(found: Tally, output: Path, json: bool) -> None:
+    found.save(output)
+    if json:
+        print_json(
+            {"survey": found.survey.fingerprint, "reports": found.n_reports, "rejected": found.rejected}
+        )
+    else:
+        print_note(f"{found.n_reports:,} reports of survey {found.survey.fingerprint[:12]}")
+        say_rejected(found)
+    print_note(f"wrote {output}")
+
+
+def say_rejected(found: Tally) -> None:
+    """How many reports were left out, and why."""
+    for reason, number in found.rejected.items():
+        print_note(f"{number:,} left out: {reason}")
