@@ -121,7 +121,7 @@ def test_a_survey_with_lasting_answers() -> None:
         ({"lasting": True}, "lasting = True"),
         ({"lasting": 2.0, "mechanism": "piecewise"}, "lasting chooses the mechanisms"),
         ({"lasting": 2.0, "categorical": "grr"}, "lasting chooses the mechanisms"),
-        ({"lasting": 2.0, "pairs": [("a", "b")]}, "does not go with pairs"),
+        ({"lasting": 2.0, "pairs": [("a", "b")]}, "a pair or block is answered in one stage only"),
     ],
 )
 def test_what_lasting_does_not_go_with(options: dict, words: str) -> None:

@@ -235,7 +235,7 @@ class Selection(_Listed):
             if SEPARATOR in category or not category.strip():
                 raise refused(name, f"category {category!r} must not be blank or have {SEPARATOR!r} in it")
         if type(at_most) is not int or not 1 <= at_most <= n_own:
-            raise refused(name, f"at_most = {at_most!r} must be a whole number from 1 to {n_own}")
+            raise refused(name, f"at_most = {at_most!r} must be an integer from 1 to {n_own}")
         if comb(len(labels) + at_most, at_most) > MAX_INPUTS:
             raise refused(name, f"{at_most} of {len(labels)} categories make too many sets: lower at_most")
         self._set(name=name, labels=labels, at_most=at_most, file=known.file, optional=optional)

@@ -77,35 +77,25 @@ def mechanism_for(purpose: str | None, mechanism: Any) -> Any:
 
 
 def check_lasting(
-    schema: Schema, epsilon: float, lasting: float | None, mechanism: Any, categorical: str
+    schema: Schema, epsilon: float, lasting: Any, mechanism: Any, categorical: str, together: Sequence[Any]
 ) -> None:
-    """`lasting` is a budget above ε, for a schema of plain numbers and categories and no other choice of mechanism."""
-    if lasting is None:
-        return
+    """`lasting` is a budget above ε, for plain numbers and categories asked alone, by no other choice of mechanism."""
     if isinstance(lasting, bool) or not isinstance(lasting, int | float) or not epsilon < lasting < math.inf:
         raise InvalidInput.of("lasting", lasting, f"a finite number above epsilon = {epsilon:g}")
     if mechanism != "optimal" or categorical != "auto":
         raise InvalidInput("lasting chooses the mechanisms: give neither mechanism, purpose nor categorical")
-    odd = next((x for x in schema if x.reads not in ("number", "category")), None)
-    if odd is not None:
-        raise InvalidInput(
-            f"lasting is for numbers and categories: {odd.name!r} is answered in one stage only"
-        )
+    odd = next((x.name for x in schema if not (x.is_number or x.is_category)), None)
+    if odd is not None or together:
+        what = "a pair or block" if odd is None else repr(odd)
+        raise InvalidInput(f"lasting is for numbers and categories: {what} is answered in one stage only")
 
 
 def _staged(key: tuple[Any, ...], epsilon: float, lasting: float) -> Channel:
     from hdr4me.channels.table.design import staged_category, staged_number
 
-    match key:
-        case ("number",):
-            return staged_number(epsilon, lasting)
-        case ("pair" | "block" as what, _):
-            raise InvalidInput(
-                f"lasting does not go with {what}s: numbers together are answered in one stage only"
-            )
-        case (_, v):
-            return staged_category(epsilon, lasting, v)
-    raise InvalidInput(f"a dimension that reads as {key[0]!r} has no channel of two stages")
+    return (
+        staged_number(epsilon, lasting) if key == ("number",) else staged_category(epsilon, lasting, key[1])
+    )
 
 
 def _together(
@@ -129,9 +119,7 @@ def _together(
         if odd is not None:
             allowed = f"numbers only; {odd.name!r} is a {odd.reads}, leave it out"
             if odd.reads == "optional":
-                allowed = (
-                    "numbers that are not optional: leave an optional one out, or give it a default instead"
-                )
+                allowed = "numbers that are not optional: leave an optional one out, or give it a default"
             raise InvalidInput.of(option, names, allowed)
         used |= set(own)
         found[own[0]] = what, own

@@ -40,13 +40,7 @@ def _parameters(kind: type[Dimension]) -> tuple[list[str], list[str]]:
     return needed, [parameter.name for parameter in found if parameter.name not in needed]
 
 
-_ESTIMATED = {
-    "number": ("mean",),
-    "optional": ("mean", "share"),
-    "category": ("frequency",),
-    "selection": ("chosen", "number chosen"),
-    "vector": ("mean",),
-}
+_ESTIMATED = {"category": ("frequency",), "selection": ("chosen", "number chosen")}
 
 
 class Dimension(ABC):
@@ -107,7 +101,7 @@ class Dimension(ABC):
     @property
     def statistics(self) -> tuple[str, ...]:
         """What is estimated of the dimension by default."""
-        return _ESTIMATED.get(self.reads, ())
+        return _ESTIMATED.get(self.reads, ("mean", "share") if self.has_gaps else ("mean",))
 
     @property
     def rows(self) -> tuple[str | None, ...]:

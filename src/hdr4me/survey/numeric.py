@@ -98,11 +98,13 @@ class Numeric(Dimension):
         found = as_number(value)
         return self.default if math.isnan(found) else min(max(found, self.low), self.high)
 
+    def share(self, value: Any) -> float:
+        """Where the clean value lies between `low`, 0, and `high`, 1."""
+        return (self.clean(value) - self.low) / (self.high - self.low)
+
     def place(self, value: Any, size: int) -> int:
-        found = as_number(value)
-        n_levels = size - self.optional
-        u = (self.clean(found) - self.low) / (self.high - self.low)
-        place = round(u * ((n_levels - 1) << FRACTION_BITS))
+        n_levels, found = size - self.optional, as_number(value)
+        place = round(self.share(found) * ((n_levels - 1) << FRACTION_BITS))
         return n_levels << FRACTION_BITS if self.optional and math.isnan(found) else place
 
 
@@ -189,10 +191,8 @@ class Product(Dimension):
     def clean(self, value: Any) -> float:
         """The product on [−1, 1] of a pair of raw values; what is no pair counts as two missing values."""
         pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
-        found = 1.0
-        for factor, raw in zip(self.both, pair, strict=True):
-            found *= 2.0 * ((factor.clean(raw) - factor.low) / (factor.high - factor.low)) - 1.0
-        return found
+        shares = (x.share(raw) for x, raw in zip(self.both, pair, strict=True))
+        return math.prod(2.0 * share - 1.0 for share in shares)
 
     def place(self, value: Any, size: int) -> int:
         return round((self.clean(value) + 1.0) / 2.0 * ((size - 1) << FRACTION_BITS))

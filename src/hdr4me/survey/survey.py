@@ -111,7 +111,8 @@ class Survey:
 
         _check(schema, epsilon, n_sampled, name)
         mechanism = mechanism_for(purpose, mechanism)
-        check_lasting(schema, epsilon, lasting, mechanism, categorical)
+        if lasting is not None:
+            check_lasting(schema, epsilon, lasting, mechanism, categorical, [*pairs, *blocks])
         questions = design(
             schema,
             split_budget(float(epsilon), int(n_sampled)),

@@ -68,19 +68,12 @@ class Vector(Dimension):
             raise refused(self.name, f"optional = {self.optional!r} must be true or false")
         most = MAX_LENGTH - self.optional
         if type(self.length) is not int or not 1 <= self.length <= most:
-            raise refused(
-                self.name,
-                f"length = {self.length!r} must be a whole number from 1 to {most}"
-                + " (one more coordinate says whether an optional vector is there)" * self.optional,
-            )
+            more = " (one more coordinate says whether an optional vector is there)" * self.optional
+            raise refused(self.name, f"length = {self.length!r} must be an integer from 1 to {most}{more}")
         norm = finite(self.name, "norm", self.norm)
         if not NARROWEST <= norm <= 1 / NARROWEST:
             raise refused(self.name, f"norm = {norm} must be a positive number")
         object.__setattr__(self, "norm", norm)
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        return ("mean", "share") if self.optional else ("mean",)
 
     @property
     def rows(self) -> tuple[str | None, ...]:
@@ -145,12 +138,11 @@ class Vector(Dimension):
 
     def faults(self) -> dict[str, Fault]:
         wrong = "no vector" if self.optional else "0"
-        effect = f"and count as {wrong} if the length is wrong; otherwise each"
+        effect = f"and count as {wrong} if the length is wrong; otherwise each "
+        effect += "coordinate that is not a number counts as 0"
         return {
             "missing": Fault("missing", "" if self.optional else "and count as 0", self.optional),
-            "unknown": Fault(
-                f"not {self.length} numbers", f"{effect} coordinate that is not a number counts as 0"
-            ),
+            "unknown": Fault(f"not {self.length} numbers", effect),
             "high": Fault(f"longer than {self.norm:g}", "and are scaled to that norm", True),
         }
 

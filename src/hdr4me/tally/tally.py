@@ -284,8 +284,8 @@ def count_any(
     slots = reports.reshape(n, m, size)
     asked = slots[:, :, 0].astype(np.int64) | slots[:, :, 1].astype(np.int64) << 8
     status = np.zeros(n, np.uint8)
-    _mark(status, np.asarray((asked[:, 1:] <= asked[:, :-1]).any(axis=1)), Reason.ORDER)
-    _mark(status, np.asarray((asked >= len(survey.questions)).any(axis=1)), Reason.DIMENSION, over=True)
+    status[(asked[:, 1:] <= asked[:, :-1]).any(axis=1)] = Reason.ORDER
+    status[(asked >= len(survey.questions)).any(axis=1)] = Reason.DIMENSION
     found: list[tuple[int, Numbers, Numbers]] = []
     order = np.argsort(asked, axis=None, kind="stable")
     bounds = np.searchsorted(asked.ravel()[order], np.arange(len(survey.questions) + 1))
@@ -304,9 +304,6 @@ def count_any(
     return status
 
 
-def _mark(
-    status: NDArray[np.uint8], where: NDArray[np.generic], reason: Reason, *, over: bool = False
-) -> None:
+def _mark(status: NDArray[np.uint8], rows: Numbers, reason: Reason) -> None:
     """Give the reports a reason, unless they have one."""
-    rows = np.flatnonzero(where) if where.dtype == np.bool_ else where
-    status[rows] = np.where((status[rows] == 0) | over, reason, status[rows])
+    status[rows] = np.where(status[rows] == 0, reason, status[rows])
