@@ -51,28 +51,14 @@ class Repeated:
     n_sampled: int
     rounds: int
 
-    @property
-    def per_row(self) -> Fraction:
-        """ε/m: the loss of each row that a dimension visits for the first time."""
-        return Fraction(self.epsilon) / self.n_sampled
-
-    @property
-    def fresh(self) -> Fraction:
-        """T·ε: the losses of fresh answers add up."""
-        return self.rounds * Fraction(self.epsilon)
-
-    def permanent(self, n_rows: int) -> Fraction:
-        """k·ε/m for a dimension that visits k rows, in any number of rounds."""
-        return min(n_rows, self.rounds) * self.per_row
-
     def lines(self) -> list[str]:
         """The statement in sentences."""
         found = self.to_dict()
         share = found["permanent_epsilon_for_each_new_row"]
         fresh, once = 100 * found["guessed_right_fresh"], 100 * found["guessed_right_permanent"]
         return [
-            f"{self.rounds:,} rounds with fresh answers: up to ε = {float(self.fresh):g} in total. A yes/no attribute "
-            f"that is answered in each round at ε = {share:g} is guessed right in {fresh:.1f} % of cases.",
+            f"{self.rounds:,} rounds with fresh answers: up to ε = {found['fresh_epsilon']:g} in total. A yes/no "
+            f"attribute that is answered in each round at ε = {share:g} is guessed right in {fresh:.1f} % of cases.",
             f"With permanent answers: ε = {self.epsilon:g} for a record that does not change, and ε = {share:g} more "
             f"for each row that one of its dimensions visits for the first time. The yes/no attribute is guessed right "
             f"in {once:.1f} % of cases, after any number of rounds.",
@@ -80,12 +66,15 @@ class Repeated:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        share = float(self.per_row)
+        """The losses and an attacker's success, as plain values for JSON.
+
+        The losses T·ε of fresh answers add up. Permanent answers lose ε/m for each row that a dimension visits.
+        """
+        share = float(Fraction(self.epsilon) / self.n_sampled)
         return {
             "rounds": self.rounds,
             "epsilon": self.epsilon,
-            "fresh_epsilon": float(self.fresh),
+            "fresh_epsilon": float(self.rounds * Fraction(self.epsilon)),
             "permanent_epsilon_unchanged": self.epsilon,
             "permanent_epsilon_for_each_new_row": share,
             "guessed_right_fresh": guessed(share, self.rounds),
@@ -97,8 +86,8 @@ def repeated(epsilon: float, n_sampled: int, rounds: int) -> Repeated:
     """The losses of a survey that is asked `rounds` times.
 
     >>> weekly = repeated(1.0, 2, 53)
-    >>> weekly.fresh, weekly.permanent(3)
-    (Fraction(53, 1), Fraction(3, 2))
+    >>> weekly.to_dict()["fresh_epsilon"], weekly.to_dict()["permanent_epsilon_for_each_new_row"]
+    (53.0, 0.5)
     """
     if not is_number(epsilon) or epsilon <= 0:
         raise InvalidInput.of("epsilon", epsilon, "a positive, finite number")

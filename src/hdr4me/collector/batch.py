@@ -25,9 +25,8 @@ from hdr4me.survey import Survey
 
 ID_SIZE = 16  # bytes of a report's id: random, generated with the report, never derived from a user
 
+# Block numbers below it are random; the SQLite store numbers small blocks from here on until it merges them.
 FRESH = 1 << 61
-"""Block numbers below it are random; the SQLite store numbers small blocks from here on in the order of arrival, until
-it merges them."""
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -230,8 +229,7 @@ class Block:
         return (*key, len(self), self.id_bytes, self.sizes, self.data, self.checksum)
 
 
-BLOCK_COLUMNS = "number, round, hour, source, n, ids, sizes, data, checksum"
-"""A block as a row of a table."""
+BLOCK_COLUMNS = "number, round, hour, source, n, ids, sizes, data, checksum"  # a block as a row of a table
 
 
 def split_ids(ids: bytes) -> list[bytes]:

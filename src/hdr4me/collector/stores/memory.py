@@ -18,16 +18,15 @@ from hdr4me.tally import Tally
 
 _RECENT = 1 << 16
 _MANY = 16 * 512  # bytes of ids from which arrays are faster than sets
+# Reports that wait before they are counted: a count passes over all counters of a survey, which may be a million.
 _ENOUGH = 1 << 16
-"""Reports that wait before they are counted: a count passes over all counters of a survey, which may be a million."""
-
+# A block of fewer reports is small. This many small blocks of an hour and a source are merged into one; larger blocks
+# are never merged, since a merge writes every report again.
 SMALL = 64
-"""A block of fewer reports is small. This many small blocks of an hour and a source are merged into one; larger blocks
-are never merged, since a merge writes every report again."""
 
 Words = NDArray[np.uint64]
+# Sorted ids: the first eight bytes of each, and the last eight, as integers in the order of the bytes.
 Tier = tuple[Words, Words]
-"""Sorted ids: the first eight bytes of each, and the last eight, as integers in the order of the bytes."""
 
 
 class IdSet:
@@ -180,9 +179,7 @@ class Live:
     ids: IdSet = field(default_factory=IdSet)
     stored: Counter[tuple[int, int]] = field(default_factory=Counter)  # reports by hour and source
     blocks: set[int] = field(default_factory=set)  # the numbers of all blocks
-    small: dict[tuple[int, int], set[int]] = field(
-        default_factory=dict
-    )  # of small blocks, by hour and source
+    small: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # small blocks by hour and source
     fresh: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # of blocks that reveal an order
     running: Running = field(init=False)
 

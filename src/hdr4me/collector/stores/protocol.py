@@ -292,6 +292,7 @@ class Store(ABC):
 
 Tables = dict[str, Rows]
 
+# Every table except the blocks, with its columns, as SQLite and backups have them.
 TABLES = {
     "surveys": "fingerprint, document",
     "rounds": "number, fingerprint, state, opened, closed",
@@ -301,18 +302,17 @@ TABLES = {
     "tokens": "number, sha256, scope, label",
     "tallies": "round, kind, content",
 }
-"""Every table except the blocks, with its columns, as SQLite and backups have them."""
-
+# Beside the tables of a backup: one row with the number of the latest token, which is never used again.
 LAST_TOKEN = "last token"
-"""Beside the tables of a backup: one row with the number of the latest token, which is never used again."""
 
 ADD_SURVEY = "insert into surveys values (?, ?) on conflict do nothing"
 ADD_ROUND = "insert into rounds values (?, ?, 'open', ?, null)"
 CLOSE_ROUND = "update rounds set state = 'closed', closed = ? where number = ?"
 SEAL_ROUND = "update rounds set state = 'sealed' where number = ?"
 
-GRACE_DAYS = 7
-"""Days after closing in which reports can still be counted again, put into quarantine, and deleted by id."""
+GRACE_DAYS = (
+    7  # after closing, in which reports can still be counted again, put into quarantine, and deleted by id
+)
 
 
 def migrate(

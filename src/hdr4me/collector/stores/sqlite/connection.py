@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hdr4me.collector.errors import SchemaTooNew, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from hdr4me.collector.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from hdr4me.collector.stores.protocol import migrate
 from hdr4me.errors import FormatError
 
@@ -43,8 +43,7 @@ _PRAGMAS = (
     "cache_size = -16384",
     "wal_autocheckpoint = 4096",
 )
-_PAGE = 1024
-"""Bytes of a page. A commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB."""
+_PAGE = 1024  # bytes: a commit writes whole pages, and a batch of 64 small reports is less than half of 4 KiB
 
 
 @contextmanager
@@ -115,6 +114,4 @@ def check_kind(connection: sqlite3.Connection, path: Path) -> None:
     """Raise an error unless the file is a store that this program can read."""
     if pragma(connection, "application_id") != APPLICATION:
         raise FormatError(f"{path} is not a store of this program")
-    version = pragma(connection, "user_version")
-    if version > len(SCHEMA):
-        raise SchemaTooNew(f"{path} has schema {version}, and this program knows schemas up to {len(SCHEMA)}")
+    migrate(max(pragma(connection, "user_version"), len(SCHEMA)), SCHEMA, connection.execute, str(path))
