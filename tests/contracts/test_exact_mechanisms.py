@@ -12,7 +12,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from category_laws import grr, histogram, oue
+from category_laws import CategoryLaw, grr, histogram, oue
 from scipy import stats
 
 from hdr4me.channels.proof import exp_lower
@@ -65,13 +65,13 @@ def value_table(request: pytest.FixtureRequest) -> Table:
 
 
 @pytest.fixture(params=CATEGORIES, ids=_name)
-def category_table(request: pytest.FixtureRequest) -> Table:
+def category_table(request: pytest.FixtureRequest) -> CategoryLaw:
     n_categories, epsilon = request.param
     return grr(epsilon, n_categories)
 
 
 @pytest.fixture(params=ENTRIES, ids=_name)
-def entries_table(request: pytest.FixtureRequest) -> Table:
+def entries_table(request: pytest.FixtureRequest) -> CategoryLaw:
     name, epsilon = request.param
     return oue(epsilon) if name == "oue" else histogram(epsilon, name)
 
@@ -185,7 +185,7 @@ def test_samples_follow_the_law(value_table: Table, t: float) -> None:
         assert abs((centred**2).mean() - variance) < 5 * spread + 1e-4 * variance
 
 
-def test_randomised_response_is_private_and_unbiased(category_table: Table) -> None:
+def test_randomised_response_is_private_and_unbiased(category_table: CategoryLaw) -> None:
     rows = category_table.weights.tolist()
     assert {sum(row) for row in rows} == {2**32}
     assert _all_pairs_private(rows, exp_lower(category_table.epsilon))
@@ -196,13 +196,13 @@ def test_randomised_response_is_private_and_unbiased(category_table: Table) -> N
     assert abs(float(q * hit + (1 - q) * miss)) <= 1e-14 * scale
 
 
-def test_randomised_response_samples_follow_the_law(category_table: Table) -> None:
+def test_randomised_response_samples_follow_the_law(category_table: CategoryLaw) -> None:
     """Chi-square, p > 1e-6."""
     codes = category_table.sample_cells(np.ones(50_000, dtype=int), np.random.default_rng(7))
     assert _chi_square_p(codes, category_table.probabilities[1]) > 1e-6
 
 
-def test_entries_are_private_for_every_pair_of_categories(entries_table: Table) -> None:
+def test_entries_are_private_for_every_pair_of_categories(entries_table: CategoryLaw) -> None:
     """Category a against b: entry a goes from present to absent, entry b back; all pairs of their reports."""
     absent, present = entries_table.weights.tolist()
     assert sum(absent) == sum(present) == 2**32
@@ -214,7 +214,7 @@ def test_entries_are_private_for_every_pair_of_categories(entries_table: Table) 
     assert worst == entries_table.privacy_loss <= limit
 
 
-def test_entries_are_unbiased(entries_table: Table) -> None:
+def test_entries_are_unbiased(entries_table: CategoryLaw) -> None:
     decode = [Fraction(d) for d in entries_table.decode.tolist()]
     scale = max(10.0, float(np.abs(entries_table.decode).max()))
     for entry, row in enumerate(entries_table.weights.tolist()):
@@ -224,7 +224,7 @@ def test_entries_are_unbiased(entries_table: Table) -> None:
         assert float(entries_table.variance(float(entry))) == pytest.approx(float(variance), rel=1e-9)
 
 
-def test_entries_samples_follow_the_law(entries_table: Table) -> None:
+def test_entries_samples_follow_the_law(entries_table: CategoryLaw) -> None:
     """Chi-square, p > 1e-6."""
     for entry in (0, 1):
         codes = entries_table.sample_cells(np.full(50_000, entry), np.random.default_rng(11 + entry))

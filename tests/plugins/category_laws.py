@@ -41,7 +41,7 @@ class CategoryLaw:
     def _moment(self, t: Any, power: int) -> NDArray[np.float64]:
         x = np.asarray(t, dtype=np.float64)[..., None]
         law = self.probabilities[0] + x * (self.probabilities[1] - self.probabilities[0])
-        return (law * np.abs(self.decode - x) ** power).sum(axis=-1)
+        return np.asarray((law * np.abs(self.decode - x) ** power).sum(axis=-1))
 
     def sample_cells(self, rows: Any, rng: np.random.Generator) -> NDArray[np.int64]:
         row = np.asarray(rows, dtype=np.int64)

@@ -29,7 +29,7 @@ class Certificate:
     """What is proven about a designed table: no ε-LDP mechanism with an unbiased report has a variance below `bound`.
 
     `achieved` is the table's own variance: for the objective "max" the largest over all inputs, for "mean" the mean
-    over inputs uniform on [-1, 1]. The bound follows from `proof`, the multipliers of the dual (levels, μ, ν, π as rows).
+    over inputs uniform on [-1, 1]. The bound follows from `proof`: the dual's levels, μ, ν and π as rows.
     """
 
     objective: str
