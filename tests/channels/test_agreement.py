@@ -10,6 +10,7 @@ import pytest
 from hdr4me.channels import HeavySet, channel_from_dict
 from hdr4me.channels.agreement import Agreement
 from hdr4me.channels.agreement.design import agreement_channel, block_sizes
+from hdr4me.channels.agreement.response import AgreementResponse
 from hdr4me.channels.heavy_set import heaviest
 from hdr4me.channels.proof import ONE
 from hdr4me.checks import check_channel
@@ -86,8 +87,8 @@ def test_errors_of_a_hundred_numbers() -> None:
     """n·MSE = (d/b)/c² − E t² at the best b; 1/3 is the mean square of evenly spread numbers."""
     for epsilon, ones, even in ((4.0, 41.2, 41.8), (8.0, 12.4, 13.1)):
         best = min(
-            100 / b * agreement_channel(epsilon, b).response.contrast_c ** -2
-            for b in [*range(2, 65), 100]  # type: ignore[attr-defined]
+            100 / b * AgreementResponse(agreement_channel(epsilon, b)).contrast_c ** -2
+            for b in [*range(2, 65), 100]
         )
         assert round(best - 1, 1) == ones
         assert round(best - 1 / 3, 1) == even

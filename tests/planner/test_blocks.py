@@ -10,6 +10,7 @@ from scipy import stats
 
 import hdr4me as hd
 from hdr4me.channels.agreement.design import agreement_channel, block_sizes, quick_second_moment
+from hdr4me.channels.agreement.response import AgreementResponse
 from hdr4me.engines import Local
 from hdr4me.errors import InvalidInput
 from hdr4me.planner.candidates import BLOCKS, arrangement, classes
@@ -41,8 +42,7 @@ def test_sizes_in_floats_and_in_fractions() -> None:
     for epsilon in (1.5, 4.0, 8.0, 16.0):
         for b in (2, 3, 8, 64, 100):
             assert quick_second_moment(epsilon, b) == pytest.approx(
-                agreement_channel(epsilon, b).response.contrast_c ** -2,
-                rel=1e-6,  # type: ignore[attr-defined]
+                AgreementResponse(agreement_channel(epsilon, b)).contrast_c ** -2, rel=1e-6
             )
 
 

@@ -65,7 +65,8 @@ class Solution:
 def minimise(epsilon: float, cost: Floats, **constraints: Any) -> Any:
     """The solution of a linear program by SciPy, whose stubs know no sparse matrices."""
     tolerances = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-    found: Any = linprog(cost, **constraints, method="highs-ipm", options=tolerances)
+    solver: Any = linprog
+    found = solver(cost, **constraints, method="highs-ipm", options=tolerances)
     if found.status != 0:
         raise ArithmeticError(f"the linear program at epsilon = {epsilon} was not solved: {found.message}")
     return found
