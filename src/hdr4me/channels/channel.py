@@ -189,7 +189,17 @@ class Channel(ABC):
     # -- what follows from that ----------------------------------------------------------------------------------
 
     def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
-        """An output for a memoized response: `lasting` draws are the same in each report, `fresh` ones are new."""
+        """An output for a memoized response.
+
+        Parameters
+        ----------
+        x
+            The input.
+        lasting
+            Draws that are the same in each report.
+        fresh
+            Draws that are new in each report.
+        """
         return self.sample(x, lasting)
 
     @property

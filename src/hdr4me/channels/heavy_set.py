@@ -172,6 +172,8 @@ class HeavySet(Channel):
     weight
         W: an output is heavy with probability W / 2^32.
 
+    Examples
+    --------
     >>> from hdr4me.channels.subset import Subset
     >>> family = Subset(size=10, chosen=3)
     >>> channel = HeavySet("subset", 1.0, family, heaviest(1.0, family))

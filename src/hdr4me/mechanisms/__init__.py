@@ -1,8 +1,7 @@
 """Mechanisms: how one value is perturbed.
 
-`mechanism(name, epsilon=…)` is the door and `register_mechanism` adds a name; `exact` gives any law a table that can be
-deployed. Nothing is imported before it is asked for, so that the standard-library part of this room (`exactness`)
-serves clients that have no NumPy.
+`mechanism(name, epsilon=…)` makes a mechanism, `register_mechanism` adds a name, and `exact` gives any law a table that
+can be deployed. Nothing is imported before it is used.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels import Take
@@ -41,6 +40,7 @@ from hdr4me.mechanisms.cache import Design, cached_design
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
+from hdr4me.mechanisms.programme import minimise
 from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows, window_table
 
 JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
@@ -197,7 +197,6 @@ def _as_design(
 
 # -- the linear program -----------------------------------------------------------------------------------------
 
-_minimise: Any = linprog  # its stubs know no sparse matrices
 _ROUNDS = 12
 _SETTLED = 1e-4
 _UNUSED = 1e-9  # outputs with less than this share of the light mass are left out
@@ -326,7 +325,8 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
     below = sparse.csr_array(
         (-np.ones(n_heavy), (place, np.tile(orbit, len(first)))), shape=(n_heavy, n_light)
     )
-    result = _minimise(
+    result = minimise(
+        epsilon,
         np.concatenate([np.bincount(orbit, weights=cost) * light, np.outer(weight, cost * share).ravel()]),
         A_ub=sparse.hstack([below, sparse.eye_array(n_heavy)], format="csr"),
         b_ub=np.zeros(n_heavy),
@@ -334,11 +334,7 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
             [equation(np.ones(len(outputs))), *(equation(outputs[:, j]) for j in range(k))], format="csr"
         ),
         b_eq=np.concatenate([np.ones(len(first)), *(inputs[first, j] for j in range(k))]),
-        method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
     )
-    if result.status != 0:
-        raise ArithmeticError(f"the linear programme at epsilon = {epsilon} was not solved: {result.message}")
     spread = np.maximum(result.x[:n_light], 0.0)[orbit]
     heavy = np.clip(result.x[n_light:].reshape(len(first), len(outputs)), 0.0, spread)
     multipliers = result.eqlin.marginals.reshape(1 + k, len(first))

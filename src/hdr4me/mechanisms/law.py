@@ -1,16 +1,9 @@
 """What a mechanism is, and the two families of output law that the paper's mechanisms belong to.
 
-A mechanism turns one true value t into one random value t*. It is written once, as a law; density, moments,
-calibration and sampling follow from it:
-
-- `UniformMixture`: t* is, with given weights, uniform on one of a few intervals (one of no width is an
-  atom). Piecewise, Square wave, Duchi and Hybrid are of this kind: the paper's *bounded* mechanisms.
-- `AdditiveNoise`: t* = t + N with N symmetric and independent of t. Laplace, SCDF and Staircase: *unbounded*.
-
-In both E[t*|t] is affine in t, so that calibration needs the collected mean only, never a true value.
-
-These laws serve analysis and simulation. Sampled in floating point they are not private on a real machine;
-what a survey deploys is the integer table that `Mechanism.exact` returns.
+A mechanism turns one true value t into one random value t*. Density, moments, calibration and sampling follow from its
+law: a `UniformMixture` (the paper's *bounded* mechanisms) or `AdditiveNoise` (*unbounded*). In both E[t*|t] is affine
+in t, so that calibration needs the collected mean only. Sampled in floating point these laws are not private on a real
+machine; a survey deploys the integer table that `Mechanism.exact` returns.
 """
 
 from __future__ import annotations
@@ -81,7 +74,13 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value."""
+    """How one value is perturbed under the budget `epsilon` of one value.
+
+    >>> from hdr4me.mechanisms import mechanism
+    >>> law = mechanism("duchi", epsilon=1.0)
+    >>> float(law.mean(0.5)), float(law.bias(0.5))
+    (0.5, 0.0)
+    """
 
     name: str
     epsilon: float

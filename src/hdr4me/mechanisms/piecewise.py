@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,39 +14,19 @@ _ROOT = 405 * math.sqrt(241)
 EPSILON_STAR = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # 0.6093…
 
 
-class Band(UniformMixture):
-    """With probability `background` uniform on [−`bound`, `bound`], else uniform on a band about t + `beyond`·t."""
-
-    @property
-    @abstractmethod
-    def background(self) -> float:
-        """The probability that the report says nothing about t."""
-
-    @property
-    @abstractmethod
-    def signal(self) -> float:
-        """1 − background."""
-
-    @property
-    @abstractmethod
-    def beyond(self) -> float:
-        """How far the centre of the band is beyond t, as a share of t."""
-
-    @property
-    @abstractmethod
-    def half_width(self) -> float:
-        """Half the width of the band."""
-
-    def parts(self, t: Floats) -> Parts:
-        return Parts(
-            weight=np.stack([np.full_like(t, self.background), np.full_like(t, self.signal)]),
-            offset=np.stack([-t, self.beyond * t]),
-            half_width=np.stack([np.full_like(t, self.bound), np.full_like(t, self.half_width)]),
-        )
+def _band(
+    t: Floats, background: float, signal: float, beyond: float, bound: float, half_width: float
+) -> Parts:
+    """Uniform on [−bound, bound] with probability `background`, else uniform on a band about t + beyond·t."""
+    return Parts(
+        weight=np.stack([np.full_like(t, background), np.full_like(t, signal)]),
+        offset=np.stack([-t, beyond * t]),
+        half_width=np.stack([np.full_like(t, bound), np.full_like(t, half_width)]),
+    )
 
 
 @dataclass(frozen=True)
-class Piecewise(Band):
+class Piecewise(UniformMixture):
     """With probability α = e^{−ε/2} uniform on [−Q, Q] whatever t is, else uniform on a band about t·(Q+1)/2.
 
     Q = coth(ε/4) and the band's half-width is h = (Q−1)/2 = 1/(e^{ε/2} − 1); the mean is t.
@@ -62,27 +41,25 @@ class Piecewise(Band):
 
     @property
     def background(self) -> float:
+        """α, the probability that the report says nothing about t."""
         return math.exp(-self.epsilon / 2)
 
     @property
-    def signal(self) -> float:
-        return -math.expm1(-self.epsilon / 2)
-
-    @property
     def half_width(self) -> float:
-        return self.background / self.signal
-
-    @property
-    def beyond(self) -> float:
-        return self.half_width
+        """h, half the width of the band."""
+        return self.background / -math.expm1(-self.epsilon / 2)
 
     @property
     def bound(self) -> float:
         return 1 + 2 * self.half_width
 
+    def parts(self, t: Floats) -> Parts:
+        h = self.half_width
+        return _band(t, self.background, -math.expm1(-self.epsilon / 2), h, self.bound, h)
+
 
 @dataclass(frozen=True)
-class PMSub(Band):
+class PMSub(UniformMixture):
     """With probability (τ+1)/(τ+e^ε) uniform on [−A, A], else uniform on a band about t·(e^ε+τ)/(e^ε−1).
 
     τ = e^{ε/3}; τ = e^{ε/2} would be Piecewise. The band's half-width is h = (e^ε+τ)/(τ(e^ε−1)) and A = (τ+1)h; the
@@ -96,35 +73,20 @@ class PMSub(Band):
     name = "pm_sub"
 
     @property
-    def _light(self) -> float:
-        """τ/e^ε."""
-        return math.exp(-2 * self.epsilon / 3)
-
-    @property
-    def _rest(self) -> float:
-        """1 − e^{−ε}."""
-        return -math.expm1(-self.epsilon)
-
-    @property
-    def background(self) -> float:
-        return (self._light + math.exp(-self.epsilon)) / (1 + self._light)
-
-    @property
-    def signal(self) -> float:
-        return self._rest / (1 + self._light)
-
-    @property
-    def beyond(self) -> float:
-        """(e^ε+τ)/(e^ε−1) − 1 = (τ+1)/(e^ε−1) without cancellation."""
-        return (self._light + math.exp(-self.epsilon)) / self._rest
-
-    @property
-    def half_width(self) -> float:
-        return (1 + self._light) / self._rest * math.exp(-self.epsilon / 3)
+    def _stretch(self) -> float:
+        """(e^ε+τ)/(e^ε−1): how far the band's centre is beyond t, as a factor."""
+        return (1 + math.exp(-2 * self.epsilon / 3)) / -math.expm1(-self.epsilon)
 
     @property
     def bound(self) -> float:
-        return (1 + self._light) / self._rest + self.half_width
+        return self._stretch + self._stretch * math.exp(-self.epsilon / 3)
+
+    def parts(self, t: Floats) -> Parts:
+        """(e^ε+τ)/(e^ε−1) − 1 = (τ+1)/(e^ε−1) is found without cancellation."""
+        light, rest = math.exp(-2 * self.epsilon / 3), -math.expm1(-self.epsilon)
+        both = light + math.exp(-self.epsilon)
+        h = self._stretch * math.exp(-self.epsilon / 3)
+        return _band(t, both / (1 + light), rest / (1 + light), both / rest, self.bound, h)
 
 
 @dataclass(frozen=True)

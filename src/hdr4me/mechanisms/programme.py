@@ -30,8 +30,6 @@ from scipy.optimize import linprog
 
 from hdr4me.mechanisms.law import Floats
 
-_minimise: Any = linprog  # its stubs know no sparse matrices
-
 Objective = Literal["max", "mean"]
 
 _FIRST_TOP = 1.4  # the largest output of an optimal mechanism is below 1.3 C at every budget
@@ -62,6 +60,16 @@ class Solution:
 
     measure: Measure
     dual: Dual
+
+
+def minimise(epsilon: float, cost: Floats, **constraints: Any) -> Any:
+    """The solution of a linear program by SciPy, whose stubs know no sparse matrices."""
+    tolerances = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+    solver: Any = linprog
+    found = solver(cost, **constraints, method="highs-ipm", options=tolerances)
+    if found.status != 0:
+        raise ArithmeticError(f"the linear program at epsilon = {epsilon} was not solved: {found.message}")
+    return found
 
 
 def solve(
@@ -112,17 +120,14 @@ def solve(
     else:
         cost = np.concatenate([prior @ second[0], prior @ second[1], [0.0, 0.0]])
         blocks, limit = [caps], np.zeros(n_heavy)
-    found = _minimise(
+    found = minimise(
+        epsilon,
         cost,
         A_ub=sparse.block_array(blocks, format="csr"),
         b_ub=limit,
         A_eq=sparse.block_array([mass, mean, unit], format="csr"),
         b_eq=np.concatenate([np.zeros(n_half), levels[1:] / share, [1.0]]),
-        method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
     )
-    if found.status != 0:
-        raise ArithmeticError(f"the linear programme at epsilon = {epsilon} was not solved: {found.message}")
     marginals = found.eqlin.marginals
     mu = marginals[:n_half] / share
     nu = np.concatenate([[0.0], marginals[n_half : 2 * n_half - 1]]) / share

@@ -1,4 +1,4 @@
-"""Which mechanisms there are: one line for each, and a door for those of other packages.
+"""Which mechanisms there are: one line for each, and those that other packages register.
 
 A factory is called as `factory(epsilon=…, **options)` with the budget of ONE value and returns a `Mechanism`. Built-in
 ones are named by module and attribute, so that nothing is imported before it is asked for. An installed package adds
@@ -27,19 +27,14 @@ GROUP = "hdr4me.mechanisms"  # the group of entry points that other packages dec
 
 @dataclass(frozen=True)
 class Registered:
-    """A name, what makes the mechanism, and what is known of it before it is made.
-
-    `factory` is a callable or "module:attribute". `planned` says whether a plan tries this mechanism of its own accord.
-    """
+    """A name, what makes the mechanism (a callable or "module:attribute"), and what is known before it is made."""
 
     name: str
     factory: str | Callable[..., Any]
     summary: str = ""
-    planned: bool = True
-    scaled: tuple[tuple[str, Any], ...] = ()
-    """Options that put the law on [-1, 1], where its own domain is another."""
-    table_from: float = 6.0
-    """From which budget of one value a plan asks the exact table, whose cells and levels then count, not the law."""
+    planned: bool = True  # whether a plan tries this mechanism of its own accord
+    scaled: tuple[tuple[str, Any], ...] = ()  # options that put the law on [-1, 1]
+    table_from: float = 6.0  # from this budget of one value on, a plan uses the exact table and not the law
 
     def make(self, epsilon: float, **options: Any) -> Mechanism:
         """The mechanism under the budget `epsilon` of one value."""
@@ -128,6 +123,8 @@ def register_mechanism(
     planned
         Whether a plan tries this mechanism of its own accord.
 
+    Examples
+    --------
     >>> from hdr4me.mechanisms.duchi import Duchi
     >>> register_mechanism("our_duchi", Duchi, summary="the same as duchi", planned=False)
     >>> mechanism("our_duchi", epsilon=1.0)
@@ -165,6 +162,8 @@ def mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:
         What the mechanism takes besides: `variant="l1"|"variance"` (staircase), `domain=(-1, 1)|(0, 1)`
         (square_wave), `objective="max"|"mean"` (optimal), `prior=…` (optimal_mean).
 
+    Examples
+    --------
     >>> mechanism("duchi", epsilon=1.0).support
     (-2.163953413738653, 2.163953413738653)
     """

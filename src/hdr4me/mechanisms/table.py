@@ -28,10 +28,8 @@ _CHUNK = 1 << 14
 class Certificate:
     """What is proven about a designed table: no ε-LDP mechanism with an unbiased report has a variance below `bound`.
 
-    `achieved` is the table's own variance (rounding to a level and to integers included), for the objective
-    "max" the largest over all inputs, for "mean" the mean over inputs uniform on [-1, 1]; `gap` is
-    achieved/bound − 1. `proof` holds the multipliers of the programme's dual (levels, μ, ν, π as rows) from which
-    the bound follows by arithmetic, if they were kept.
+    `achieved` is the table's own variance: for the objective "max" the largest over all inputs, for "mean" the mean
+    over inputs uniform on [-1, 1]. The bound follows from `proof`: the dual's levels, μ, ν and π as rows.
     """
 
     objective: str

@@ -192,6 +192,8 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
     cells
         How many bins, at most 256. Left out: 256. Bins that no value reaches are left out.
 
+    Examples
+    --------
     >>> from hdr4me.mechanisms import mechanism
     >>> table = exact(mechanism("three_outputs", epsilon=2.0))
     >>> table.n_levels, table.n_cells

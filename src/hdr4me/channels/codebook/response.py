@@ -86,17 +86,15 @@ class CodebookMarginal(Marginal):
         return min(1.0, second - first**2) / first**2
 
     def moments(self, values: ArrayLike, others: ArrayLike | None = None) -> Moments:
-        """Of one coordinate x; of an optional vector (value, present), where NaN is "no vector".
+        y = np.nan_to_num(np.asarray(values, np.float64))
+        return Moments(y[:, None], self.scores.square(y**2)[:, None, None])
+
+    def optional_moments(self, values: ArrayLike) -> Moments:
+        """Of (value, present) of an optional vector's coordinate; NaN is "no vector".
 
         An optional vector x is asked as (x, 0) and no vector as (0, −1): with s the last coordinate, present is 1 + s.
         In every input the coordinate or the last one is 0, so the product of both has the mean 0.
         """
-        x = np.asarray(values, np.float64)
-        y = np.nan_to_num(x)
-        square = self.scores.square(y**2)
-        return Moments(y[:, None], square[:, None, None])
-
-    def optional_moments(self, values: ArrayLike) -> Moments:
         x = np.asarray(values, np.float64)
         absent = np.isnan(x)
         y, s = np.nan_to_num(x), np.where(absent, -1.0, 0.0)

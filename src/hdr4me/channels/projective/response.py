@@ -77,9 +77,8 @@ class ProjectiveResponse(NamingResponse):
     def heavy(self, x: int, outputs: Numbers) -> Mask:
         q, t = self.channel.family.order, self.channel.family.length
         distinct, where = np.unique(outputs[:, 0], return_inverse=True)
-        return np.asarray(_dots(_coordinates(distinct, q, t), _coordinates(np.array([x]), q, t), q) == 0)[
-            where
-        ]
+        dots = _dots(_coordinates(distinct, q, t), _coordinates(np.array([x]), q, t), q)
+        return np.asarray(dots == 0)[where]
 
     def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
         other, equal = self.marginal().decoders["value"]
@@ -112,7 +111,9 @@ def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
         made[n_less] = counts[:n_less].sum()  # x = (1, 0): all points (0, y')
         number = np.arange(1, q ** (t - 1))  # x = (1, x') with x' = s·d: d·y' = −1/s
         direction, scale = _directions(number, q, t - 1)
-        made[n_less + 1 :] = slices[direction, _minus(_inverses(q), q)[scale]] + sums[direction]
+        made[n_less + 1 :] = (
+            slices[direction, _minus(np.zeros(q, np.int64), _inverses(q), q)[scale]] + sums[direction]
+        )
         sums = made
     return sums
 
@@ -176,14 +177,9 @@ def _coordinates(indices: Counts, q: int, length: int) -> Counts:
 
 def _dots(first: Counts, second: Counts, q: int) -> Counts:
     """⟨x, y⟩ of vectors along the last axis, up to its sign, broadcast against each other."""
-    field = field_arrays(q)
     found = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
     for c in range(first.shape[-1]):
-        product = _times(first[..., c], second[..., c], q)
-        if field.differences.size:
-            found = field.differences[found * q + product].astype(np.int64)
-        else:
-            found = (found - product) % q
+        found = _minus(found, _times(first[..., c], second[..., c], q), q)
     return found
 
 
@@ -192,10 +188,9 @@ def _times(a: Counts, b: Counts, q: int) -> Counts:
     return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
 
 
-def _minus(a: Counts, q: int) -> Counts:
-    """−a."""
+def _minus(a: Counts, b: Counts, q: int) -> Counts:
     differences = field_arrays(q).differences
-    return np.asarray(differences[a].astype(np.int64) if differences.size else -a % q)
+    return np.asarray(differences[a * q + b].astype(np.int64) if differences.size else (a - b) % q)
 
 
 def _inverses(q: int) -> Counts:

@@ -181,6 +181,8 @@ class Table(IntegerTable):
     stages
         The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
+    Examples
+    --------
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)

@@ -47,6 +47,8 @@ class Entries(IntegerTable):
     stages
         The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
 
+    Examples
+    --------
     >>> half = 1 << 31
     >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
     >>> bits.loss, bits.n_counters, bits.per_report
