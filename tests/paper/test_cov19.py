@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdr4me.errors import FormatError
-from hdr4me.paper.datasets import load_cov19, rows_of
+from hdr4me.paper.datasets import load_cov19
 
 
 @pytest.fixture
@@ -26,7 +26,8 @@ def test_plain_and_packed_with_and_without_a_heading(tmp_path, vectors, packed, 
     path = tmp_path / "embeddings"  # what it is, is told by its first bytes, not by its name
     text = (heading + _lines(vectors)).encode()
     path.write_bytes(gzip.compress(text, mtime=0) if packed else text)
-    assert np.array_equal(np.array(list(rows_of(path))), vectors)
+    load_cov19(path, 100, 10, tmp_path / "rows")
+    assert np.array_equal(np.fromfile(tmp_path / "rows", dtype=np.float32).reshape(20, 6), vectors)
 
 
 def test_the_first_users_and_dimensions_are_taken(tmp_path, vectors):
@@ -50,9 +51,9 @@ def test_a_short_file_gives_what_it_has(tmp_path, vectors):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,1,2\nb,1\n", "line 2: 1 numbers, but the lines before have 2"),
-        ("a,1,2\nb,1,x\n", "line 2: 'x' is not a number"),
-        ("a,1,2\nb,1,nan\n", "line 2: every number must be finite"),
+        ("a,1,2\nb,1\n", "Row #2: Expected 3 columns, got 2"),
+        ("a,1,2\nb,1,x\n", "Row #2: .* invalid value 'x'"),
+        ("a,1,2\nb,1,nan\n", "vector 2: every number must be finite"),
         ("a\n", "line 1: an id and at least one number"),
         ("a,1,2\n", "at least two vectors are needed, found 1"),
         ("id,a\n", "at least two vectors are needed, found 0"),
@@ -70,14 +71,14 @@ def test_a_truncated_gzip_is_a_plain_error(tmp_path, vectors):
     path = tmp_path / "e.csv.gz"
     path.write_bytes(gzip.compress(_lines(vectors).encode())[:-20])
     with pytest.raises(FormatError, match=r"e\.csv\.gz: not a readable CSV"):
-        list(rows_of(path))
+        load_cov19(path, 100, 10, tmp_path / "rows")
 
 
 def test_bytes_that_are_no_text_are_a_plain_error(tmp_path):
     path = tmp_path / "e.csv"
     path.write_bytes(b"a,1,2\n\xff\xfe\n")
     with pytest.raises(FormatError, match="not a readable CSV"):
-        list(rows_of(path))
+        load_cov19(path, 100, 10, tmp_path / "rows")
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -87,7 +87,6 @@ class Demo:
 
     survey: Survey
     tally: Tally
-    estimate: Answer
     rows: list[dict[str, Any]]
     advice: str
 
@@ -137,7 +136,7 @@ def run_demo(
     estimate = tally.estimate()
     truth = true_values(records, schema)
     rows = [{**row, "true": truth[row["dimension"], row["category"]]} for row in estimate.table(0.95)]
-    demo = Demo(survey, tally, estimate, rows, _advice(estimate, schema, truth))
+    demo = Demo(survey, tally, rows, _advice(estimate, schema, truth))
     write_page(demo, folder)
     return demo
 

@@ -30,7 +30,7 @@ def write_page(demo: Demo, folder: Path) -> None:
     columns = ["dimension", "category", "true", "estimate", "95 % from", "to", "answers"]
     keys = ["dimension", "category", "true", "estimate", "lower", "upper", "answers"]
     with rc_context(_LOOK):
-        days, categories, errors = _days(demo.rows), _categories(demo), _errors(demo.rows)
+        days, categories, errors = (draw(demo.rows) for draw in (_days, _categories, _errors))
         text = page(
             "A private collection, end to end",
             f"{n:,} simulated users, {len(survey.schema)} dimensions, epsilon = {survey.epsilon:g}: each user sent "
@@ -87,11 +87,11 @@ def _days(rows: list[dict[str, Any]]) -> Figure:
     return drawing
 
 
-def _categories(demo: Demo) -> Figure:
-    names = tuple(dict.fromkeys(demo.estimate.of("frequency").dimensions))
+def _categories(every: list[dict[str, Any]]) -> Figure:
+    names = tuple(dict.fromkeys(row["dimension"] for row in every if row["category"]))
     drawing = Figure(figsize=(10, 5.4), layout="constrained")
     for axes, name in zip(drawing.subplots(2, (len(names) + 1) // 2).flat, names, strict=False):
-        rows = [row for row in demo.rows if row["dimension"] == name]
+        rows = [row for row in every if row["dimension"] == name]
         places = np.arange(len(rows))
         true, estimate, reach = _points(rows)
         axes.barh(places, true, color=_QUIET, height=0.7)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -246,70 +243,64 @@ def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto"
 # -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
 
 
-def rows_of(path: Path) -> Iterator[NDArray[np.float32]]:
-    """The vectors of an embeddings file (CSV, plain or compressed), one at a time; memory does not grow with the file.
-
-    Every line is an id and the same number of finite floats; a first line whose second field is no number
-    is taken as a heading. Anything else is an error that names the line.
-    """
-    from hdr4me.io.origin import open_text
-
-    width = 0
-    try:
-        with open_text(str(path)) as text:
-            lines = io.TextIOWrapper(text.stream, encoding="utf-8", newline="")
-            for number, fields in enumerate(csv.reader(lines), start=1):
-                heading = number == 1 and len(fields) > 1 and not _is_number(fields[1])
-                if fields and not heading:
-                    width = width or len(fields) - 1
-                    yield _vector(f"{path.name}, line {number}", fields, width)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FormatError(f"{path.name}: not a readable CSV or CSV.gz file ({error})") from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _vector(where: str, fields: list[str], width: int) -> NDArray[np.float32]:
-    if len(fields) < 2:
-        raise FormatError(f"{where}: an id and at least one number are needed, found {len(fields)} field")
-    if len(fields) - 1 != width:
-        raise FormatError(f"{where}: {len(fields) - 1} numbers, but the lines before have {width}")
-    bad = [field for field in fields[1:] if not _is_number(field)]
-    if bad:
-        raise FormatError(f"{where}: {bad[0]!r} is not a number")
-    vector = np.array(fields[1:], dtype=np.float32)
-    if not np.all(np.isfinite(vector)):
-        raise FormatError(f"{where}: every number must be finite")
-    return vector
-
-
 def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = "auto") -> Dataset:
     """The first `n_users` vectors and `n_dims` dimensions of an embeddings file (all, where it has fewer).
 
-    The vectors are gathered in `scratch`, a file of float32 that can be removed after use, so that memory stays small.
+    Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats; a first line whose
+    second field is not a number is a heading. The vectors are gathered in `scratch`, a file of float32 that can be
+    removed after use, so that memory stays small.
     """
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    from hdr4me.io.origin import open_text
+
     way = "min-max" if way == "auto" else way
-    gathered, width = 0, 0
-    with scratch.open("wb") as out:
-        for vector in islice(rows_of(path), n_users):
-            width = min(n_dims, vector.size)
-            out.write(vector[:width].tobytes())
-            gathered += 1
+    gathered = 0
+    try:
+        with scratch.open("wb") as out, open_text(str(path)) as text:
+            fields = text.head.split(b"\n", 1)[0].split(b",")
+            names = [str(place) for place in range(len(fields))]
+            kept = names[1 : n_dims + 1]
+            if not kept:
+                raise FormatError(f"{path.name}, line 1: an id and at least one number are needed")
+            # One thread, so that an error names the row.
+            skipped = 0 if _is_number(fields[1]) else 1
+            lines = pc.ReadOptions(column_names=names, skip_rows=skipped, use_threads=False)
+            floats = dict.fromkeys(kept, pa.float64())
+            options = pc.ConvertOptions(include_columns=kept, column_types=floats, null_values=[])
+            reader = pc.open_csv(text.stream, lines, convert_options=options)
+            for batch in reader:
+                rows = np.stack([column.to_numpy() for column in batch.columns], axis=1)
+                rows = rows[: n_users - gathered].astype(np.float32)
+                faulty = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+                if faulty.size:
+                    where = f"{path.name}, vector {gathered + faulty[0] + 1}"
+                    raise FormatError(f"{where}: every number must be finite")
+                out.write(rows.tobytes())
+                gathered += len(rows)
+                if gathered == n_users:
+                    break
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).partition("\n")[0]
+        raise FormatError(f"{path.name}: not a readable CSV or CSV.gz file ({reason})") from error
     if gathered < 2:
         raise FormatError(f"{path.name}: at least two vectors are needed, found {gathered}")
-    whole = np.memmap(scratch, dtype=np.float32, mode="r", shape=(gathered, width))
+    whole = np.memmap(scratch, dtype=np.float32, mode="r", shape=(gathered, len(kept)))
 
     def column(j: int) -> Column:
         return normalise(np.ascontiguousarray(whole[:, j]), way, *_EMBEDDINGS)
 
     # Under its own name: whether a file holds the paper's data is for its owner to say.
-    return Dataset("cov19", path.name, gathered, width, way, column)
+    return Dataset("cov19", path.name, gathered, len(kept), way, column)
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class OwnFile(NamedTuple):
