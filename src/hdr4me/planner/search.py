@@ -102,9 +102,8 @@ class Setting:
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
-        if self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1):
-            return True
-        return self.epsilon >= least and (not least or arrangement(name).supports(self.workload))
+        alone = self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1)
+        return alone or (self.epsilon >= least and arrangement(name).supports(self.workload))
 
     def classes(
         self,
