@@ -150,12 +150,10 @@ class Setting:
             log = float(score[k])
             if made.reports[k].few:
                 found = made.prediction(k, bounded=self.jointly and self.workload.n_coordinates > 1)
-                with np.errstate(divide="ignore"):
-                    log = (
-                        found.log_joint_probability_within(tolerance)
-                        if self.jointly
-                        else float(np.log(found.probability_within(tolerance).min()))
-                    )
+                log = found.log_joint_probability_within(tolerance)
+                if not self.jointly:
+                    with np.errstate(divide="ignore"):
+                        log = float(np.log(found.probability_within(tolerance).min()))
             best = max(best, log)
         return best
 

@@ -83,7 +83,7 @@ class Group:
 
     @property
     def expected_present(self) -> float:
-        """The share of users who have what is optional: what is known, and 0.9 if nothing is."""
+        """The share of users who have what is optional, 0.9 if nothing is known."""
         return 0.9 if self.present is None else self.present
 
     @property
