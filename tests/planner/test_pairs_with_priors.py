@@ -15,7 +15,7 @@ from hdr4me.channels.response import probabilities
 from hdr4me.framework.moments import mean_inverse_count
 from hdr4me.mechanisms.priors import MOST_TABLES, Prior, as_prior, mean_law, table_priors
 from hdr4me.planner.candidates import PAIR
-from hdr4me.planner.option import Option
+from hdr4me.planner.plan import Option
 from hdr4me.planner.reports import pair_moments
 from hdr4me.simulation.collection import simulate_tally
 from hdr4me.statistics.calibrate import functional

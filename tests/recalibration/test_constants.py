@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hdr4me import recalibration
-from hdr4me.planner import option
+from hdr4me.planner.plan import recalibration as planned
 from hdr4me.recalibration import auto, frequencies
 from hdr4me.recalibration.auto import intervals, posterior, priors, risk, structure
 from hdr4me.recalibration.auto.risk import Reading
@@ -164,5 +164,5 @@ def test_a_rule_replaces_another_from_two_and_a_half_standard_errors_on(errors: 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.251, "help"), (0.249, "little help"), (0.049, "not worth")])
 def test_the_planners_verdict(gain: float, verdict: str) -> None:
     """A linear rule removes this share of the error; a quarter is what `auto` gains in benchmarks/recalibration.py."""
-    assert verdict in option.recalibration(gain, 1 - gain).verdict
-    assert ("little" in option.recalibration(gain, 1 - gain).verdict) == (verdict == "little help")
+    assert verdict in planned(gain, 1 - gain).verdict
+    assert ("little" in planned(gain, 1 - gain).verdict) == (verdict == "little help")

@@ -40,14 +40,10 @@ class Deviation(Prediction):
 
     Parameters
     ----------
-    biases, variances
-        Of each class of coordinates that are alike.
-    counts
-        How many coordinates each class has.
     reports_per_dimension
         How many reports a dimension has on average.
     berry_esseens
-        For each class, the bound of the distance from the normal law (Theorem 2).
+        For each class of coordinates, the bound of the distance from the normal law (Theorem 2).
     kind
         "exact", or "paper": which variance was asked for.
     spectrum
@@ -105,13 +101,13 @@ class Deviation(Prediction):
 
     def probability_some_exceed(self, threshold: ArrayLike) -> float:
         """P(some coordinate deviates by more): what Theorems 3 and 4 print (thresholds 1 and 2)."""
-        δ, σ, τ, k = self._aligned(threshold)
-        return normal.probability_some_exceed(δ, σ, τ, counts=k)
+        *law, k = self._aligned(threshold)
+        return normal.probability_some_exceed(*law, counts=k)
 
     def probability_all_exceed(self, threshold: ArrayLike) -> float:
         """P(every coordinate deviates by more): the premise that the proofs of Theorems 3 and 4 use."""
-        δ, σ, τ, k = self._aligned(threshold)
-        return normal.probability_all_exceed(δ, σ, τ, counts=k)
+        *law, k = self._aligned(threshold)
+        return normal.probability_all_exceed(*law, counts=k)
 
 
 def deviation(
@@ -211,14 +207,9 @@ def deviation(
     if isinstance(mechanism, Channel) and not several:
         known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
-        known = means_spectrum(
-            biases,
-            variances,
-            spreads,
-            counts,
-            shared_draw(n_users, n_dims, n_sampled, even=inclusion is None),
-            values_correlation(correlation, values, probabilities, n_dims),
-        )
+        fraction = shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
+        correlations = values_correlation(correlation, values, probabilities, n_dims)
+        known = means_spectrum(biases, variances, spreads, counts, fraction, correlations)
     return replace(made, spectrum=known)
 
 
@@ -235,7 +226,7 @@ def _inclusion(given: Any, n_dims: int, n_sampled: int) -> Floats:
 def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
     for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InvalidInput.of(name, value, "a whole number >= 1")
+            raise InvalidInput.of(name, value, "a positive integer")
     if n_sampled > n_dims:
         raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
     if variance not in ("exact", "paper"):
@@ -244,12 +235,13 @@ def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
 
 def _row(given: Any, j: int, n_dims: int) -> Any:
     """Dimension j's share of an argument that may hold one entry per dimension (nested), or one for all."""
-    if given is None or isinstance(given, str) or hasattr(given, "ppf"):
+
+    def whole(x: Any) -> bool:
+        return x is None or isinstance(x, str) or hasattr(x, "ppf")
+
+    if whole(given) or (isinstance(given, np.ndarray) and given.ndim == 1):
         return given
-    if isinstance(given, np.ndarray):
-        return given[j] if given.ndim == 2 else given
-    nested = any(g is None or isinstance(g, (str, Sequence, np.ndarray)) or hasattr(g, "ppf") for g in given)
-    if not nested:
+    if not any(whole(x) or isinstance(x, (Sequence, np.ndarray)) for x in given):
         return given
     if len(given) != n_dims:
         raise InvalidInput(f"{len(given)} entries are not allowed for n_dims = {n_dims}: one per dimension")

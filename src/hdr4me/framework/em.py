@@ -121,11 +121,7 @@ def _smoothed(p: Floats, shape: tuple[int, int], strength: Floats) -> Floats:
 
 
 def prior_from_counts(probabilities: ArrayLike, counts: ArrayLike, rounds: int = 200) -> Prior:
-    """The prior on [−1, 1] that a table's reports suggest: EM on the levels, which stays smooth if it is stopped early.
-
-    >>> prior_from_counts([[0.75, 0.25], [0.25, 0.75]], [75, 25]).shares.round(3).tolist()
-    [0.996, 0.004]
-    """
+    """The prior on [−1, 1] that a table's reports suggest: EM on the levels, stopped early to stay smooth."""
     rows, n = np.asarray(probabilities, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     if rows.ndim != 2 or n.shape != (rows.shape[1],) or (n < 0).any() or n.sum() == 0:
         raise InvalidInput.of("counts", counts, "one number >= 0 for each cell, and at least one report")

@@ -138,10 +138,7 @@ def calibrate(law: Law) -> Law:
 
 
 def probe(law: Law) -> None:
-    """Refuse a law whose moments cannot be those of any report, at any point of a grid or at random points.
-
-    Means must be finite, variances ≥ 0 and finite, and E|t* − E t*|³ at least Var^{3/2} (Lyapunov's inequality).
-    """
+    """Refuse a law whose moments cannot be those of any report: E|t* − E t*|³ ≥ Var^{3/2} (Lyapunov's inequality)."""
     name = getattr(law, "name", law)
     points = np.asarray(getattr(law, "points", None) or probe_points(*domain_of(law)), dtype=np.float64)
     found = {}

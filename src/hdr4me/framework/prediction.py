@@ -39,10 +39,8 @@ class Prediction:
 
     Parameters
     ----------
-    biases, variances
-        Of each class of rows that are alike.
-    counts
-        How many rows each class has.
+    biases, variances, counts
+        Of each class of rows that are alike, and how many rows each class has.
     reports
         How many reports a row has. If they are few, probabilities are summed over their number.
     largest

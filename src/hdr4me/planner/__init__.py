@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hdr4me.planner.ask import plan
-from hdr4me.planner.option import Option
-from hdr4me.planner.plan import Plan
+from hdr4me.planner.plan import Option, Plan
 
 __all__ = ["Option", "Plan", "plan"]

@@ -54,9 +54,8 @@ def plan(
     """Rank mechanism × m by the error they will have, and solve for whatever is left out.
 
     Give users, dimensions (or a schema) and ε to learn the error; leave out ONE of the three and give a `tolerance`
-    to learn the fewest users, the smallest ε or the most dimensions that keep within it. Everything given: checked. If
-    no candidate meets it, the plan's `reachable` is False and its summary says what is reached instead; if the
-    `probability` is given too, it is insisted on, and refused with `NotReachable` (which carries the nearest plan).
+    to learn the fewest users, the smallest ε or the most dimensions that keep within it. If everything is given and no
+    candidate meets it, the plan's `reachable` is False; if the `probability` is given too, `NotReachable` is raised.
 
     Parameters
     ----------
@@ -74,26 +73,22 @@ def plan(
         With `n_dims`: each dimension has so many categories.
     mechanisms, categorical
         Only these candidates: for numbers any registered name, "pair" (neighbours asked together) or "agreement"
-        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram". Unless given, all of them;
-        pairs and blocks from ε = 1.5 on.
+        (blocks), for categories "auto", "grr", "subset", "projective", "oue", "histogram".
     prior
         Whose values: "uniform" (unless given), "worst" for a promise that holds whatever they are, a SciPy
         distribution, a histogram (edges, weights) or an array, all on [−1, 1]; or a mapping from dimension to one of
-        these in the dimension's own units (frequencies for categories, vectors for vectors), or to a tally. Of an
-        optional number or vector also the share of users who have one: {"present": 0.7}, and "values" beside it. A
-        `Tally` of an earlier collection stands for such a mapping; without a schema its survey's is planned for.
+        these in the dimension's own units, to frequencies, vectors or a tally. Of an optional number or vector also the
+        share of users who have one: {"present": 0.7}. A `Tally` of an earlier collection stands for such a mapping.
     values
         The values of a pilot or of public data instead of a prior: an array (n,) or (n, d) on [−1, 1], or with a
-        schema a mapping from dimension to values in its own units. Those of an optional number or vector may have gaps
-        (None, NaN), which give the share of users who have one.
+        schema a mapping from dimension to values in its own units, with gaps (None, NaN) if they are optional.
     jointly
         Whether the tolerance is for all coordinates at once, or for each alone.
     rank_by
         "error" or "probability" (of keeping within the tolerance).
     statistic
         What the options are ranked by: "mean" (and frequencies), "distribution", "quantile", "variance", "sd",
-        "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are. What is solved for
-        and the tolerance concern means. Of vectors only the mean is predicted.
+        "covariance" or "mean_by"; `hdr4me.planner.statistics.foretell` says what their errors are.
     p
         Which quantiles, for "quantile": .25, .5 and .75 unless given.
 
@@ -240,7 +235,7 @@ def _check_deployable(setting: Setting, *, paired: bool, named: bool) -> None:
         what = "optional numbers" if workload.optional else "pairs"
         raise InvalidInput.of("epsilon", ε, f"{what} need at least {JOINT_FROM}")
     if workload.categorical and not setting.candidates():
-        most = max(size for size, _ in workload.categorical)
+        most = workload.categorical[-1][0]
         words = f"none of these supports {most:,} categories under this budget; auto and projective do"
         raise InvalidInput.of("categorical", ", ".join(setting.methods), words)
 

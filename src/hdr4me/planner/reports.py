@@ -59,11 +59,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def between_knots(epsilon: float, knots: tuple[float, ...], f: Callable[[float], Any]) -> Any:
-    """Positive numbers f(ε), interpolated in log–log between the knots around ε; beyond the ends those of the end.
-
-    >>> between_knots(2.0, (1.0, 4.0), lambda knot: knot**2), between_knots(9.0, (1.0, 4.0), lambda knot: knot)
-    (4.0, 4.0)
-    """
+    """Positive numbers f(ε), interpolated in log–log between the knots around ε; beyond the ends those of the end."""
     low = max((knot for knot in knots if knot <= epsilon), default=knots[0])
     high = min((knot for knot in knots if knot >= epsilon), default=knots[-1])
     if low == high or epsilon <= low:
@@ -131,12 +127,7 @@ POINTS = np.linspace(0.0, 1.0, 9)
 
 @dataclass(frozen=True)
 class OptimalCurve:
-    """The variance of a designed table's report.
-
-    >>> curve = OptimalCurve(1.0)
-    >>> 3.5 < float(curve.variance(0.5)) < 4.1  # Piecewise has 4.07 there, and 5.22 at the end
-    True
-    """
+    """The variance of a designed table's report."""
 
     epsilon: float
     name: Designed = "optimal"

@@ -102,9 +102,8 @@ class Setting:
     def _is_tried(self, name: str) -> bool:
         """Whether a candidate is tried: pairs and blocks need several numbers and a budget, unless nothing else is."""
         least = {PAIR: self.pairs_from, BLOCKS: BLOCKS_FROM}.get(name, 0.0)
-        if self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1):
-            return True
-        return self.epsilon >= least and (not least or arrangement(name).supports(self.workload))
+        alone = self.mechanisms == (name,) and (name == PAIR or self.workload.n_dims > 1)
+        return alone or (self.epsilon >= least and arrangement(name).supports(self.workload))
 
     def classes(
         self,
@@ -151,12 +150,10 @@ class Setting:
             log = float(score[k])
             if made.reports[k].few:
                 found = made.prediction(k, bounded=self.jointly and self.workload.n_coordinates > 1)
-                with np.errstate(divide="ignore"):
-                    log = (
-                        found.log_joint_probability_within(tolerance)
-                        if self.jointly
-                        else float(np.log(found.probability_within(tolerance).min()))
-                    )
+                log = found.log_joint_probability_within(tolerance)
+                if not self.jointly:
+                    with np.errstate(divide="ignore"):
+                        log = float(np.log(found.probability_within(tolerance).min()))
             best = max(best, log)
         return best
 

@@ -25,8 +25,7 @@ from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import scaled_mechanism
 from hdr4me.mechanisms.table import Table
 from hdr4me.planner.candidates import BLOCKS, PAIR
-from hdr4me.planner.option import Option
-from hdr4me.planner.plan import Plan
+from hdr4me.planner.plan import Option, Plan
 from hdr4me.planner.reports import entry_variances
 from hdr4me.planner.workload import Group
 

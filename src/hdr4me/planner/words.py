@@ -9,8 +9,7 @@ from hdr4me.pages.counted import counted, listed
 from hdr4me.planner.candidates import BLOCKS, CODEBOOK, OPTIONAL, PAIR, PRIVSET, arrangement
 
 if TYPE_CHECKING:
-    from hdr4me.planner.option import Option
-    from hdr4me.planner.plan import Plan
+    from hdr4me.planner.plan import Option, Plan
 
 _USELESS = 1.0  # a tolerance of half the range or more says nothing about a mean
 _NO_MEAN = (
@@ -50,6 +49,8 @@ def summary(plan: Plan) -> str:
     if plan.statistic != "mean":
         return _of_statistic(plan)
     guess, ratio, beats = *_guess(option), option.beats_baseline
+    answers = number(option.reports_per_dimension)
+    answers += " answer" if answers == "1" else " answers"
     warning = (
         f"NOT WORTH ASKING AS IT IS: answering {guess} without asking anybody would score BETTER, {ratio}. "
     )
@@ -62,9 +63,7 @@ def summary(plan: Plan) -> str:
         _present(option),
         _sent(plan),
         f"{guess} would score {ratio}" if beats else "",
-        f"few answers for each dimension ({number(option.reports_per_dimension)}): bounds, not the normal law"
-        if option.few
-        else "",
+        f"with {answers} for each dimension bounds replace the normal law" if option.few else "",
         f"re-calibration is {option.recalibration.verdict}",
     ]
     return ("" if beats else warning) + "; ".join(part for part in parts if part) + "."

@@ -83,7 +83,7 @@ class Group:
 
     @property
     def expected_present(self) -> float:
-        """The share of users who have what is optional: what is known, and 0.9 if nothing is."""
+        """The share of users who have what is optional, 0.9 if nothing is known."""
         return 0.9 if self.present is None else self.present
 
     @property
@@ -185,12 +185,9 @@ class Workload:
         return dict(zip(self.numbers, designed, strict=True))
 
     @cached_property
-    def shape(self) -> tuple[tuple[Shape, int], ...]:
+    def shape(self) -> Counter[Shape]:
         """How many dimensions there are of each `size_of`: what a schema must agree with."""
-        sizes: Counter[Shape] = Counter()
-        for group in self.groups:
-            sizes[group.shape] += group.count
-        return tuple(sorted(sizes.items()))
+        return Counter(group.shape for group in self.groups for _ in range(group.count))
 
     @cached_property
     def numeric(self) -> int:
@@ -207,10 +204,10 @@ class Workload:
         """Whether any number or vector is optional."""
         return any(group.optional for group in self.groups)
 
-    @property
+    @cached_property
     def categorical(self) -> tuple[tuple[int, int], ...]:
         """The sizes of categories, and how many dimensions have each."""
-        return tuple((size, count) for (size, choices, *_), count in self.shape if size and not choices)
+        return tuple(sorted((x[0], count) for x, count in self.shape.items() if x[0] and not x[1]))
 
     @property
     def selections(self) -> int:
