@@ -265,6 +265,12 @@ class Recalibration:
         Expected share of the dimensions with |θ̄_j| > σ_j.
     advice
         The same in a sentence.
+
+    Examples
+    --------
+    >>> found = recalibrate([0.5, -0.5, 0.01], 0.1, method="clip")
+    >>> found.used, found.enhanced_mean.tolist()
+    ('clip', [0.5, -0.5, 0.01])
     """
 
     method: str

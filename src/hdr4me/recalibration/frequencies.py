@@ -28,24 +28,19 @@ FREQUENCY_OPTIONS: dict[str, tuple[str, ...]] = (
     _OWN | {name: taken for name, taken in OPTIONS.items() if name not in ("auto", "none")} | {"bayes": ()}
 )
 FREQUENCY_METHODS = tuple(FREQUENCY_OPTIONS)
-"""Every method that `recalibrate_frequencies` supports."""
-
 _BAYES_FROM = 8
 # Frequencies sum to one, so "all are zero" is never true, and a common offset cannot lead astray.
 _ODDS = {"null": 0.0, "centred": 0.5, "free": 0.2, "smooth": 0.15, "sharp": 0.15}
-_SEED = 20221
-_EACH = 12
-_PAIRS = 20
+_SEED, _EACH, _PAIRS = 20221, 12, 20
 
 
 class Distribution(NamedTuple):
-    """Enhanced frequencies and what was done."""
+    """Enhanced frequencies and what was done; the rule `used` has this `share` in the answer, the rest is norm-sub."""
 
     frequencies: Floats
     used: str
     advice: str
     share: float = 1.0
-    """The share of that rule in the answer; the rest is norm-sub."""
     expected_error_before: float = 0.0
     expected_error_after: float = 0.0
     expected_error_uncertainty: float = 0.0
@@ -77,7 +72,12 @@ def recalibrate_frequencies(
 
         base = measure(norm_sub)
         if method == "auto":
-            used, share, reading, optimism = choose(_candidates(s, noisy), base, f, s, measure)
+            rules: dict[str, Rule] = {
+                "bayes": lambda f: _bayes(f, s, noisy),
+                "sure": lambda f: _soft(f, s, noisy),
+            }
+            rules = rules if f.size >= _BAYES_FROM else {}
+            used, share, reading, optimism = choose(rules, base, f, s, measure)
             used, share = ("norm_sub", 1.0) if used == "base" else (used, share)
         else:
             reading = measure(_rule(method, part._replace(standard_errors=s, steady=s), options))
@@ -89,18 +89,14 @@ def recalibrate_frequencies(
     before = float(np.mean(s**2))
     out = np.empty_like(answer)
     out[order] = answer
-    line = _advice(used, share, f, before, after)
-    return Distribution(out, used, line, share, before, after.value, after.standard_error)
-
-
-def _advice(used: str, share: float, f: Floats, before: float, after: Measured) -> str:
     worse = harms(before, after.value)
-    part = f", {100 * share:.0f} % of it" if share < 1 else ""
-    return (
-        f"{used}{part}{' HARMS here' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were negative and "
-        f"their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
+    part_of = f", {100 * share:.0f} % of it" if share < 1 else ""
+    line = (
+        f"{used}{part_of}{' HARMS here' if worse else ''}: {int((f < 0).sum())} of {f.size} frequencies were negative "
+        f"and their sum was {f.sum():.4g}; expected error {before:.3g} before, {after.value:.3g} ± "
         f"{after.standard_error:.1g} after{f' ({worse})' if worse else ''}."
     )
+    return Distribution(out, used, line, share, before, after.value, after.standard_error)
 
 
 def _after(reading: Reading, f: Floats, s: Floats, optimism: float, *, safe: bool) -> Measured:
@@ -193,12 +189,6 @@ def _directions(f: Floats, s: Floats) -> Probes:
     alone *= np.sqrt(w[large] * total / w.sum())
     z += np.array([[1.0], [-1.0]]) * alone
     return Probes(z.reshape(-1, f.size), 1.0)
-
-
-def _candidates(s: Floats, noisy: NDArray[np.bool_]) -> dict[str, Rule]:
-    if s.size < _BAYES_FROM:
-        return {}
-    return {"bayes": lambda f: _bayes(f, s, noisy), "sure": lambda f: _soft(f, s, noisy)}
 
 
 def _soft(f: Floats, s: Floats, noisy: NDArray[np.bool_]) -> Floats:

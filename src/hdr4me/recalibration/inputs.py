@@ -32,9 +32,7 @@ class Inputs(NamedTuple):
 
     def only(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Inputs:
         """The same for some of the dimensions."""
-        arrays = (self.means, self.standard_errors, self.bias, self.slope, self.steady)
-        means, errors, bias, slope, steady = (a[which] for a in arrays)
-        return Inputs(means, errors, bias, slope, self.low, self.high, steady)
+        return Inputs._make(a[which] if isinstance(a, np.ndarray) else a for a in self)
 
     @property
     def calibrated(self) -> Floats:

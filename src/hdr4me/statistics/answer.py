@@ -245,7 +245,10 @@ class Answer:
     ) -> list[dict[str, Any]]:
         """One row for each number, of plain Python values for CSV or JSON; what is not known is None.
 
-        The options are those of `interval`.
+        Parameters
+        ----------
+        level, simultaneous, kind
+            As for `interval`.
         """
         low, high = self.interval(level, simultaneous=simultaneous, kind=kind)
         units = self.units

@@ -48,14 +48,12 @@ def ask(
 
     Parameters
     ----------
-    counted
-        A tally.
-    statistic
-        Its name: `hdr4me.statistics.STATISTICS.names` lists them.
+    counted, statistic
+        A tally, and the statistic's name: `hdr4me.statistics.STATISTICS.names` lists them.
     dimensions
-        A name, several names, or None for every dimension that the statistic serves.
+        A name, several names, or None for every dimension that the statistic supports.
     options
-        What the statistic itself takes. Statistics of a distribution take `progress`, a function that is called with
+        Those of the statistic itself. Statistics of a distribution accept `progress`, a function that is called with
         how many dimensions are done and how many there are, while they are fitted and while intervals are made.
 
     Examples
@@ -87,9 +85,14 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
     survey = counted.survey
     parts = [part for _, part in pairs]
     sizes = [len(part.categories) for part in parts]
-    scaled_value = np.concatenate([np.zeros(0), *(part.value for part in parts)])
-    scaled_error = np.concatenate([np.zeros(0), *(part.error for part in parts)])
-    scaled = np.repeat([part.scaled for part in parts], sizes).astype(bool)
+
+    def each(name: str, dtype: Any) -> NDArray[Any]:
+        """A part's numbers, or its one number, for each of its rows."""
+        filled = [np.broadcast_to(getattr(part, name), len(part.categories)) for part in parts]
+        return np.concatenate([np.zeros(0, dtype), *filled]).astype(dtype)
+
+    scaled_value, scaled_error = each("value", np.float64), each("error", np.float64)
+    scaled = each("scaled", np.bool_)
     bounds = np.array([survey.schema.dimensions[part.dimension].bounds for part in parts]).reshape(-1, 2)
     low, high = np.repeat(bounds, sizes, axis=0).T
     in_units = low + (scaled_value + 1) / 2 * (high - low)
@@ -103,20 +106,14 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         categories=tuple(category for _, _, category in rows),
         value=np.where(scaled, in_units, scaled_value),
         standard_error=np.where(scaled, scaled_error / 2 * (high - low), scaled_error),
-        n_answers=_each(parts, "n_answers", np.int64),
+        n_answers=each("n_answers", np.int64),
         scaled_value=scaled_value,
         scaled_error=scaled_error,
-        unsure=_each(parts, "unsure", np.bool_),
+        unsure=each("unsure", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
         few=Few.of([(len(part.categories), part.few) for part in parts], scale, middle),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
-
-
-def _each(parts: list[Part], name: str, dtype: Any) -> NDArray[Any]:
-    """A part's number for each of its rows."""
-    filled = [np.broadcast_to(np.asarray(getattr(part, name), dtype), len(part.categories)) for part in parts]
-    return np.concatenate([np.zeros(0, dtype), *filled])
 
 
 def _intervals(

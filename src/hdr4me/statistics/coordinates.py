@@ -45,7 +45,10 @@ class Coordinates(Statistic):
             try:
                 found |= self._group(counted, group)
             except InvalidInput as error:  # a plug-in channel whose counters do not determine the answer
-                found |= {j: _undetermined(counted, j, str(error)) for j in group}
+                for j in group:
+                    labels = counted.survey.schema.dimensions[j].rows
+                    nothing, notes = np.full(len(labels), np.nan), (str(error),) * len(labels)
+                    found[j] = Part(j, labels, nothing, nothing, _counts(counted, j)[1], notes=notes)
         return [found[j] for j in dimensions]
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
@@ -177,12 +180,6 @@ def _each(counted: Counted, j: int) -> Part:
         elif answers:
             value[k] = counts @ decoded.decode
     return Part(j, labels, value, error, answers, scaled=scaled)
-
-
-def _undetermined(counted: Counted, j: int, why: str) -> Part:
-    labels = counted.survey.schema.dimensions[j].rows
-    nothing = np.full(len(labels), np.nan)
-    return Part(j, labels, nothing, nothing, _counts(counted, j)[1], notes=(why,) * len(labels))
 
 
 def _among_present(counted: Counted, j: int) -> Part:

@@ -137,18 +137,18 @@ class Bounds:
         """
         scale = round(2 * np.log2(r))
         key = (low, high, scale, level, upper, even)
-        if key not in self._kept:
-            self._kept[key] = self._designed(low, high, scale, level, upper, even)
-        return self._kept[key]
-
-    def _designed(self, low: float, high: float, scale: int, level: float, upper: bool, even: bool) -> Floats:
+        if key in self._kept:
+            return self._kept[key]
         law, target = self._target(low, high, upper, even)
         sign, r = 1.0 if upper else -1.0, 2.0 ** (scale / 2)
         if self._mirrored and low == -1.0 and -1.0 < high < 1.0 and not upper:
             # The share up to x is 1 less the share beyond x, whose upper bound is that up to −x in the mirror.
             u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
-            return np.asarray(u - max(0.0, float((law @ u - target).max())))
-        return sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
+            found = np.asarray(u - max(0.0, float((law @ u - target).max())))
+        else:
+            found = sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
+        self._kept[key] = found
+        return found
 
     def _target(self, low: float, high: float, upper: bool, even: bool) -> tuple[Floats, Floats]:
         """Rows of the law, and what w must reach there (lower bound: must not exceed)."""

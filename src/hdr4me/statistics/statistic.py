@@ -97,7 +97,15 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        """The rows of these dimensions (numbers in the schema), each of which the statistic supports."""
+        """The rows of these dimensions, each of which the statistic supports.
+
+        Parameters
+        ----------
+        counted, dimensions
+            A tally, and the dimensions' numbers in the schema.
+        options
+            Those of this statistic, by name.
+        """
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         """Why it does not support a dimension, and what to do instead."""

@@ -42,7 +42,6 @@ __all__ = [
     "Probes",
     "Reading",
     "Rule",
-    "Structure",
     "check_structure",
     "choose",
     "containing",
@@ -66,34 +65,22 @@ _MOST_BY_NOISE = 20_000
 class Analysis:
     """What the data say about noisy dimensions x ~ N(θ, s²), θ in [low, high].
 
-    Rules use the `steady` standard errors; errors are measured with the given ones.
-
-    Parameters
-    ----------
-    part
-        The noisy dimensions, sorted.
-    structure
-        Their declared structure.
-    dependent
-        Whether a rule that will be measured lets every dimension depend on all others (SURE's threshold).
+    `part` are these dimensions, sorted. Rules use the `steady` standard errors; errors are measured with the given
+    ones. `dependent`: a rule that will be measured lets every dimension depend on all others (SURE's threshold).
     """
 
     def __init__(self, part: Inputs, structure: Structure | None, *, dependent: bool) -> None:
         self.part, self.x, self.s = part, part.calibrated, part.calibrated_errors
         self.steady = part.calibrated_steady
-        self.domain = (part.low, part.high)
+        self.domain, self._null = (part.low, part.high), float(np.clip(0.0, part.low, part.high))
         self._fits: dict[bytes, Posterior] = {}
         self._blocks = [] if structure is None else blocks(structure, self.steady, *self.domain)
         rank = None if structure is None else np.argsort(np.lexsort((structure.position, structure.group)))
         self._probes = probes(self.s, dependent=bool(self._blocks) or dependent, rank=rank)
         self.posterior = self._fit(self.x)
         self._summary = self.posterior.summary()
+        self.signal = self._summary.signal
         self.beliefs: Sequence[Belief] = structured(self._blocks, self.posterior, self.x)
-
-    @property
-    def signal(self) -> Floats:
-        """P(|θ_j| > s_j)."""
-        return self._summary.signal
 
     @property
     def intervals(self) -> Intervals:
@@ -117,7 +104,8 @@ class Analysis:
         nothing = effective >= _ENOUGH and self.posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
         if self._mean([belief.confirmed for belief in self.beliefs]) > _CONFIRMED:
-            margins["structure"] = _confirmed_margin(self.x.size)
+            # Half a standard error, more below 16 dimensions.
+            margins["structure"] = 0.5 + 0.125 * max(16 - self.x.size, 0)
         rules = self._candidates()
         if self.x.size < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}
@@ -151,8 +139,7 @@ class Analysis:
         """The posterior for observations x, fitted once: rules are applied to the same few x."""
         key = x.tobytes()
         if key not in self._fits:
-            null = float(np.clip(0.0, *self.domain))
-            self._fits[key] = fit_posterior(x, self.steady, *self.domain, null)
+            self._fits[key] = fit_posterior(x, self.steady, *self.domain, self._null)
         return self._fits[key]
 
     def _candidates(self) -> dict[str, Rule]:
@@ -164,9 +151,9 @@ class Analysis:
         levels = noise_levels(s)
 
         def by_noise(x: Floats) -> Floats:
-            out, null = np.empty_like(x), float(np.clip(0.0, low, high))
+            out = np.empty_like(x)
             for level in levels:
-                out[level] = fit_posterior(x[level], s[level], low, high, null).mean
+                out[level] = fit_posterior(x[level], s[level], low, high, self._null).mean
             return out
 
         rules: dict[str, Rule] = {"structure": self.bayes} if self._blocks else {}
@@ -176,12 +163,3 @@ class Analysis:
         rules["james_stein"] = lambda x: clip(james_stein(x, s, towards_mean=False), low, high)
         rules["james_stein_mean"] = lambda x: clip(james_stein(x, s, towards_mean=True), low, high)
         return rules
-
-
-def _confirmed_margin(n_dims: int) -> float:
-    """The margin of a declared structure that the data confirm: half a standard error, more below 16 dimensions.
-
-    >>> [_confirmed_margin(d) for d in (4, 8, 12, 100)]
-    [2.0, 1.5, 1.0, 0.5]
-    """
-    return 0.5 + 0.125 * max(16 - n_dims, 0)

@@ -19,9 +19,8 @@ from scipy.special import ndtr, ndtri
 from hdr4me.recalibration.auto.posterior import Belief, Posterior, noise_levels
 from hdr4me.recalibration.inputs import Floats
 
-# Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `_caution`.
+# Fewer dimensions do not determine the second moment well enough: benchmarks/recalibration_hard.py, also `caution`.
 _FEWEST = 16
-
 _SECOND_MOMENTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120)])
 _SHARES = np.linspace(0.005, 1.0, 200)
 
@@ -79,15 +78,6 @@ def containing(estimate: Floats, lower: Floats, upper: Floats) -> tuple[Floats, 
     return np.minimum(lower, estimate), np.maximum(upper, estimate)
 
 
-def _caution(n_dims: int) -> float:
-    """Standard errors that are added to the estimated second moment, so that its own error does not cost coverage.
-
-    >>> [_caution(d) for d in (10, 100)]
-    [1.4, 0.77]
-    """
-    return 0.7 * (1 + 10 / n_dims)
-
-
 def _largest_miss(second_moment: Floats, χ: Floats) -> Floats:
     """sup E r(t) over distributions with mean m: the better of t = m and any mixture of 0 and a t above m."""
     none = 2 * ndtr(-χ)
@@ -100,12 +90,7 @@ def _largest_miss(second_moment: Floats, χ: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def critical_values(level: float) -> Floats:
-    """χ for each of a grid of second moments, by bisection.
-
-    >>> values = critical_values(0.95)
-    >>> float(values[0].round(3))   # no bias: the normal's
-    1.96
-    """
+    """χ for each of a grid of second moments, by bisection; the first is the normal's."""
     low, high = np.full(_SECOND_MOMENTS.size, 0.5), np.sqrt(30 + _SECOND_MOMENTS / (1 - level)) + 5
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -140,7 +125,9 @@ def _robust_interval(
         y, e = x[part], steady[part]
         centre = float(np.clip(np.average(y, weights=1 / e**2), low, high))
         signal = float(np.mean(((y - centre) / e) ** 2)) - 1 + 1 / y.size
-        signal = max(signal, 0.0) + _caution(y.size) * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
+        # Standard errors are added to the estimated second moment, so that its own error does not cost coverage.
+        caution = 0.7 * (1 + 10 / y.size)
+        signal = max(signal, 0.0) + caution * float(np.sqrt((2 + 4 * max(signal, 0.0)) / y.size))
         farthest = max(high - centre, centre - low)
         w, half = shortest(level, min(signal, float(np.mean((farthest / e) ** 2))))
         if y.size < _FEWEST:

@@ -135,11 +135,7 @@ def normal_density(z: Floats) -> Floats:
 
 
 def distinct_pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One index for each distinct pair, in order of the pairs, and each element's place among them.
-
-    >>> distinct_pairs(np.array([2.0, 1.0, 2.0]), np.array([5.0, 7.0, 5.0]))
-    (array([1, 0]), array([1, 0, 1]))
-    """
+    """One index for each distinct pair, in order of the pairs, and each element's place among them."""
     order = np.lexsort((b, a))
     new = np.ones(a.size, dtype=bool)
     new[1:] = (np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)
@@ -152,11 +148,6 @@ def compress(sample: Sample, limit: int = 400) -> Sample:
     """At most about `limit` weighted observations that stand for all: bins of s/8 by 5 % of s, or coarser.
 
     Bins carry their members' averages; the spread inside one adds (1/8)²/12 ≈ 0.1 % to the noise variance.
-
-    >>> many = Sample(np.linspace(-1, 1, 5001), np.full(5001, 0.1), np.ones(5001))
-    >>> few = compress(many)
-    >>> len(few.x), float(few.weight.sum())
-    (161, 5001.0)
     """
     x, s, weight = sample
     if x.size <= limit:
@@ -272,14 +263,11 @@ class Belief(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One number per dimension."""
+    """For each dimension E θ_j, E θ_j² and P(|θ_j − null| > s_j), under the spread's odds."""
 
     spread_mean: Floats
-    """E θ_j under the spread's odds."""
     spread_square: Floats
-    """E θ_j² under the spread's odds."""
     signal: Floats
-    """P(|θ_j − null| > s_j) under the spread's odds."""
 
     def expected_error(self, estimate: Floats) -> Floats:
         """E(θ_j − estimate_j)² under the spread's odds, for any estimate."""

@@ -50,13 +50,7 @@ class Family(NamedTuple):
 
 
 def fit_posterior(
-    x: Floats,
-    s: Floats,
-    low: float,
-    high: float,
-    null: float,
-    *,
-    odds: Mapping[str, float] | None = None,
+    x: Floats, s: Floats, low: float, high: float, null: float, *, odds: Mapping[str, float] | None = None
 ) -> Posterior:
     """Fit every model to observations x_j with standard errors s_j > 0.
 
@@ -71,8 +65,12 @@ def fit_posterior(
     cells = Cells.for_noise(low, high, null, s)
     sample = compress(distinct)
     likelihood = cells.likelihood(sample.x, sample.s)
+    only_null = np.zeros((1, cells.n_cells + 1))
+    only_null[0, 0] = 1.0
+    with np.errstate(divide="ignore"):
+        null_evidence = float(sample.weight @ np.log(likelihood[:, 0]))
     families = {
-        "null": _null(cells, sample, likelihood),
+        "null": Family(null_evidence, Prior(only_null, np.zeros(1))),
         "centred": spike_and_slab(cells, sample, likelihood, centred=True),
         "free": spike_and_slab(cells, sample, likelihood, centred=False),
     }
@@ -82,14 +80,6 @@ def fit_posterior(
     priors = (_average(families, estimate), _average(families, spread))
     probabilities = {name: float(np.exp(w)) for name, w in estimate.items()}
     return Posterior(cells, distinct, inverse, *priors, probabilities, evidence)
-
-
-def _null(cells: Cells, sample: Sample, likelihood: Floats) -> Family:
-    shape = np.zeros((1, cells.n_cells + 1))
-    shape[0, 0] = 1.0
-    with np.errstate(divide="ignore"):
-        evidence = float(sample.weight @ np.log(likelihood[:, 0]))
-    return Family(evidence, Prior(shape, np.zeros(1)))
 
 
 def _slabs(cells: Cells, centre: Floats, width: Floats) -> Floats:
@@ -165,12 +155,7 @@ def smoother(cells: Cells, bandwidth: float) -> Floats:
 
 
 def free_shape(
-    sample: Sample,
-    likelihood: Floats,
-    base: Floats,
-    *,
-    iterations: int,
-    smoothing: Floats | None = None,
+    sample: Sample, likelihood: Floats, base: Floats, *, iterations: int, smoothing: Floats | None = None
 ) -> Floats:
     """The shape G that EM finds from the shape `base`.
 

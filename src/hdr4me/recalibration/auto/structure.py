@@ -50,11 +50,7 @@ class Structure(NamedTuple):
 
 
 def check_structure(order: ArrayLike | None, groups: Sequence[Any] | None, n_dims: int) -> Structure | None:
-    """Positions and group numbers of every dimension, or None if neither is declared.
-
-    >>> check_structure([2, 0, 1], ["a", None, "a"], 3)
-    Structure(position=array([2., 0., 1.]), group=array([ 0, -1,  0]))
-    """
+    """Positions and group numbers of every dimension, or None if neither is declared."""
     if order is None and groups is None:
         return None
     position = np.full(n_dims, np.nan) if order is None else _positions(order, n_dims)
@@ -160,7 +156,11 @@ class Block:
                 within = within + np.einsum("ka,kaj->j", w, family.variance)
                 weighted = np.einsum("ka,kaj->kj", w, family.gain) * cx
                 weighted -= np.einsum("ka,kaj->kj", level, family.gain) * family.ones
-                together[family.part] += _back(family, weighted)
+                # From the kernels' own coordinates to the columns of Φ.
+                own = family.vectors
+                together[family.part] += (
+                    weighted.sum(axis=0) if own is None else np.einsum("kij,kj->i", own, weighted)
+                )
             curve = offset + self._spread(together)
             mean += curve + r.kept * (share * y - curve)
             variance += (1 - r.kept) ** 2 * (within[self.group] if self.cosines is None else within[0])
@@ -208,13 +208,6 @@ class Block:
 
     def _spread(self, coefficients: Floats) -> Floats:
         return coefficients[self.group] if self.cosines is None else self.cosines @ coefficients
-
-
-def _back(family: _Family, weighted: Floats) -> Floats:
-    """From the kernels' own coordinates to the columns of Φ."""
-    if family.vectors is None:
-        return np.asarray(weighted.sum(axis=0))
-    return np.asarray(np.einsum("kij,kj->i", family.vectors, weighted))
 
 
 def _family(
@@ -298,13 +291,8 @@ def group_block(
 
 def _noises(s: Floats) -> list[tuple[Floats, Floats, Floats, float]]:
     """For every ν: 1/(ν² + s²), ν²/(ν² + s²), ν²s²/(ν² + s²), and the log of ∏(ν² + s²)/s²."""
-    out = []
-    for ν in _RESIDUALS:
-        variance = ν**2 + s**2
-        out.append(
-            (1 / variance, ν**2 / variance, ν**2 * s**2 / variance, float(np.log(variance / s**2).sum()))
-        )
-    return out
+    pairs = [(ν, ν**2 + s**2) for ν in _RESIDUALS]
+    return [(1 / v, ν**2 / v, ν**2 * s**2 / v, float(np.log(v / s**2).sum())) for ν, v in pairs]
 
 
 def blocks(structure: Structure, s: Floats, low: float, high: float) -> list[Block]:
