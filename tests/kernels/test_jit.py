@@ -26,7 +26,7 @@ def test_the_stamp_covers_every_folder(tmp_path: Path, monkeypatch: pytest.Monke
     shutil.copytree(room, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(jit, "__file__", str(copy / "machine" / "jit.py"))
     before = sources_stamp()
-    for folder in ("exact/blocks.py", "simulate/draws.py", "machine/intrinsics.py"):
+    for folder in ("exact/blocks.py", "simulate/fused.py", "machine/intrinsics.py"):
         with (copy / folder).open("a") as out:
             out.write("\n# changed\n")
         after = sources_stamp()

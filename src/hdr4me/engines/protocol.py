@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hdr4me.survey import Survey
     from hdr4me.tally import Tally
 
-
 FilePath = str | os.PathLike[str]
 Progress = Callable[[int], None]  # called with the number of records or reports done since the last call
 

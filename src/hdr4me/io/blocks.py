@@ -25,14 +25,15 @@ MOST_REJECTED = 4096
 
 @dataclass(frozen=True)
 class Block:
-    """Reports of a file that are still to be checked and counted, and the rejected ones among them."""
+    """Reports [n, report_size] of a file that are still to be checked and counted, in memory that nothing else changes.
+
+    `numbers` are their row numbers in the file, from 1; nulls and blank lines count as rows. `rejected` are those that
+    the reader itself rejected since the block before, at most `MOST_REJECTED`.
+    """
 
     rows: Bytes
-    """The reports, of shape (n, report_size), in memory that nothing else can change."""
     numbers: Sequence[int] | NDArray[np.integer[Any]]
-    """The row number of each report in its file, from 1; nulls and blank lines count as rows."""
     rejected: Sequence[Rejected] = ()
-    """What the reader itself rejected since the block before: at most `MOST_REJECTED`."""
 
 
 _NOBODY = 0xFFFF  # the question's number in rows that stand for what is not a report

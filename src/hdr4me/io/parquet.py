@@ -46,18 +46,13 @@ _DEEPEST = 12
 def read_parquet(
     path: FilePath, survey: Survey, block_rows: int, *, part: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums."""
-    with whole(path, "Parquet"):
-        yield from _parquet_blocks(path, survey, block_rows, part)
+    """Blocks of reports, checked for what the file itself promises: column, size, fingerprint, rows, checksums.
 
-
-def _parquet_blocks(
-    path: FilePath, survey: Survey, block_rows: int, part: tuple[int, int] | None
-) -> Iterator[Block]:
+    Only row groups that begin in the range `part` of the file's bytes are read.
+    """
     # Without pre-buffering, and with a buffer of its own, a row group is streamed, not held.
-    with pq.ParquetFile(
-        str(path), page_checksum_verification=True, pre_buffer=False, buffer_size=_STREAMED
-    ) as file:
+    options: Any = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": _STREAMED}
+    with whole(path, "Parquet"), pq.ParquetFile(str(path), **options) as file:
         check_schema(path, without_ids(file.schema_arrow), survey)
         metadata, size = file.metadata, Path(path).stat().st_size
         rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
@@ -98,11 +93,8 @@ def _groups_in(chunks: Sequence[Chunk | None], size: int, part: tuple[int, int] 
     if part is None:
         return list(range(len(chunks)))
     starts = [chunk.data_page_offset if chunk else 0 for chunk in chunks]
-    return [
-        index
-        for index, start in enumerate(starts)
-        if part[0] <= (start if 0 <= start < size else size - 1) < part[1]
-    ]
+    starts = [start if 0 <= start < size else size - 1 for start in starts]
+    return [index for index, start in enumerate(starts) if part[0] <= start < part[1]]
 
 
 def _column_blocks(path: FilePath, column: Any, survey: Survey, first: int) -> Iterator[Block]:
@@ -165,10 +157,10 @@ def first_chunks(file: IO[bytes], size: int) -> list[Chunk | None]:
     groups = footer.get(4)
     for group in groups if isinstance(groups, list) else ():
         columns = group.get(1)
-        columns = columns if isinstance(columns, list) else None
-        meta = columns[0].get(3) if columns else None
+        meta = columns[0].get(3) if columns and isinstance(columns, list) else None
         numbers = [meta.get(field, 0) if isinstance(meta, dict) else 0 for field in (9, 11, 7)]
-        found.append(Chunk(*(x if isinstance(x, int) else 0 for x in numbers)) if columns else None)
+        chunk = Chunk(*(x if isinstance(x, int) else 0 for x in numbers))
+        found.append(chunk if columns and isinstance(columns, list) else None)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -165,11 +165,9 @@ def file_kind(path: str) -> str:
 
 def count_records(path: str | os.PathLike[str]) -> int | None:
     """How many records a file says it has, for a progress bar; None when only reading it would tell."""
-    try:
-        if os.fspath(path) != STANDARD_INPUT and binary_format(path) == "parquet":
+    with suppress(*BROKEN, FormatError):  # reading it will say what is wrong
+        if file_kind(os.fspath(path)) == "parquet":
             return int(_parquet_metadata(os.fspath(path)).num_rows)
-    except (*BROKEN, FormatError):
-        return None  # reading it will say what is wrong
     return None
 
 
@@ -200,11 +198,11 @@ def _row_groups(file: Part, step: int) -> list[Part]:
         return [file]
     parts: list[Part] = []
     first, size = 0, 0.0
-    for i in range(len(sizes)):
-        size += scale * sizes[i]
-        if size >= step or i == len(sizes) - 1:
-            parts.append(replace(file, row_groups=tuple(range(first, i + 1)), n_bytes=round(size)))
-            first, size = i + 1, 0.0
+    for i, own in enumerate(sizes, 1):
+        size += scale * own
+        if size >= step or i == len(sizes):
+            parts.append(replace(file, row_groups=tuple(range(first, i)), n_bytes=round(size)))
+            first, size = i, 0.0
     return parts
 
 
@@ -223,9 +221,8 @@ def _open_binary(path: str, stack: ExitStack) -> Any:
 def _open_arrow(path: str, stack: ExitStack) -> Any:
     """The same as a source of an Arrow IPC file, which is read, not mapped."""
     opened = _open_binary(path, stack)
-    return stack.enter_context(
-        pa.OSFile(opened, "r") if isinstance(opened, str) else pa.PythonFile(opened, "r")
-    )
+    source: Any = pa.OSFile if isinstance(opened, str) else pa.PythonFile
+    return stack.enter_context(source(opened, "r"))
 
 
 def _parquet_metadata(path: str) -> Any:

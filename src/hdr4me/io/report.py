@@ -62,7 +62,11 @@ def refuse(rejected: Rejected) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer."""
+    """m answers, each (question, field, ...), in increasing order of question, and the survey they answer.
+
+    >>> Report("ab12", ((0, 7), (3, 1))).answers
+    ((0, 7), (3, 1))
+    """
 
     survey: str
     answers: tuple[tuple[int, ...], ...]
@@ -203,8 +207,7 @@ QUARANTINE_BYTES = 1 << 26
 class Quarantine(AbstractContextManager["Quarantine"]):
     """A handler for rejected reports that writes them to `path`; without any, no file is made.
 
-    Beyond `limit_bytes` reports are only counted: `n_left_out` says how many, and so does the file in a last line for
-    each reason.
+    Beyond `limit_bytes` reports are only counted, in `n_left_out` and in a last line of the file for each reason.
 
     >>> import tempfile
     >>> from pathlib import Path

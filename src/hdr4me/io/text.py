@@ -212,21 +212,18 @@ def _objects(lines: list[bytes], name: str, before: int) -> list[dict[str, Any]]
         rows = None
     if rows is not None and len(rows) == len(kept) and all(type(row) is dict for row in rows):
         return rows  # type: ignore[no-any-return]
-    for i, line in enumerate(lines):
-        if line.strip():
-            _check_object(line, name, before + i + 1)
+    for number, line in enumerate(lines, before + 1):
+        try:
+            row = json.loads(line) if line.strip() else {}
+        except UnicodeDecodeError:
+            raise wrong_encoding(name, f"line {number:,}") from None
+        except (ValueError, RecursionError):
+            row = None
+        if type(row) is not dict:
+            raise FormatError(
+                f"{name}, line {number:,}: not a JSON object (JSON lines have one object a line)"
+            )
     raise FormatError(f"{name}, lines {before + 1:,} to {before + len(lines):,}: not one JSON object a line")
-
-
-def _check_object(line: bytes, name: str, number: int) -> None:
-    try:
-        row = json.loads(line)
-    except UnicodeDecodeError:
-        raise wrong_encoding(name, f"line {number:,}") from None
-    except (ValueError, RecursionError):
-        row = None
-    if type(row) is not dict:
-        raise FormatError(f"{name}, line {number:,}: not a JSON object (JSON lines have one object a line)")
 
 
 def _column(values: list[Any], dimension: Dimension) -> Any:
@@ -235,12 +232,11 @@ def _column(values: list[Any], dimension: Dimension) -> Any:
         return pa.array([_numbers(value) for value in values], pa.list_(pa.float64()))
     if isinstance(dimension, Selection):
         return pa.array([_choices(value) for value in values], pa.string())
-    if isinstance(dimension, Categorical):
-        return _array(values, pa.string())
     if isinstance(dimension, Numeric):
         alike = all(value is None or type(value) in (int, float) for value in values)
         return _array(values, pa.float64() if alike else pa.string())
-    return _array(values)  # a dimension of another package: whatever type Arrow finds
+    # Of a dimension of another package whatever type Arrow finds.
+    return _array(values, pa.string() if isinstance(dimension, Categorical) else None)
 
 
 def _array(values: list[Any], kind: Any = None) -> Any:

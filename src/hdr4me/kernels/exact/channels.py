@@ -36,11 +36,8 @@ def differ(numbers, ends, size, binomials, blocks):  # type: ignore[no-untyped-d
 
     `ends` are the numbers of blocks that differ in at most 0, 1, … size − 1 places, `binomials` those of `ways`.
     """
-    rest, left, found = (
-        np.empty(_TOGETHER, np.uint64),
-        np.empty(_TOGETHER, np.uint64),
-        np.empty(_TOGETHER, np.uint64),
-    )
+    rest, left = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
+    found = np.empty(_TOGETHER, np.uint64)
     for start in range(0, numbers.size, _TOGETHER):
         n = min(_TOGETHER, numbers.size - start)
         for i in range(n):
@@ -181,11 +178,8 @@ def count_signs(blocks, good, size, counts):  # type: ignore[no-untyped-def]
 
 
 _MASK = np.uint64(0xFFFF)
-_GOLDEN, _FIRST, _SECOND = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
+_GOLDEN, _FIRST = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @njit(inline="always")

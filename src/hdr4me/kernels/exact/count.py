@@ -24,10 +24,7 @@ _ALL = 0xFFFFFFFF
 
 
 def within(n_slots: int, n_sampled: int) -> NDArray[np.uint32]:
-    """A mask for each slot: all bits set for the first slot of a report, no bit for the others.
-
-    Only the others are compared with the slot before: within a report dimensions must increase.
-    """
+    """A mask for each slot: all bits set for the first slot of a report, no bit for the others."""
     pattern = np.zeros(n_slots, np.uint32)
     pattern[::n_sampled] = _ALL
     return pattern
@@ -170,12 +167,6 @@ def count_reports(
 
     Dimension j's code c in entry e is counted at offsets[j] + e * cells[j] + c. Integers, so any split gives the
     same counts.
-
-    >>> counts = np.zeros(4, np.int64)
-    >>> reports = np.array([[1, 0, 1], [0, 0, 2], [7, 0, 0]], np.uint8)
-    >>> shape = [np.array(x) for x in ([1, 1], [2, 2], [0, 2])]
-    >>> count_reports(reports, 1, 3, *shape, counts).tolist(), counts.tolist()
-    ([0, 3, 1], [0, 0, 0, 1])
     """
     n, d = len(reports), cells.size
     status = np.zeros(n, np.uint8)

@@ -12,9 +12,8 @@ def merge(high_a, low_a, high_b, low_b, high, low):  # type: ignore[no-untyped-d
     """Merge the sorted ids a and b into `high` and `low`, which have room for both."""
     i, j, k = 0, 0, 0
     n, m = high_a.size, high_b.size
-    while (
-        i < n and j < m
-    ):  # both are loaded and one is chosen: a branch would be guessed wrongly half the time
+    # Both are loaded and one is chosen: a branch would be guessed wrongly half the time.
+    while i < n and j < m:
         a, b = high_a[i], high_b[j]
         la, lb = low_a[i], low_b[j]
         first = (a < b) | ((a == b) & (la <= lb))

@@ -34,13 +34,9 @@ def _long_number(at, end):  # type: ignore[no-untyped-def]
     while at < end and at - start < _18 and one_byte(at) - _ZERO < _10:
         value = value * _10 + (one_byte(at) - _ZERO)
         at += _1
-    if (
-        at == start
-        or (at - start > _1 and one_byte(start) == _ZERO)
-        or (at < end and one_byte(at) - _ZERO < _10)
-    ):
-        return _NONE, at
-    return value, at
+    zero_first = at - start > _1 and one_byte(start) == _ZERO
+    too_long = at < end and one_byte(at) - _ZERO < _10
+    return (_NONE if at == start or zero_first or too_long else value), at
 
 
 @kernel(inline="always")
@@ -88,11 +84,8 @@ def _answers(at, end, n_sampled, slot_size, n_questions, n_fields, sizes, bounds
         put_byte(here + _1, question >> _8)
         here += _2
         entry = question << _3
-        bound, size, rises = (
-            eight_bytes(bounds + entry),
-            eight_bytes(sizes + entry),
-            eight_bytes(rising + entry),
-        )
+        bound, size = eight_bytes(bounds + entry), eight_bytes(sizes + entry)
+        rises = eight_bytes(rising + entry)
         lowest = _0
         for _ in range(eight_bytes(n_fields + entry)):
             if one_byte(at) != _COMMA:
@@ -132,11 +125,8 @@ def parse_lines(data, prefix, n_sampled, slot_size, n_fields, sizes, bounds, ris
     data[places[i, 0] : places[i, 1]]. `n_fields`, `sizes` (bytes of a field), `bounds` and `rising` (fields must
     increase) are by question, int64. The prefix has 32 bytes or more.
     """
-    first, pattern, row = (
-        np.uint64(data.ctypes.data),
-        np.uint64(prefix.ctypes.data),
-        np.uint64(rows.ctypes.data),
-    )
+    first, pattern = np.uint64(data.ctypes.data), np.uint64(prefix.ctypes.data)
+    row = np.uint64(rows.ctypes.data)
     fields, widths = np.uint64(n_fields.ctypes.data), np.uint64(sizes.ctypes.data)
     limits, rises = np.uint64(bounds.ctypes.data), np.uint64(rising.ctypes.data)
     end, skip, n_questions = first + np.uint64(data.size), np.uint64(prefix.size), np.uint64(n_fields.size)

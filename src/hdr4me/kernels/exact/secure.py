@@ -46,12 +46,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Keystream:
-    """Uniform bits from AES-256-CTR under a fresh system key. Not for sharing between threads: make one each.
-
-    >>> stream = Keystream()
-    >>> stream.words32(3).shape, stream.words16(5).dtype
-    ((3,), dtype('uint16'))
-    """
+    """Uniform bits from AES-256-CTR under a fresh system key. Not for sharing between threads: make one each."""
 
     __slots__ = ("_encryptor", "_forks")
 
@@ -93,12 +88,7 @@ _BYTES = 1 << 18
 
 
 class SecureDraws:
-    """Uniform draws from a keystream of the system; not for sharing between threads.
-
-    >>> draws = SecureDraws()
-    >>> bool(draws.below(6, 1000).max() < 6), draws.subsets(4, 10, 3).shape
-    (True, (4, 3))
-    """
+    """Uniform draws from a keystream of the system; not for sharing between threads."""
 
     def __init__(self) -> None:
         self._stream = Keystream()
@@ -160,10 +150,7 @@ class SecureDraws:
         return out[: n * m].reshape(n, m)
 
     def sets(self, v: int, width: int, inputs: NDArray[np.int64], heavy: NDArray[np.bool_]) -> NDArray[Any]:
-        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it.
-
-        In as few bytes a number as a report has.
-        """
+        """For each input a uniform set of `width` of v categories that has the input where `heavy`, else lacks it."""
         n, size = len(inputs), 1 if v <= 256 else 2
         out = np.empty(n * width + SETS_SLACK, f"u{size}")
         members, entries, at = members_of_bytes(size), listed(v - 1, width), 0

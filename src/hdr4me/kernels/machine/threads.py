@@ -40,15 +40,7 @@ def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
 
 
 def share(work: Callable[[int, int], None], first: int, last: int, threads: int) -> None:
-    """Call work(a, b) for runs [a, b) that together make up [first, last), in any order and from several threads.
-
-    Examples
-    --------
-    >>> done = []
-    >>> share(lambda a, b: done.append((a, b)), 0, 12, threads=2)
-    >>> sorted(done)[:4]
-    [(0, 3), (3, 5), (5, 6), (6, 7)]
-    """
+    """Call work(a, b) for runs [a, b) that together make up [first, last), in any order and from several threads."""
     helpers = min(threads, last - first, _MOST) - 1
     if helpers < 1:
         work(first, last)

@@ -19,20 +19,12 @@ _UNIFORM_BITS = 53
 
 
 def laplace_noise_sums(scale: float, n: int, d: int, rng: np.random.Generator) -> Floats:
-    """d independent sums of n Laplace(scale) draws.
-
-    >>> laplace_noise_sums(1.0, 1000, 3, np.random.default_rng(1)).shape
-    (3,)
-    """
+    """d independent sums of n Laplace(scale) draws."""
     return np.asarray(scale * (rng.standard_gamma(n, d) - rng.standard_gamma(n, d)))
 
 
 def uniform_sums(counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    """For each K in counts a sum of K uniforms on [0, 1), each of 53 bits and taken at the middle of its step.
-
-    >>> bool(uniform_sums(np.array([0, 1]), np.random.default_rng(1))[0] == 0.0)
-    True
-    """
+    """For each K in counts a sum of K uniforms on [0, 1), each of 53 bits and taken at the middle of its step."""
     total = np.zeros(counts.shape)
     for bit in range(_UNIFORM_BITS, 0, -1):  # the small terms first
         total += np.ldexp(rng.binomial(counts, 0.5).astype(np.float64), -bit)
@@ -67,10 +59,6 @@ def band_sums(values: Floats, share: float, rng: np.random.Generator) -> tuple[F
     """Per column: the sum of the values of users who fall in the band (each with probability `share`), and how many.
 
     The gap to the next such user is ⌊E / -log(1 - share)⌋ with E exponential: the cost is n · share, not n.
-
-    >>> sums, chosen = band_sums(np.ones((1000, 2)), 0.01, np.random.default_rng(1))
-    >>> bool((sums == chosen).all())
-    True
     """
     n, d = values.shape
     sums, chosen = np.zeros(d), np.zeros(d, np.int64)
@@ -81,7 +69,5 @@ def band_sums(values: Floats, share: float, rng: np.random.Generator) -> tuple[F
     expected = n * share + 1
     room = int(d * expected + 10 * np.sqrt(d * expected) + 64)
     while not _skip(values, -np.log1p(-share), rng.standard_exponential(room), chosen, sums):
-        room *= (
-            2  # ten standard deviations were not enough: begin again with twice as many fresh exponentials
-        )
+        room *= 2  # ten standard deviations were not enough: begin again with twice as many fresh ones
     return sums, chosen

@@ -47,9 +47,8 @@ _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _LN2 = float(np.log(2.0))
 
 
-@njit(
-    inline="always", fastmath={"contract"}, error_model="numpy"
-)  # a check for division by 0 would not vectorise
+# With a check for division by 0 the loops would not vectorise.
+@njit(inline="always", fastmath={"contract"}, error_model="numpy")
 def _minus_log(v):  # type: ignore[no-untyped-def]
     """-log(v) for normal v > 0, to 2 units in the last place; only arithmetic, so loops of it vectorise.
 
@@ -136,10 +135,7 @@ _SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 
 
 def _sum_rows(b: Any, rows: Any, at_sums: Any, at_squares: Any, starts: Any, steps: Any, value: Any) -> None:
-    """Add value(addresses of a row) and its square, row by row, to eight sums and eight squares that stay in registers.
-
-    The addresses begin at `starts` and grow by `steps` bytes a row; there is at least one row.
-    """
+    """Add value(addresses) of each row, and its square, to eight sums and eight squares that stay in registers."""
 
     def place(address: Any) -> Any:
         return b.inttoptr(address, _DOUBLES.as_pointer())
