@@ -1,4 +1,4 @@
-"""hdr4me survey: write a survey from a schema or a file of records, or show one."""
+"""hdr4me survey and explain: write a survey from a schema or a file of records, show it, or say what it means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, File, Texts
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, SURVEY, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -97,6 +97,7 @@ def survey(
             write_text(output, text)
             print_note(f"wrote {output}")
         return
+    numeric = [x.name for x in schema if x.is_number]
     with opt.named_options(), working("designing"):
         made = Survey(
             schema,
@@ -108,7 +109,7 @@ def survey(
             purpose=purpose,
             lasting=lasting,
             pairs=[opt.pair_of("--pair", text) for text in pair or []],
-            blocks=[_columns(schema, text) for text in block or []],
+            blocks=[opt.names_of(text, numeric) for text in block or []],
         )
     if epsilon > _LARGE:
         odds = math.exp(min(epsilon, 700.0))
@@ -125,6 +126,41 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def explain(
+    survey: SURVEY,
+    audience: Annotated[str, Option(help="user, or dpo: with the data-protection officer's annex.")] = "user",
+    output: Annotated[File, Option("--output", "-o", help="Where to write it: .md or .html.")] = None,
+    json: JSON = False,
+) -> None:
+    """Write in plain words what is asked, what leaves the device and what anybody could learn from it.
+
+    The page is made from the survey's document alone: questions, an example report, epsilon as odds, repetition, the
+    proof.
+
+    Example: hdr4me explain survey.json --audience dpo --output privacy.html
+    """
+    from hdr4me.explanation import explain as write
+    from hdr4me.explanation.odds import guess, whole_loss
+    from hdr4me.survey import Survey
+
+    opt.check_outputs([output], [survey])
+    suffix = "" if output is None else output.suffix.lower()
+    opt.check("--output", output, output is None or suffix in (".md", ".html"), "a .md or .html file")
+    document = Survey.load(survey)
+    with opt.named_options():
+        page = write(document, audience)
+    if output is not None:
+        write_text(output, page.html() if suffix == ".html" else page.markdown())
+        print_note(f"wrote {output}")
+    if json:
+        loss = whole_loss(document)
+        about = {"survey": document.fingerprint, "audience": audience, "epsilon": document.epsilon}
+        about |= {"lasting_epsilon": document.lasting_epsilon, "loss": str(loss)}
+        print_json({**about, "guess_of_one_half_becomes": guess(0.5, loss), "markdown": page.markdown()})
+    elif output is None:
+        typer.echo(page.markdown(), nl=False)
 
 
 def _is_survey(path: Path) -> bool:
@@ -212,19 +248,6 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
         more, shown = len(silent) - _SHOWN, silent[:_SHOWN]
         shown += [f"likewise for {counted(more, 'more dimension')}"] if more > 0 else []
         print_note(f"note: a missing value of {', '.join(shown)}: declare a default, or optional")
-
-
-def _columns(schema: Schema, text: str) -> list[str]:
-    """The numbers that names and patterns with commas between them stand for."""
-    found: dict[str, None] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        matched = [x.name for x in schema if x.is_number and fnmatchcase(x.name, part)]
-        if part in schema.names:
-            matched = [part]
-        if not matched:
-            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
-        found |= dict.fromkeys(matched)
-    return list(found)
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:
