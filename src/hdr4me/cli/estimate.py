@@ -153,11 +153,8 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequen
 
     shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
     told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
-    print_table(
-        title,
-        ["s.e." if column == "standard_error" else column for column in told],
-        [[row.get(column) for column in told] for row in shown],
-    )
+    heads = ["s.e." if column == "standard_error" else column for column in told]
+    print_table(title, heads, [[row.get(column) for column in told] for row in shown])
     if few := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
         print_note(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
 

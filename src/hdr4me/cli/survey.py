@@ -6,8 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from json import dumps as to_json
-from json import loads as from_json
+from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,14 +82,14 @@ def survey(
             raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
         schema = Schema.load(source)
         text = source.read_text("utf-8")
-        document = tomllib.loads(text) if source.suffix.lower() == ".toml" else from_json(text)
+        document = tomllib.loads(text) if source.suffix.lower() == ".toml" else loads(text)
         declared = {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     _say_missing(schema, declared)
     if schema_only:
-        text = to_json(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        text = dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
         if output is None:
             typer.echo(text, nl=False)
         else:
@@ -180,7 +179,7 @@ def _is_records(source: Path) -> bool:
     if suffix != ".json":
         return True
     try:  # JSON lines have one object a line
-        return isinstance(from_json(start.split(b"\n")[0]), dict)
+        return isinstance(loads(start.split(b"\n")[0]), dict)
     except ValueError:
         return False
 
