@@ -250,8 +250,9 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
     for group in best.workload.groups:
         if group.is_number:
             gain = foretell_rounds(group.prior, n, best.epsilon_per_value)
-            row = {"dimensions": group.count, "values": "uniform" if group.prior.uniform else "as expected"}
-            row |= {"reports": n, "gain": gain.gain, "low": gain.low, "high": gain.high}
+            values = "uniform" if group.prior.uniform else "as expected"
+            row: dict[str, Any] = {"dimensions": group.count, "values": values, "reports": n}
+            row |= {"gain": gain.gain, "low": gain.low, "high": gain.high}
             rows.append({**row, "standard_error": gain.one, "standard_error_of_two": gain.two})
     if not rows:
         raise InvalidInput("--rounds 2 concerns numbers, whose ranges a second round narrows: there are none")
