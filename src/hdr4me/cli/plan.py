@@ -245,8 +245,7 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
     """For each kind of number: the gain of two rounds over one (see `hdr4me.statistics.foretell`)."""
     from hdr4me.statistics.foretell import foretell_rounds
 
-    best, rows = found.best, []
-    n = round(best.reports_per_dimension)
+    best, n, rows = found.best, round(found.best.reports_per_dimension), []
     for group in best.workload.groups:
         if group.is_number:
             gain = foretell_rounds(group.prior, n, best.epsilon_per_value)
