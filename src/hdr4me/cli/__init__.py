@@ -1,8 +1,7 @@
 """The command line.
 
-Results go to standard output, messages and progress to standard error. Bad input ends with one plain line and exit
-code 2, never with a traceback; an interruption ends with 130. What nobody foresaw ends with one line and exit code 3;
-with HDR4ME_TRACEBACK=1 in the environment the traceback is shown.
+Results go to standard output, messages to standard error. Exit codes: 2 for bad input, 130 for an interruption, 3 for
+an unforeseen error, whose traceback HDR4ME_TRACEBACK=1 shows.
 """
 
 from __future__ import annotations

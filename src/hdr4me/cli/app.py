@@ -36,7 +36,7 @@ COMMANDS = (
 )  # fmt: skip
 _ELSEWHERE = dict.fromkeys(("serve", "send", "backup", "restore"), "collector")
 _ELSEWHERE |= dict.fromkeys(("perturb", "tally", "merge"), "reports")
-_ELSEWHERE |= {"analyze": "compare", "refine": "rounds"}
+_ELSEWHERE |= {"analyze": "compare", "refine": "rounds", "explain": "survey", "bench": "reproduce"}
 
 for _name in COMMANDS:
     app.command(name=_name)(getattr(import_module(f"hdr4me.cli.{_ELSEWHERE.get(_name, _name)}"), _name))

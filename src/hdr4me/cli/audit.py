@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from hdr4me.auditing import Audit
 
+Write = Callable[[Mapping[str, Any], Callable[[], str], Callable[[], "Figure"]], None]
 # The keys of a finding in JSON, and its attributes.
 _FINDING = {
     "mechanism": "mechanism", "kind": "kind", "dimensions": "n_dims", "loss": "loss",
@@ -61,18 +63,18 @@ def audit(
     opt.check("--draws", draws, 1000 <= draws <= 20_000_000, "1000 to 20,000,000")
     if reports and tally is None:
         raise InvalidInput("--reports goes with --tally: give both")
-    opt.check_picture("--png", png)
-    opt.check_outputs([html, png], [survey, tally, *(reports or [])])
+    opt.check_outputs([html], [survey, tally, *(reports or [])], png=png)
     document = Survey.load(survey)
-    if tally is not None:
-        passed = _audit_tally(document, tally, reports or [], level, look, html, png, json)
+    write = partial(opt.write_results, html, png)
+    if tally is None:
+        passed = _audit_survey(document, draws, write, json)
     else:
-        passed = _audit_survey(document, draws, html, png, json)
+        passed = _audit_tally(document, tally, reports or [], level, look, write, json)
     if not passed:
         raise typer.Exit(1)
 
 
-def _audit_survey(survey: Any, draws: int, html: File, png: File, json: bool) -> bool:
+def _audit_survey(survey: Any, draws: int, write: Write, json: bool) -> bool:
     """Print the proof and the attack; True if the survey passes."""
     from hdr4me.auditing.auditor import ALARM, COLUMNS
     from hdr4me.auditing.auditor import audit as run
@@ -80,7 +82,7 @@ def _audit_survey(survey: Any, draws: int, html: File, png: File, json: bool) ->
     with progress("attacking", draws * len(survey.channels)) as advance:
         found = run(survey, n_draws=draws, progress=advance)
     made = stamp(survey.fingerprint, found.epsilon_declared, 1 - ALARM)
-    opt.write_results(html, png, made, lambda: _page(found), lambda: _draw(found))
+    write(made, lambda: _page(found), lambda: _draw(found))
     if json:
         tables = [{key: getattr(f, name) for key, name in _FINDING.items()} for f in found.findings]
         about = {"passed": found.passed, "epsilon_proven": found.epsilon_proven, "loss": str(found.loss)}
@@ -106,20 +108,16 @@ def _verdict(found: Audit) -> str:
 def _page(found: Audit) -> str:
     from hdr4me.auditing.auditor import COLUMNS
 
-    picture = pages.figure(
-        _draw(found), "What is proven (bar), what the attack found (point), the limit (line)."
-    )
     notes = (pages.paragraph(f"{note}.") for note in found.notes)
     how = (
         "The proof is a fraction of integers: the largest ratio of the probabilities that two true values give to one "
         "report. The proof passes if the fraction is at most e^ε. The attack draws reports of the two values that are "
-        "easiest to tell apart, and gives a lower bound of ε from these reports alone. A bound above the declared ε "
-        "means that the sampler does not follow its channel."
+        "easiest to tell apart, and gives a lower bound of ε: above the declared ε, the sampler is wrong."
     )
     return pages.page(
         "Audit of a survey",
         _verdict(found),
-        picture,
+        pages.figure(_draw(found), "Proven (bar), found by the attack (point), declared (line)."),
         pages.section("Every channel", pages.table(COLUMNS, found.rows()), *notes),
         pages.section("How to read this page", pages.paragraph(how)),
     )
@@ -152,14 +150,7 @@ def _draw(found: Audit) -> Figure:
 
 
 def _audit_tally(
-    survey: Any,
-    path: Path,
-    reports: Sequence[Path],
-    level: float,
-    look: int,
-    html: File,
-    png: File,
-    json: bool,
+    survey: Any, path: Path, reports: list[Path], level: float, look: int, write: Write, json: bool
 ) -> bool:
     """Print what a look at a tally finds; True if there was no alarm."""
     from hdr4me.accounting.harm import harm
@@ -173,7 +164,7 @@ def _audit_tally(
         found = watch(tally, level=level, look=look, copies=copies)
     limits = [item.to_dict() for item in harm(survey)]
     made = stamp(survey.fingerprint, survey.epsilon, level)
-    opt.write_results(html, png, made, lambda: _tally_page(str(found), limits), lambda: _draw_harm(limits))
+    write(made, lambda: _tally_page(str(found), limits), lambda: _draw_harm(limits))
     if json:
         print_json({**made, **found.to_dict(), "harm": limits})
     else:

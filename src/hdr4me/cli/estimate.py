@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,17 +67,13 @@ def estimate(
     if to_stdout and json:
         raise InvalidInput("--csv - and --json both write to standard output: give one of them")
     if simultaneous and recalibrate is not None:
-        raise InvalidInput(
-            "--simultaneous and --recalibrate do not go together: re-calibrated intervals hold for each dimension"
-        )
+        raise InvalidInput("--simultaneous and --recalibrate do not go together: give one of them")
     if recalibrate is None and (order or groups or interval != "honest"):
         raise InvalidInput("--order, --groups and --interval go with --recalibrate: give it too")
     if later and (recalibrate is not None or quantiles or histogram or variance or correlation or by):
         raise InvalidInput("--round combines means, shares and frequencies: ask each round for anything else")
-    opt.check_picture("--png", png)
-    opt.check_outputs(
-        [None if to_stdout else csv, html, png, parquet], [*source, survey, pairs, *(later or [])]
-    )
+    files = [None if to_stdout else csv, html, parquet]
+    opt.check_outputs(files, [*source, survey, pairs, *(later or [])], png=png)
     opt.check_twice(source)
     watch = Watch()
     tally = _tally(source, survey, engine, master, watch)
@@ -88,7 +84,9 @@ def estimate(
         if recalibrate is not None:
             known = list(dict.fromkeys(found.means.dimensions))
             given = {"order": order, "groups": groups}
-            lists = {key: [_names(text, known) for text in texts] for key, texts in given.items() if texts}
+            lists = {
+                key: [opt.names_of(text, known) for text in texts] for key, texts in given.items() if texts
+            }
             with watch("re-calibrating"):
                 final = found.recalibrate(recalibrate, **lists)
                 rows, advice = final.table(level=level, kind=interval), list(final.advice)
@@ -116,10 +114,8 @@ def estimate(
         from matplotlib.figure import Figure
 
         with watch("drawing"):
-            page = "hdr4me: what the tally says"
-            opt.write_results(
-                html, png, made, lambda: as_html(shown, page, title, notes), lambda: draw(shown) or Figure()
-            )
+            page = partial(as_html, shown, "hdr4me: what the tally says", title, notes)
+            opt.write_results(html, png, made, page, lambda: draw(shown) or Figure())
     # Beside means and frequencies, a column says which statistic a row is.
     full = ("dimension", "statistic", *COLUMNS[1:])
     several = more or not {row["statistic"] for row in rows} <= {"mean", "frequency"}
@@ -157,11 +153,8 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Any], shown: Sequen
 
     shown = [row | {"note": str(row.get("note", "")).replace(FEW_NOTE, EXACT)} for row in shown]
     told = [c for c in (*columns, "unit", "note") if any(row.get(c) not in (None, "ok", "") for row in shown)]
-    print_table(
-        title,
-        ["s.e." if column == "standard_error" else column for column in told],
-        [[row.get(column) for column in told] for row in shown],
-    )
+    heads = ["s.e." if column == "standard_error" else column for column in told]
+    print_table(title, heads, [[row.get(column) for column in told] for row in shown])
     if few := sum(FEW_NOTE in str(row.get("note", "")) for row in rows):
         print_note(f"{few:,} of {len(rows):,} rows have {FEW_NOTE}")
 
@@ -186,15 +179,6 @@ def _tally(
             )
     with watch("reading tallies"):
         return opt.load_sum(source)
-
-
-def _names(text: str, known: Sequence[str]) -> list[str]:
-    """Names between commas; a pattern stands for all that match, in the schema's order."""
-    out: list[str] = []
-    for part in text.split(","):
-        found = [name for name in known if fnmatchcase(name, part)]
-        out += found if found and part not in known else [part]
-    return out
 
 
 def _distributions(

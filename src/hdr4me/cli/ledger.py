@@ -59,9 +59,9 @@ def show(
         document |= {"limit": limit, "left": left, "every_days": days, "secret": bool(book.secret)}
         print_json({**document, "series": rows})
         return
+    any_days = "" if days is None else f" (any {days} days)"
     print_table(
-        f"ε spent: {total:g} in total, {float(now):g} of a limit of {limit:g} now"
-        + ("" if days is None else f" (any {days} days)"),
+        f"ε spent: {total:g} in total, {float(now):g} of a limit of {limit:g} now{any_days}",
         ["series", "ε spent", "counts now", "first day", "last day", "permanent rows"],
         [[row["series"][:12], *list(row.values())[1:]] for row in rows],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,6 +103,18 @@ def pair_of(option: str, text: str) -> tuple[str, str]:
     return names[0], names[1]
 
 
+def names_of(text: str, known: Sequence[str]) -> list[str]:
+    """Names separated by commas; a pattern stands for all known names that match, in their order.
+
+    >>> names_of("age, x*", ["x1", "age", "x2"])
+    ['age', 'x1', 'x2']
+    """
+    found: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        found += [part] if part in known else [name for name in known if fnmatchcase(name, part)] or [part]
+    return list(dict.fromkeys(found))
+
+
 def load_schema(path: Path | None) -> Schema | None:
     """The schema of a file, if one is given."""
     from hdr4me.survey import Schema
@@ -109,12 +122,13 @@ def load_schema(path: Path | None) -> Schema | None:
     return None if path is None else Schema.load(path)
 
 
-def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None] = ()) -> None:
-    """Each output's folder exists, and no output is a directory, an input or another output."""
+def check_outputs(outputs: Sequence[File], inputs: Sequence[File] = (), **pictures: File) -> None:
+    """Each output has a folder, is no directory, input or other output, and pictures have a known suffix."""
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
-    for path in outputs:
-        if path is None:
-            continue
+    for option, path in pictures.items():
+        known = path is None or path.suffix.lower() in _DESCRIPTION
+        check(f"--{option}", path, known, f"its name must end in {', '.join(_DESCRIPTION)}")
+    for path in filter(None, (*outputs, *pictures.values())):
         try:
             str(path).encode("utf-8")
         except UnicodeEncodeError:
@@ -135,17 +149,6 @@ def check_twice(paths: Sequence[Path]) -> None:
         print_note(f"note: {path.name} is given more than once, and counted each time")
 
 
-def check_picture(option: str, path: Path | None) -> None:
-    """Refuse a picture's name that does not say which kind of picture it is."""
-    if path is not None:
-        check(
-            option,
-            path,
-            path.suffix.lower() in _DESCRIPTION,
-            f"its name must end in {', '.join(_DESCRIPTION)}",
-        )
-
-
 def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:
     """Write a picture with its provenance."""
     kind = path.suffix.lower()
@@ -156,11 +159,7 @@ def write_picture(path: Path, figure: Figure, made: Mapping[str, Any]) -> None:
 
 
 def write_results(
-    html: Path | None,
-    png: Path | None,
-    made: Mapping[str, Any],
-    page: Callable[[], str],
-    draw: Callable[[], Figure],
+    html: File, png: File, made: Mapping[str, Any], page: Callable[[], str], draw: Callable[[], Figure]
 ) -> None:
     """Write the page and the picture that were asked for, each with what it was made from."""
     if html is not None:

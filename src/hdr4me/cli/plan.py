@@ -64,8 +64,7 @@ def plan(
     """
     from hdr4me.planner import plan as make
 
-    opt.check_outputs([output, html, png], [schema])
-    opt.check_picture("--png", png)
+    opt.check_outputs([output, html], [schema], png=png)
     if delta is not None and not shuffled:
         raise InvalidInput("--delta goes with --shuffled: give both")
     opt.check("--delta", delta, delta is None or 1e-100 <= delta < 1, "a number from 1e-100 and below 1")
@@ -224,12 +223,11 @@ def _guarantees(
 
         found = amplification(_survey(option), int(option.n_users), delta)
         local = local_epsilon_of_any(found.n_reports, found.delta, option.epsilon)
-        closed = (
-            f" (closed form, from ε alone: {found.closed_form:.3g})" if found.closed_form is not None else ""
-        )
+        known = found.closed_form is not None
+        closed = f" (closed form, from ε alone: {found.closed_form:.3g})" if known else ""
+        private = f"({found.epsilon:.3g}, {found.delta:g})-private"
         lines += [
-            f"Shuffled: {found.n_reports:,} reports together are ({found.epsilon:.3g}, {found.delta:g})-private"
-            f"{closed}.",
+            f"Shuffled: {found.n_reports:,} reports together are {private}{closed}.",
             f"Conversely, a local ε up to {local:.3g} gives a central ε of {option.epsilon:g}. Both need a trusted "
             "shuffler that removes order, source and time of every report.",
         ]
@@ -247,22 +245,14 @@ def _second_round(found: Plan) -> list[dict[str, Any]]:
     """For each kind of number: the gain of two rounds over one (see `hdr4me.statistics.foretell`)."""
     from hdr4me.statistics.foretell import foretell_rounds
 
-    best, rows = found.best, []
+    best, n, rows = found.best, round(found.best.reports_per_dimension), []
     for group in best.workload.groups:
         if group.is_number:
-            gain = foretell_rounds(group.prior, round(best.reports_per_dimension), best.epsilon_per_value)
-            rows.append(
-                {
-                    "dimensions": group.count,
-                    "values": "uniform" if group.prior.uniform else "as expected",
-                    "reports": round(best.reports_per_dimension),
-                    "gain": gain.gain,
-                    "low": gain.low,
-                    "high": gain.high,
-                    "standard_error": gain.one,
-                    "standard_error_of_two": gain.two,
-                }
-            )
+            gain = foretell_rounds(group.prior, n, best.epsilon_per_value)
+            values = "uniform" if group.prior.uniform else "as expected"
+            row: dict[str, Any] = {"dimensions": group.count, "values": values, "reports": n}
+            row |= {"gain": gain.gain, "low": gain.low, "high": gain.high}
+            rows.append({**row, "standard_error": gain.one, "standard_error_of_two": gain.two})
     if not rows:
         raise InvalidInput("--rounds 2 concerns numbers, whose ranges a second round narrows: there are none")
     return rows

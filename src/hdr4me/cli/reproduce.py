@@ -1,14 +1,18 @@
-"""hdr4me reproduce: the paper's evaluation, run again."""
+"""hdr4me reproduce and bench: the paper's evaluation and the benchmarks, run here."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from importlib import import_module
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
+from hdr4me.atomic import replacing, write_text
 from hdr4me.cli import options as opt
 from hdr4me.cli.options import JSON, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, progress
@@ -66,7 +70,7 @@ def reproduce(
             allowed = "with --data, --users, --dims, --epsilon or --mechanism leave it out"
             opt.check("target =", repr(target), target in ("all", "own"), allowed)
             target = "own"
-            own, path = _own(data, users, dims, epsilon, mechanism, size)
+            own, path = _own(context.params, size)
             cells = own_cells(own, size)
         else:
             cells = cells_for(target, size)
@@ -132,26 +136,19 @@ def _command(target: str, given: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _own(
-    data: str | None,
-    users: int | None,
-    dims: list[int] | None,
-    epsilon: list[float] | None,
-    names: Texts,
-    scale: Scale,
-) -> tuple[Own, Path | None]:
+def _own(given: dict[str, Any], scale: Scale) -> tuple[Own, Path | None]:
     """The study that the options describe, and the file it reads."""
+    users, dims = given["users"], given["dims"]
     from hdr4me.paper.cells import MECHANISMS
     from hdr4me.paper.datasets import describe
     from hdr4me.paper.studies import BUDGETS, DATASETS, Own
 
-    rest = tuple(epsilon or BUDGETS["laplace"]), tuple(names or MECHANISMS)
-    name = data or "uniform"
+    rest = tuple(given["epsilon"] or BUDGETS["laplace"]), tuple(given["mechanism"] or MECHANISMS)
+    name = given["data"] or "uniform"
     if name in DATASETS:
         n, d = DATASETS[name]
-        return Own(
-            name, scale.users(n) if users is None else users, tuple(dims or (scale.dims(d),)), *rest
-        ), None
+        n = scale.users(n) if users is None else users
+        return Own(name, n, tuple(dims or (scale.dims(d),)), *rest), None
     path = Path(name)
     found = describe(path)
     if users is not None and users > found.n_rows:
@@ -160,3 +157,54 @@ def _own(
         print_note(f"{path.name}: left out, because not of numbers: {', '.join(found.left_out)}")
     sizes = tuple(dims or (len(found.columns),))
     return Own("data", found.n_rows if users is None else users, sizes, *rest), path
+
+
+def bench(
+    output: Annotated[File, Option("--output", "-o", help="Folder for bench.json, .md and .svg.")] = None,
+    rounds: Annotated[int, Option(help="Each time is the best of this many.")] = 7,
+    peers: Annotated[File, Option(help="Folder of the peers' environment, made if absent.")] = Path(
+        "~/.cache/hdr4me/peers"
+    ),
+    no_peers: Annotated[bool, Option("--no-peers", help="Leave the peers out.")] = False,
+    json: JSON = False,
+) -> None:
+    """Measure simulation, secure reports, sampling, tally and growth in one interleaved run (some minutes).
+
+    Peers (OpenDP, diffprivlib, pure-ldp, multi-freq-ldpy, DuckDB, polars) get an environment of their own; one that
+    cannot be installed is reported absent. All times but one are processor time on one core.
+
+    Example: hdr4me bench --json > bench.json
+    """
+    opt.check("--rounds", rounds, rounds >= 1, "at least 1 is needed")
+    if output is not None and output.exists() and not output.is_dir():
+        raise InvalidInput(f"--output {output} is a file: a folder is expected")
+    run = _benchmarks()
+    folder = None if no_peers or peers is None else peers.expanduser()
+    document = run.run(rounds=rounds, peers_folder=folder, note=print_note)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        write_text(output / "bench.json", dumps(document, indent=2) + "\n")
+        write_text(output / "bench.md", run.markdown(document))
+        with replacing(output / "bench.svg") as temporary:
+            run.plot(document, temporary)
+        print_note(f"wrote bench.json, bench.md and bench.svg to {output}")
+    if json:
+        print_json(document)
+        return
+    for suite in document["suites"]:
+        unit = f"{suite['unit']} a second" if suite["unit"] else "exponent"
+        print_table(suite["title"], ("what", unit), list(suite["rates"].items()))
+    ratios = [[text, *pair] for suite in document["suites"] for text, pair in suite["ratios"].items()]
+    print_table("Ratios in this run", ("ratio", "found", "target"), ratios)
+    for name, reason in document["absent"].items():
+        print_note(f"{name} is absent: {reason}")
+
+
+def _benchmarks() -> Any:
+    """The module benchmarks/bench/run.py, which only a clone of the project has."""
+    folder = Path(__file__).parents[3] / "benchmarks"
+    if not (folder / "bench" / "run.py").is_file():
+        raise InvalidInput("hdr4me bench runs from a clone of the project, where benchmarks/bench lives")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return import_module("bench.run")

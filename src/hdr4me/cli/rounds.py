@@ -37,15 +37,18 @@ def rounds(
     from scipy.special import ndtri
 
     from hdr4me.accounting.rounds import average, difference, slope
+    from hdr4me.tally import Tally
 
     opt.check("--answers", repr(answers), answers in ("permanent", "fresh"), "permanent or fresh")
     opt.check("--level", level, 0 < level < 1, "a number between 0 and 1")
     if len(tallies) < 2:
         raise InvalidInput("one round has no trend: give at least two tallies (hdr4me estimate is for one)")
-    opt.check_outputs([picture], tallies)
-    opt.check_picture("--picture", picture)
+    opt.check_outputs([], tallies, picture=picture)
     opt.check_twice(tallies)
-    loaded = _read(tallies)
+    loaded = [Tally.load(path) for path in tallies]
+    for path, tally in zip(tallies, loaded, strict=True):
+        if tally.survey.series != loaded[0].survey.series:
+            raise InvalidInput(f"{path} is of another series than {tallies[0]}: they are not comparable")
     tables = [tally.estimate().table() for tally in loaded]
     x, s = (
         np.array([[row[key] for row in t] for t in tables], float) for key in ("estimate", "standard_error")
@@ -82,18 +85,6 @@ def rounds(
     )
     if permanent:
         print_note("permanent noise does not average out: the errors are upper bounds, whatever changed")
-
-
-def _read(paths: list[Path]) -> list[Any]:
-    from hdr4me.tally import Tally
-
-    found = [Tally.load(path) for path in paths]
-    for path, tally in zip(paths, found, strict=True):
-        if tally.survey.series != found[0].survey.series:
-            raise InvalidInput(
-                f"{path} is of another series than {paths[0]}: only rounds of one series are comparable"
-            )
-    return found
 
 
 def _draw(rows: list[dict[str, Any]], x: Any, reach: Any, permanent: bool) -> Figure:

@@ -1,4 +1,4 @@
-"""hdr4me survey: write a survey from a schema or a file of records, or show one."""
+"""hdr4me survey and explain: write a survey from a schema or a file of records, show it, or say what it means."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from json import dumps as to_json
-from json import loads as from_json
+from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from typer import Argument, Option
 
 from hdr4me.atomic import write_text
 from hdr4me.cli import options as opt
-from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, File, Texts
+from hdr4me.cli.options import DELIMITER, ENCODING, JSON, PAIR, SURVEY, File, Texts
 from hdr4me.cli.output import print_json, print_note, print_table, working
 from hdr4me.errors import InvalidInput
 from hdr4me.pages.counted import counted
@@ -83,20 +82,21 @@ def survey(
             raise InvalidInput(f"{' and '.join(wrong)} go with a file of records: {source} is a schema")
         schema = Schema.load(source)
         text = source.read_text("utf-8")
-        document = tomllib.loads(text) if source.suffix.lower() == ".toml" else from_json(text)
+        document = tomllib.loads(text) if source.suffix.lower() == ".toml" else loads(text)
         declared = {item["name"] for item in document["dimensions"] if {"default", "optional"} & set(item)}
     if products:
         both = [opt.pair_of("--product", text) for text in products]
         schema = Schema([*schema, *(Product(f"{a} × {b}", (a, b)) for a, b in both)])
     _say_missing(schema, declared)
     if schema_only:
-        text = to_json(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        text = dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
         if output is None:
             typer.echo(text, nl=False)
         else:
             write_text(output, text)
             print_note(f"wrote {output}")
         return
+    numeric = [x.name for x in schema if x.is_number]
     with opt.named_options(), working("designing"):
         made = Survey(
             schema,
@@ -108,7 +108,7 @@ def survey(
             purpose=purpose,
             lasting=lasting,
             pairs=[opt.pair_of("--pair", text) for text in pair or []],
-            blocks=[_columns(schema, text) for text in block or []],
+            blocks=[opt.names_of(text, numeric) for text in block or []],
         )
     if epsilon > _LARGE:
         odds = math.exp(min(epsilon, 700.0))
@@ -125,6 +125,41 @@ def survey(
         made.save(output)
         print_note(f"wrote {output}")
     _show(made, json)
+
+
+def explain(
+    survey: SURVEY,
+    audience: Annotated[str, Option(help="user, or dpo: with the data-protection officer's annex.")] = "user",
+    output: Annotated[File, Option("--output", "-o", help="Where to write it: .md or .html.")] = None,
+    json: JSON = False,
+) -> None:
+    """Write in plain words what is asked, what leaves the device and what anybody could learn from it.
+
+    The page is made from the survey's document alone: questions, an example report, epsilon as odds, repetition, the
+    proof.
+
+    Example: hdr4me explain survey.json --audience dpo --output privacy.html
+    """
+    from hdr4me.explanation import explain as write
+    from hdr4me.explanation.odds import guess, whole_loss
+    from hdr4me.survey import Survey
+
+    opt.check_outputs([output], [survey])
+    suffix = "" if output is None else output.suffix.lower()
+    opt.check("--output", output, output is None or suffix in (".md", ".html"), "a .md or .html file")
+    document = Survey.load(survey)
+    with opt.named_options():
+        page = write(document, audience)
+    if output is not None:
+        write_text(output, page.html() if suffix == ".html" else page.markdown())
+        print_note(f"wrote {output}")
+    if json:
+        loss = whole_loss(document)
+        about = {"survey": document.fingerprint, "audience": audience, "epsilon": document.epsilon}
+        about |= {"lasting_epsilon": document.lasting_epsilon, "loss": str(loss)}
+        print_json({**about, "guess_of_one_half_becomes": guess(0.5, loss), "markdown": page.markdown()})
+    elif output is None:
+        typer.echo(page.markdown(), nl=False)
 
 
 def _is_survey(path: Path) -> bool:
@@ -144,7 +179,7 @@ def _is_records(source: Path) -> bool:
     if suffix != ".json":
         return True
     try:  # JSON lines have one object a line
-        return isinstance(from_json(start.split(b"\n")[0]), dict)
+        return isinstance(loads(start.split(b"\n")[0]), dict)
     except ValueError:
         return False
 
@@ -212,19 +247,6 @@ def _say_missing(schema: Schema, declared: set[str]) -> None:
         more, shown = len(silent) - _SHOWN, silent[:_SHOWN]
         shown += [f"likewise for {counted(more, 'more dimension')}"] if more > 0 else []
         print_note(f"note: a missing value of {', '.join(shown)}: declare a default, or optional")
-
-
-def _columns(schema: Schema, text: str) -> list[str]:
-    """The numbers that names and patterns with commas between them stand for."""
-    found: dict[str, None] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        matched = [x.name for x in schema if x.is_number and fnmatchcase(x.name, part)]
-        if part in schema.names:
-            matched = [part]
-        if not matched:
-            raise InvalidInput.of("--block", part, f"a numeric dimension: {', '.join(schema.names[:5])} …")
-        found |= dict.fromkeys(matched)
-    return list(found)
 
 
 def _row(made: Survey, channel: Channel) -> dict[str, object]:

@@ -91,7 +91,7 @@ def _panel(axes: Axes, statistic: str, rows: list[Row]) -> None:
     )
     low, high = np.fmin(value, lower), np.fmax(value, upper)  # an end that is not known is the estimate
     reach = np.array([value - low, high - value])
-    labels = [_plain(_label(row)) for row in rows]
+    labels = [_label(row) for row in rows]
     places = np.arange(len(rows))
     if statistic in _BINS:  # one bar each, where it lies on the axis and as wide as it is
         edges = np.array([label.split(" to ") for label in labels], float)
@@ -146,11 +146,9 @@ def _ordered(labels: list[str]) -> bool:
 
 
 def _label(row: Row) -> str:
-    if row["category"] is None:
-        return str(row["dimension"])
-    if row["statistic"] in ("covariance", "correlation"):
-        return f"{row['dimension']}, {row['category']}"
-    return str(row["category"])
+    both = row["statistic"] in ("covariance", "correlation")
+    parts = (row["dimension"] if both or row["category"] is None else None, row["category"])
+    return _plain(", ".join(str(part) for part in parts if part is not None))
 
 
 def _ticks(axes: Axes, labels: list[str]) -> None:

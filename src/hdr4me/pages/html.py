@@ -50,11 +50,7 @@ def section(title: str, *parts: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Plain text, escaped; `code` between backticks.
-
-    >>> paragraph("a < b, see `plan`")
-    '<p>a &lt; b, see <code>plan</code></p>'
-    """
+    """Plain text, escaped; `code` between backticks."""
     return "<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text)) + "</p>"
 
 
@@ -100,11 +96,7 @@ def stamp(survey: str | None, epsilon: float | Sequence[float], level: float | N
 
 
 def in_words(made: Mapping[str, Any]) -> str:
-    """The provenance as one line.
-
-    >>> in_words({"survey": None, "epsilon": [1.0, 2.0], "level": 0.95, "version": "0.2", "date": "2026-01-31"})
-    'ε = 1, 2; level 0.95; hdr4me 0.2; 2026-01-31'
-    """
+    """The provenance as one line, such as 'ε = 1, 2; level 0.95; hdr4me 0.2; 2026-01-31'."""
     budgets = made["epsilon"] if isinstance(made["epsilon"], list | tuple) else [made["epsilon"]]
     parts = [f"survey {made['survey']}"] if made["survey"] else []
     parts.append("ε = " + ", ".join(f"{value:g}" for value in budgets))
