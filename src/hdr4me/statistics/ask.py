@@ -30,9 +30,13 @@ def estimate(counted: Counted) -> Answer:
     >>> estimate(Tally(Survey(schema, mechanism="duchi"))).statistics
     ('mean', 'frequency', 'frequency')
     """
-    survey = counted.survey
-    by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(survey.schema))}
+    schema = counted.survey.schema
+    by_dimension: dict[int, list[tuple[str, Part]]] = {j: [] for j in range(len(schema))}
+    # Modules of other built-in statistics are not loaded.
+    own = {name for dimension in schema for name in dimension.statistics}
     for name in STATISTICS.names:
+        if name in STATISTICS.built_in - own:
+            continue
         statistic = STATISTICS[name]
         if statistic.by_default:
             served = [j for j in by_dimension if _serves(statistic, counted, j)]
