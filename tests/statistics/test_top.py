@@ -9,8 +9,7 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics import answer as answer_module
-from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.largest import largest_rows
+from hdr4me.statistics.answer import Answer, largest_rows
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 

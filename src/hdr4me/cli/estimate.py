@@ -61,7 +61,7 @@ def estimate(
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv
     """
     from hdr4me import statistics
-    from hdr4me.statistics.largest import largest_rows
+    from hdr4me.statistics.answer import largest_rows
 
     to_stdout = str(csv) == "-"
     if to_stdout and json:

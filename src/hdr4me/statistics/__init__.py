@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.ask import ask, estimate
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic
+from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic, ask, estimate
 
 if TYPE_CHECKING:
     from hdr4me.statistics.rounds import combine, refine

@@ -15,9 +15,9 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_variance
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Intervals, quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
-from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic, counts_of, marginal_of
+from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]

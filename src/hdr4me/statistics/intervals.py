@@ -42,6 +42,7 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
 EXACT, NORMAL = "few answers", "normal"
 FEW_NOTE = "few answers: the interval holds for any values"
 _NEEDED = 0.95  # effective answers that the normal law needs, over z⁵

@@ -17,12 +17,11 @@ from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.foretell import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
 from hdr4me.statistics.intervals import quantile
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
-from hdr4me.statistics.statistic import Counted, channel_of, counts_of
+from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
 
 Floats = NDArray[np.float64]
