@@ -67,7 +67,7 @@ def test_noise_has_no_top() -> None:
 
 
 def test_what_has_no_top() -> None:
-    with pytest.raises(InvalidInput, match="whole number"):
+    with pytest.raises(InvalidInput, match="a positive integer"):
         answer(np.zeros(5), 1.0).top(0)
     with pytest.raises(InvalidInput, match="one dimension"):
         Tally(SURVEY).estimate().top()

@@ -98,11 +98,8 @@ class Answer:
         return len(self.dimensions)
 
     def __repr__(self) -> str:
-        known = sum(status == OK for status in self.status)
-        return (
-            f"<Answer of survey {self.survey.fingerprint[:12]}: {known} of {len(self)} rows known "
-            f"from {self.n_reports:,} reports, {self.method}>"
-        )
+        known = f"{self.status.count(OK)} of {len(self)} rows known from {self.n_reports:,} reports"
+        return f"<Answer of survey {self.survey.fingerprint[:12]}: {known}, {self.method}>"
 
     def _repr_html_(self) -> str:
         from hdr4me.pages.answer import draw
@@ -113,11 +110,8 @@ class Answer:
         columns += [more for more in ("unit", "note") if any(more in row for row in rows)]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
-        return (
-            picture
-            + "".join(map(paragraph, notes))
-            + table(columns, [[row.get(column) for column in columns] for row in rows])
-        )
+        cells = [[row.get(column) for column in columns] for row in rows]
+        return picture + "".join(map(paragraph, notes)) + table(columns, cells)
 
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
@@ -150,7 +144,7 @@ class Answer:
         the k largest categories. There may be none: an answer of noise has no top.
         """
         if type(most) is not int or most < 1:
-            raise InvalidInput.of("most", most, "a positive whole number")
+            raise InvalidInput.of("most", most, "a positive integer")
         if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
@@ -308,13 +302,7 @@ def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
 
 
 def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
-    """The rows from the largest value to the smallest, and each k for which the first k lie above all the others.
-
-    >>> value = np.array([0.1, 0.5, 0.12, 0.2])
-    >>> order, k = surely_largest(value, value - 0.03, value + 0.03)
-    >>> order.tolist(), k.tolist()
-    ([1, 3, 2, 0], [1, 2])
-    """
+    """The rows from the largest value to the smallest, and each k for which the first k lie above all the others."""
     order = np.argsort(-value, kind="stable")
     above = np.minimum.accumulate(low[order])[:-1]
     below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
@@ -331,21 +319,9 @@ def largest_rows(
 ) -> tuple[list[Row], list[str]]:
     """The rows of an answer that are shown, and a note for each dimension that was cut.
 
-    Of a dimension with more than `SHOWN` categories these are the rows that are surely larger than all the others, at
-    least 1 and at most `SHOWN`, with intervals that hold for all its categories at once. Anything else would be a page
-    of noise: the largest of thousands of estimates are mostly those with the largest errors, and their own intervals
-    do not hold after such a choice.
-
-    Examples
-    --------
-    >>> import hdr4me as hd
-    >>> survey = hd.Survey(hd.Schema([hd.Categorical("town", range(50))]), epsilon=6.0)
-    >>> answer = hd.Tally(survey).add(hd.Client(survey).report({"town": 7}) for _ in range(500)).estimate()
-    >>> shown, notes = largest_rows(answer, answer.table())
-    >>> [row["category"] for row in shown]
-    ['7']
-    >>> notes[0].partition(";")[0]
-    'town: 1 of 50 is surely larger than all the others'
+    Of a dimension with more than `SHOWN` categories these are the rows that are significantly larger than all the
+    others, at least 1 and at most `SHOWN`, with intervals that hold for all its categories at once: the largest of
+    thousands of estimates are mostly those with the largest errors.
     """
     shown: list[Row] = []
     notes: list[str] = []

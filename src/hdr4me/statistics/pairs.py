@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,6 @@ _SURELY, _CLEARLY = 3.0, 6.0
 DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
 
 
-class PairCounted(Protocol):
-    """What statistics need of pair counts."""
-
-    @property
-    def survey(self) -> Survey: ...
-    def of(self, first: str, second: str) -> NDArray[np.int64]: ...
-
-
 class OfTwo(Statistic):
     """What statistics of two dimensions have in common."""
 
@@ -46,9 +38,8 @@ class OfTwo(Statistic):
 class Covariance(OfTwo):
     """The covariance of two numbers that one report answers.
 
-    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent, so
-    each factor may be decoded by itself. Numbers that are asked as a pair need no `pairs`: a decoder of the product
-    is applied to the tally's own counts. Nor do numbers whose product is a question of its own (`hdr4me.Product`).
+    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent. Numbers
+    that are asked as a pair need no `pairs`, nor do numbers whose product is a question of its own (`hdr4me.Product`).
     """
 
     name = "covariance"
@@ -57,10 +48,8 @@ class Covariance(OfTwo):
         return dimension.is_number and has_law(channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
-        return (
-            f"the {self.name} of {dimension.name!r} cannot be told: "
-            "both dimensions must be numbers that are not optional"
-        )
+        what = f"the {self.name} of {dimension.name!r} cannot be estimated"
+        return f"{what}: both dimensions must be numbers that are not optional"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
@@ -120,7 +109,7 @@ class MeanBy(OfTwo):
                 f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
             )
         groups = second.categories
-        joints = [joint_of(counted, options.get("pairs"), j, k, None, g) for g in range(len(groups))]
+        joints = [joint_of(counted, options.get("pairs"), j, k, 0, g) for g in range(len(groups))]
         return [_ratios(j, groups, joints, scaled=True)]
 
 
@@ -167,15 +156,11 @@ class Joint:
         return float(np.sqrt((self.counts * centred**2).sum() / max(self.n - 1, 1) / self.n))
 
 
-def joint_of(
-    counted: Counted,
-    pairs: PairCounted | None,
-    j: int,
-    k: int,
-    category_j: int | None = None,
-    category_k: int | None = None,
-) -> Joint:
-    """The joint counts of two dimensions that are asked in two questions: numbers, or indicators of a category."""
+def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
+    """The joint counts (`hdr4me.PairCounts`) of two dimensions that are asked in two questions.
+
+    Of a category dimension the indicator of one category is decoded.
+    """
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:
@@ -189,11 +174,10 @@ def joint_of(
     decoded = []
     for i, category in ((j, category_j), (k, category_k)):
         channel, place = channel_of(survey, i)
-        values, take, rest = channel.response.classes(place, category or 0)
+        values, take, rest = channel.response.classes(place, category)
         chosen = counts[take]
-        if (
-            rest
-        ):  # one more class: answers that raise none of these counters; the last entry counts every report
+        if rest:
+            # One more class: answers that raise none of these counters; the last entry counts every report.
             chosen = np.concatenate([chosen, (counts[-1] - chosen.sum(axis=0))[None]])
         counts = chosen.T
         decoded.append(values)
@@ -232,9 +216,8 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
     first, second = float(row @ joint.first), float(column @ joint.second)
     products = np.outer(joint.first - first, joint.second - second)
     found = joint.mean(products) * r / (r - 1)
-    # The truth over the users who reported does not vary by the variance over users of their own product. With decoders
-    # of the squares its estimate is the mean of their product less Ĉ²; one standard error is subtracted, so that the
-    # error of the covariance is not made too small.
+    # The truth is that of the users who reported, so the variance over users of their own product is subtracted. With
+    # decoders of the squares its estimate is the mean of their product less Ĉ², here less one standard error.
     squares, spread = [marginal_of(counted, i).square for i in (j, k)], 0.0
     if squares[0] is not None and squares[1] is not None:
         a = squares[0] - 2 * first * joint.first + first**2
@@ -251,10 +234,8 @@ def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
     levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
     product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
-        mechanism = channel_of(counted.survey, j)[0].mechanism
-        raise InvalidInput(
-            f"the table {mechanism!r} of this pair does not determine the product of its numbers"
-        )
+        table = channel_of(counted.survey, j)[0].mechanism
+        raise InvalidInput(f"the table {table!r} of this pair does not determine the product of its numbers")
     counts = counts_of(counted, j).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
@@ -291,10 +272,9 @@ def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
 def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
     """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
 
-    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. The noises of the three questions are independent. The users who answer
-    them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
-    the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
-    these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers each, two means vary together by
+    −κ/n times the covariance of the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third
+    moments about their means this adds 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
     """
     survey = counted.survey
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))

@@ -57,10 +57,9 @@ def marginal_of(counted: Counted, j: int) -> Marginal:
 class Part:
     """The rows that a statistic gives for one dimension.
 
-    `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, to be converted to the
-    dimension's own units; otherwise they are final. `intervals`, on the same scale, are given where they are not the
-    standard error times a quantile; `notes` has a remark for each row. `n_answers` and `unsure` are one for all rows or
-    one for each. `few` holds a small-sample law and the number of each row in it.
+    `value` and `error` (a standard error, NaN if unknown) are on [−1, 1] if `scaled`, otherwise in final units.
+    `intervals`, on the same scale, are given where they are not the standard error times a quantile. `n_answers` and
+    `unsure` are one for all rows or one for each. `few` holds a small-sample law and the number of each row in it.
     """
 
     dimension: int
