@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -21,10 +22,8 @@ from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, mar
 from hdr4me.survey import Dimension
 
 Floats = NDArray[np.float64]
-Bins = tuple[tuple[str, ...], Floats, Floats]
-"""Labels, and both ends of each bin on [−1, 1]."""
-KINDS = ("honest", "short")
-"""Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
+Bins = tuple[tuple[str, ...], Floats, Floats]  # labels, and both ends of each bin on [−1, 1]
+KINDS = ("honest", "short")  # for every distribution, and shorter ones for distributions without spikes
 SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
 _GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
@@ -129,8 +128,8 @@ class Variance(Spread):
     """The variance of the values, or of the values of those who have one; or its root.
 
     With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
-    level: between 0 (all values are levels) and Δ²/4 (all are half-way), Δ²/6 for values spread evenly between levels,
-    which is what the estimate uses. The conservative interval allows for all of these, the short one does not.
+    level: Δ²/6 for values spread evenly between levels, which the estimate uses, and 0 to Δ²/4 for any values, which
+    the conservative interval allows for.
     """
 
     def __init__(self, name: str) -> None:
@@ -232,9 +231,7 @@ def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part
 def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
-    If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
-    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
-    coarse grid bisection finds where they cross p.
+    An upper bound below p puts the quantile above x, and a lower bound above p puts it at x or below.
     """
 
     def side(at: int, upper: bool) -> float:
@@ -245,14 +242,9 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     last = len(_GRID) - 1
     low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
     high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
-    past = low + _COARSE
-    while past - low > 1:
-        middle = (low + past) // 2
-        low, past = (middle, past) if side(middle, True) < p else (low, middle)
-    first = high - _COARSE
-    while high - first > 1:
-        middle = (first + high) // 2
-        first, high = (first, middle) if side(middle, False) > p else (middle, high)
+    inside = range(1, _COARSE)
+    low += bisect_left(inside, True, key=lambda step: not side(low + step, True) < p)
+    high -= bisect_left(inside, True, key=lambda step: not side(high - step, False) > p)
     return float(_GRID[low]), float(_GRID[high])
 
 
@@ -285,11 +277,7 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
 
 def _ends(found: float, error: float, step: float, r: int, in_units: Callable[[float], float]) -> Intervals:
-    """The variance's interval, widened by what rounding may hide if it is to be conservative.
-
-    The variance lies somewhere in [V̂ − Δ²/12, V̂ + Δ²/6] but for chance. It cannot be at both ends at once, so the
-    reach beyond them is less than that of an interval about one point (`reach_beyond`).
-    """
+    """The variance's interval; the conservative one reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide."""
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
@@ -303,13 +291,8 @@ def _ends(found: float, error: float, step: float, r: int, in_units: Callable[[f
 def reach_beyond(level: float, r: float, width: float) -> float:
     """How far an interval reaches beyond a stretch of possible centres, in standard errors.
 
-    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one, which
-    is `width` standard errors further away, with F(−c − width). c makes both together 1 − level (Imbens and Manski
-    2004), F being the law that `quantile` uses at r reports: for width 0, c is that quantile, for a wide stretch the
-    one-sided quantile.
-
-    >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
-    [1.96, 1.77, 1.645]
+    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one with
+    F(−c − width), F being the law of `quantile` at r reports. c makes both together 1 − level (Imbens and Manski 2004).
     """
     full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
 
@@ -322,9 +305,8 @@ def reach_beyond(level: float, r: float, width: float) -> float:
 def _finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) -> float:
     """The variance of the mean of `values` over r reports about the n users who reported.
 
-    The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
-    with 1/r − 1/n only: s²/r − (s² − h̄)₊/n. h̄ is decoded where a decoder has the rows' variances for means, and the
-    largest row variance (nothing is subtracted) otherwise.
+    It is s²/r − (s² − h̄)₊/n, h̄ being the noise of the channel, decoded where a decoder has the rows' variances for
+    means; otherwise nothing is subtracted.
     """
     r = float(counts.sum())
     total = sample_variance(counts, values)

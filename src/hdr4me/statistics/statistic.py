@@ -211,7 +211,6 @@ def _serves(statistic: Statistic, counted: Counted, j: int) -> bool:
 def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress | None = None) -> Answer:
     survey = counted.survey
     parts = [part for _, part in pairs]
-    sizes = [len(part.categories) for part in parts]
 
     def each(name: str, dtype: Any) -> NDArray[Any]:
         """A part's numbers, or its one number, for each of its rows."""
@@ -221,7 +220,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
     scaled_value, scaled_error = each("value", np.float64), each("error", np.float64)
     scaled = each("scaled", np.bool_)
     bounds = np.array([survey.schema.dimensions[part.dimension].bounds for part in parts]).reshape(-1, 2)
-    low, high = np.repeat(bounds, sizes, axis=0).T
+    low, high = np.repeat(bounds, [len(part.categories) for part in parts], axis=0).T
     in_units = low + (scaled_value + 1) / 2 * (high - low)
     rows = [(name, part.dimension, category) for name, part in pairs for category in part.categories]
     scale, middle = np.where(scaled, (high - low) / 2, 1.0), np.where(scaled, (high + low) / 2, 0.0)
