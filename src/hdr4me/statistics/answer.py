@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, Few, Intervals, quantile
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, FewLaw, Intervals, quantile
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Answer:
     intervals: Intervals | None = None
     recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
-    few: Few | None = None
+    few: FewLaw | None = None
 
     def __len__(self) -> int:
         return len(self.dimensions)

@@ -86,14 +86,15 @@ class Correlation(Covariance):
         return [Part(*where, value, error, covariance.n_answers, notes=notes)]
 
 
-class MeanBy(OfTwo):
-    """The mean of a number in each group: dimensions are the number and the category that groups.
+class By(OfTwo):
+    """The mean of a number, or the share of each category, in each group; the second dimension is the group.
 
-    With y the decoded number and z the decoded indicator of a group, the mean is Σyz/Σz; its error comes from the
-    residuals (y − mean)·z. A group that may be empty is unknown.
+    With y the decoded number or indicator and z the decoded indicator of a group, it is Σyz/Σz; its error comes from
+    the residuals (y − mean)·z. A group that may be empty is unknown.
     """
 
-    name = "mean_by"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return COVARIANCE.serves(dimension, channel) or dimension.is_category
@@ -104,33 +105,19 @@ class MeanBy(OfTwo):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
         first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
-        if not first.is_number or not second.is_category:
-            raise InvalidInput(
-                f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
-            )
-        groups = second.categories
-        joints = [joint_of(counted, options.get("pairs"), j, k, 0, g) for g in range(len(groups))]
-        return [_ratios(j, groups, joints, scaled=True)]
-
-
-class ShareBy(MeanBy):
-    """The share of each category in each group: dimensions are the category and the one that groups."""
-
-    name = "share_by"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        j, k = self.two(dimensions, options)
-        first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
-        if not first.is_category or not second.is_category:
-            raise InvalidInput(f"{self.name} takes two categories, the second of which groups")
-        own, groups = first.categories, second.categories
+        mean = self.name == "mean_by"
+        if not second.is_category or not (first.is_number if mean else first.is_category):
+            takes = "a number and then the category that groups, such as ['income', 'region']"
+            takes = takes if mean else "two categories, the second of which groups"
+            raise InvalidInput(f"{self.name} takes {takes}")
+        own, groups = ("",) if mean else first.categories, second.categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
         joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
-        labels = tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
-        return [_ratios(j, labels, joints, scaled=False)]
+        labels = groups if mean else tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
+        return [_ratios(j, labels, joints, scaled=mean)]
 
 
-COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), MeanBy(), ShareBy()
+COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), By("mean_by"), By("share_by")
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class Bounds:
         u = self._weights(low, high, r, level, upper, even)
         mean = float(counts @ u) / r
         variance = float(counts @ (u - mean) ** 2) / (r - 1)
-        error = _reach(level, r) * float(np.sqrt(variance / r))
+        error = float(quantile(level, r)) * float(np.sqrt(variance / r))
         return mean + error if upper else mean - error
 
     def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
@@ -122,7 +122,7 @@ class Bounds:
             u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
             found = np.asarray(u - max(0.0, float((law @ u - target).max())))
         else:
-            found = sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
+            found = sign * _design(law, sign * target, self._reference(), r, float(quantile(level, r)))
         self._kept[key] = found
         return found
 
@@ -154,12 +154,6 @@ class Bounds:
         if not marginal.optional:
             return np.asarray(even)
         return np.asarray((1.0 - _ABSENT) * even + _ABSENT * marginal.law[-1].mean(axis=0))
-
-
-@lru_cache(maxsize=1024)
-def _reach(level: float, r: float) -> float:
-    """How many standard errors a bound from r reports lies away from the mean weight."""
-    return float(quantile(level, r))
 
 
 def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:

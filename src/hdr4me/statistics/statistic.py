@@ -15,7 +15,7 @@ from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.registry import Registry
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.intervals import Few, FewLaw, Intervals, quantile
+from hdr4me.statistics.intervals import FewLaw, Intervals, joined, quantile
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
@@ -237,7 +237,7 @@ def _answer(counted: Counted, pairs: list[tuple[str, Part]], progress: Progress 
         scaled_error=scaled_error,
         unsure=each("unsure", np.bool_),
         intervals=_intervals(parts, scale, middle, progress),
-        few=Few.of([(len(part.categories), part.few) for part in parts], scale, middle),
+        few=joined([(len(part.categories), part.few) for part in parts], scale, middle),
         notes=tuple(note for part in parts for note in part.notes or ("",) * len(part.categories)),
     )
 
