@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, FewLaw, Intervals, quantile
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, FewLaw, Floats, Intervals, Rows, quantile
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hdr4me.recalibration import Recalibration
 
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 Row = dict[str, Any]
 # A dimension with more than SHOWN categories shows those that are significantly the largest, and at most so many; a
 # vector with more than _COORDINATES coordinates shows the first SHOWN of them.

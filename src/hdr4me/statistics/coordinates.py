@@ -16,12 +16,10 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SURELY
-from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
+from hdr4me.statistics.calibrate import Floats, functional, indicator_moments, value_moments
 from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
-
-Floats = NDArray[np.float64]
 
 
 class Coordinates(Statistic):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtr
 
@@ -16,13 +16,14 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_variance
-from hdr4me.statistics.intervals import Intervals, quantile
+from hdr4me.statistics.intervals import Floats, Intervals, quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-Floats = NDArray[np.float64]
-Bins = tuple[tuple[str, ...], Floats, Floats]  # labels, and both ends of each bin on [−1, 1]
+Wanted = tuple[
+    tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]
+]  # labels, and what makes the part
 KINDS = ("honest", "short")  # for every distribution, and shorter ones for distributions without spikes
 SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
@@ -34,7 +35,10 @@ _SURELY = 2.0
 
 
 class Spread(Statistic):
-    """What statistics of a fitted shape have in common."""
+    """A statistic of a fitted shape: `wanted` makes of its options the rows of each dimension."""
+
+    def __init__(self, name: str, wanted: Callable[[dict[str, Any]], Callable[[Dimension], Wanted]]) -> None:
+        self.name, self.wanted = name, wanted
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel)
@@ -42,86 +46,49 @@ class Spread(Statistic):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return why_no_shape(self.name, dimension, channel)
 
-    def shares(
-        self,
-        counted: Counted,
-        dimensions: Sequence[int],
-        bins_of: Callable[[Dimension], Bins],
-        **options: Any,
-    ) -> list[Part]:
-        """The shares of the values in the bins of each dimension."""
-        self.no_more(options, "progress")
-        bins = {j: bins_of(counted.survey.schema.dimensions[j]) for j in dimensions}
-        found = shapes(counted, dimensions, options.get("progress"))
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        progress = options.pop("progress", None)
+        rows_of = self.wanted(options)
+        self.no_more(options)
+        rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
+        found = shapes(counted, dimensions, progress)
         return [
-            _shares(j, labels, found[j], low, high) if j in found else _unknown(counted, j, labels)
-            for j, (labels, low, high) in bins.items()
+            part(j, labels, found[j]) if j in found else _unknown(counted, j, labels, self.name == "quantile")
+            for j, (labels, part) in rows.items()
         ]
 
 
-class Histogram(Spread):
+def _histogram(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values in each bin between given edges, in the dimension's own units."""
-
-    name = "histogram"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
-        if edges.size < 2 or (np.diff(edges) <= 0).any():
-            raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
-        return self.shares(counted, dimensions, lambda dimension: _between(dimension, edges), **options)
+    edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
+    if edges.size < 2 or (np.diff(edges) <= 0).any():
+        raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
+    return lambda dimension: _between(dimension, edges)
 
 
-class Distribution(Spread):
+def _distribution(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values in equal bins of the range."""
-
-    name = "distribution"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        bins = options.pop("bins", 20)
-        if type(bins) is not int or not 2 <= bins <= 1000:
-            raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
-
-        def equal(dimension: Dimension) -> Bins:
-            return _between(dimension, np.linspace(*dimension.bounds, bins + 1))
-
-        return self.shares(counted, dimensions, equal, **options)
+    bins = options.pop("bins", 20)
+    if type(bins) is not int or not 2 <= bins <= 1000:
+        raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
+    return lambda dimension: _between(dimension, np.linspace(*dimension.bounds, bins + 1))
 
 
-class Cumulative(Spread):
+def _cumulative(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values up to each x, in the dimension's own units."""
-
-    name = "cdf"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        x = _numbers("x", options.pop("x", None), "numbers in the range")
-
-        def up_to(dimension: Dimension) -> Bins:
-            at = _scaled(dimension, x, "x")
-            return tuple(f"≤ {value:.6g}" for value in x), np.full_like(at, -1.0), at
-
-        return self.shares(counted, dimensions, up_to, **options)
+    x = _numbers("x", options.pop("x", None), "numbers in the range")
+    labels = tuple(f"≤ {value:.6g}" for value in x)
+    low = np.full_like(x, -1.0)
+    return lambda dimension: (labels, partial(_shares, low=low, high=_scaled(dimension, x, "x")))
 
 
-class Quantile(Spread):
-    """The value that a share p of the values lies below.
-
-    The conservative interval ("honest"), which is the default, holds for every distribution. The short one assumes that
-    there are no spikes; rows where it is known to mislead are flagged in their notes.
-    """
-
-    name = "quantile"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
-        if p.min() <= 0.0 or p.max() >= 1.0:
-            raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
-        self.no_more(options, "progress")
-        labels = tuple(f"{share:.6g}" for share in p)
-        found = shapes(counted, dimensions, options.get("progress"))
-        return [
-            _quantiles(j, labels, found[j], p) if j in found else _unknown(counted, j, labels, scaled=True)
-            for j in dimensions
-        ]
+def _quantile(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
+    """The value that a share p of the values lies below."""
+    p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
+    if p.min() <= 0.0 or p.max() >= 1.0:
+        raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
+    labels = tuple(f"{share:.6g}" for share in p)
+    return lambda _: (labels, partial(_quantiles, p=p))
 
 
 class Variance(Spread):
@@ -143,7 +110,8 @@ class Variance(Spread):
         return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
 
 
-HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
+HISTOGRAM, DISTRIBUTION = Spread("histogram", _histogram), Spread("distribution", _distribution)
+CDF, QUANTILE = Spread("cdf", _cumulative), Spread("quantile", _quantile)
 VARIANCE, SD = Variance("variance"), Variance("sd")
 
 
@@ -172,12 +140,13 @@ def _scaled(dimension: Dimension, values: Floats, name: str) -> Floats:
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
 
 
-def _between(dimension: Dimension, edges: Floats) -> Bins:
+def _between(dimension: Dimension, edges: Floats) -> Wanted:
     at = _scaled(dimension, edges, "edges")
-    return tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist())), at[:-1], at[1:]
+    labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
+    return labels, partial(_shares, low=at[:-1], high=at[1:])
 
 
-def _unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
+def _unknown(counted: Counted, j: int, labels: tuple[str, ...], scaled: bool) -> Part:
     """Rows of a dimension with fewer than two reports."""
     nothing = np.full(len(labels), np.nan)
     answers = int(counts_of(counted, j).sum())

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import climb
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.priors import as_prior
+from hdr4me.statistics.calibrate import Floats
 from hdr4me.statistics.shapes import Grid
 
-Floats = NDArray[np.float64]
 # No range is narrowed to less than LEAST of its width, and none unless the expected squared error falls below WORTH.
 LEAST, WORTH = 0.1, 0.85
 # The share of users beyond a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]. Values of

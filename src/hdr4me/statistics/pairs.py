@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
+from hdr4me.statistics.intervals import Floats
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Survey
 
-Floats = NDArray[np.float64]
 # A group's share, and variances of a correlation, must be this many standard errors above 0 before anything is given;
 # variances must be _CLEARLY above 0 before a correlation has no note.
 _SURELY, _CLEARLY = 3.0, 6.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
@@ -15,7 +14,7 @@ from hdr4me.recalibration.auto import containing
 from hdr4me.recalibration.core import OPTIONS, check_kind, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, Rows, quantile
 from hdr4me.survey import Schema
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer
 
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
 _FEW = 12

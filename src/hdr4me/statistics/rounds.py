@@ -19,12 +19,11 @@ from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
 from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.foretell import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
 
-Floats = NDArray[np.float64]
 # A design takes a second, and more above this budget of an answer, and its table makes the survey's document longer: it
 # is made for so many numbers. It gains 2 to 12 % of the noise over the better of two general tables.
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0

@@ -22,11 +22,10 @@ from scipy.optimize import nnls
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-Floats = NDArray[np.float64]
 # Bins of the grid that shapes are fitted on. Neighbouring cells are joined until there are at most _CELLS: EM is faster
 # and loses next to nothing.
 BINS, _CELLS = 64, 96

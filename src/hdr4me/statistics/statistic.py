@@ -15,11 +15,10 @@ from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.registry import Registry
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.intervals import FewLaw, Intervals, joined, quantile
+from hdr4me.statistics.intervals import FewLaw, Floats, Intervals, joined, quantile
 from hdr4me.survey import Dimension, Survey
 from hdr4me.survey.layout import Layout
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
