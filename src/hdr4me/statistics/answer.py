@@ -137,9 +137,8 @@ class Answer:
     def top(self, most: int = 20, level: float = 0.95) -> Answer:
         """The categories of one dimension that are significantly larger than the others, the largest first.
 
-        Of the k largest estimates, k is the largest number up to `most` for which the intervals of these k, which hold
-        for all categories at once, lie above those of all other categories. With probability `level` the rows are then
-        the k largest categories. There may be none: an answer of noise has no top.
+        They are the largest number, up to `most`, of categories whose intervals, which hold for all at once, lie above
+        those of all others: with probability `level` these are the largest categories. There may be none.
         """
         if type(most) is not int or most < 1:
             raise InvalidInput.of("most", most, "a positive integer")
@@ -290,10 +289,7 @@ class Answer:
 
 
 def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
-    """Ends that hold for all rows at once.
-
-    After re-calibration they are those of the answer before it, cut to the range and extended to hold the estimate.
-    """
+    """Ends that hold for all rows at once."""
     if answer.method == "raw" or answer.intervals is None:
         return answer.interval(level, simultaneous=True)
     return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="honest")  # Bonferroni

@@ -6,8 +6,7 @@ values
 
     Var θ̂ = S²·(1/r − 1/n) + V̄/r = E[s²]/r − S²/n,
 
-V̄ being the mean variance that the randomizer adds. Without the term S²/n the error would be that of a larger
-population.
+V̄ being the mean variance that the randomizer adds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a survey estimates by default: means, shares, frequencies and choices, by one rule for every channel.
 
-Each of them is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`). The mean among users
-who have a value is a ratio of two such means.
+Each is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`), or a ratio of two such means.
 """
 
 from __future__ import annotations

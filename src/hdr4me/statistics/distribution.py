@@ -16,7 +16,7 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_variance
-from hdr4me.statistics.intervals import Floats, Intervals, quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
 from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
@@ -240,21 +240,16 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
     known = not root or found > _SURELY * error
     spread = error * unit**2 if not root else error / 2 / np.sqrt(found) * unit if known else np.nan
-    ends = _ends(found, error, marginal.step, int(r), in_units)
-    rows = np.array([in_units(found)]), np.array([spread])
-    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
-
-
-def _ends(found: float, error: float, step: float, r: int, in_units: Callable[[float], float]) -> Intervals:
-    """The variance's interval; the conservative one reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide."""
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        below, above = (step**2 / 12, step**2 / 6) if kind == "honest" else (0.0, 0.0)
-        reach = reach_beyond(level, r, (below + above) / error if error > 0 else 0.0) * error
+        # The conservative interval reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide.
+        below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
         return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
 
-    return ends
+    rows = np.array([in_units(found)]), np.array([spread])
+    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:

@@ -35,10 +35,7 @@ GENERAL = ("optimal", NEXT)
 
 
 class Range(NamedTuple):
-    """A narrower range on [−1, 1], the bias that it causes at most, and the gain in squared error.
-
-    `unseen` is how far the mean may move because of users whom the pilot's noise hides.
-    """
+    """A narrower range on [−1, 1], its largest bias, its gain in squared error, and the bias by unseen users."""
 
     low: float = -1.0
     high: float = 1.0

@@ -26,11 +26,6 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
 
     For `n_joint` quantities at once each interval has level^(1/n_joint) (Šidák 1967): the joint coverage of
     normal estimates is then at least `level`, however they are correlated.
-
-    >>> np.round(quantile(0.95, [3, 10**6]), 4).tolist()
-    [4.3027, 1.96]
-    >>> np.round(quantile(0.95, [10**6], n_joint=60), 4).tolist()
-    [3.3345]
     """
     if not 0.0 < level < 1.0:
         raise InvalidInput.of("level", level, "it must lie strictly between 0 and 1")

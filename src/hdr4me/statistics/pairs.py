@@ -67,9 +67,9 @@ class Correlation(Covariance):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         (covariance,) = super().parts(counted, dimensions, **options)
         for i in dimensions:
-            dimension, channel = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
-            if not VARIANCE.serves(dimension, channel):
-                raise InvalidInput(VARIANCE.refusal(dimension, channel))
+            asked = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
+            if not VARIANCE.serves(*asked):
+                raise InvalidInput(VARIANCE.refusal(*asked))
         variances = VARIANCE.parts(counted, dimensions)
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
@@ -143,10 +143,7 @@ class Joint:
 
 
 def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
-    """The joint counts (`hdr4me.PairCounts`) of two dimensions that are asked in two questions.
-
-    Of a category dimension the indicator of one category is decoded.
-    """
+    """The joint counts (`hdr4me.PairCounts`) of two questions: of numbers, or of the indicators of two categories."""
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:

@@ -202,14 +202,13 @@ def _left(answer: Answer, method: str, means: _Part | None) -> list[str]:
 def _bounds(answer: Answer) -> tuple[Floats, Floats]:
     """The range of each row: the dimension's own for numbers, [0, 1] for shares, how many may be chosen."""
     schema = answer.survey.schema
-    pairs = [
-        schema[name].bounds
-        if statistic == "mean"
-        else (0.0, float(getattr(schema[name], "at_most", 1)) if statistic == "number chosen" else 1.0)
-        for name, statistic in zip(answer.dimensions, answer.statistics, strict=True)
-    ]
-    low, high = np.array(pairs).reshape(-1, 2).T
-    return low, high
+    pairs = np.tile([0.0, 1.0], (len(answer), 1))
+    for i, (name, statistic) in enumerate(zip(answer.dimensions, answer.statistics, strict=True)):
+        if statistic == "mean":
+            pairs[i] = schema[name].bounds
+        elif statistic == "number chosen":
+            pairs[i, 1] = getattr(schema[name], "at_most", 1)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def structure_of(
@@ -255,9 +254,7 @@ def _listed(given: Any) -> list[Any] | None:
 
 
 def _labelled(schema: Schema, attribute: str) -> list[list[str]]:
-    labels = {x.name: getattr(x, attribute, None) for x in schema}
-    return [
-        [name for name, own in labels.items() if own == label]
-        for label in dict.fromkeys(labels.values())
-        if label is not None
-    ]
+    found: dict[Any, list[str]] = {}
+    for x in schema:
+        found.setdefault(getattr(x, attribute, None), []).append(x.name)
+    return [names for label, names in found.items() if label is not None]

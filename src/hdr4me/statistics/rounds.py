@@ -24,8 +24,7 @@ from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
 
-# A design takes a second, and more above this budget of an answer, and its table makes the survey's document longer: it
-# is made for so many numbers. It gains 2 to 12 % of the noise over the better of two general tables.
+# A design takes a second, and more above this budget of an answer: it is made for so many numbers. It gains 2 to 12 %.
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0
 # The prior of a design: its bins, and the share that is spread evenly because the pilot's distribution is uncertain.
 _BINS, _DOUBT = 32, 0.1
@@ -100,10 +99,9 @@ def refine(
         n = max(n_users * float(survey.inclusion(survey.question_of(j))), 1.0)
         ranges[j] = narrowed(shape.grid.edges, shape.cumulative, n, float(noise), _unseen(shape))
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
+    several = [question for question in survey.questions if len(question.dimensions) > 1]
     together = [
-        (question.channel.per_report == 1, tuple(survey.schema.names[j] for j in question.dimensions))
-        for question in survey.questions
-        if len(question.dimensions) > 1
+        (q.channel.per_report == 1, tuple(survey.schema.names[j] for j in q.dimensions)) for q in several
     ]
     weigh = weigh and survey.n_sampled == 1 and len(survey.questions) > 1
     following = Survey(
@@ -177,8 +175,7 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
     low, high = dimension.bounds
     middle, half = (low + high) / 2, (high - low) / 2
     new = middle + half * found.low, middle + half * found.high
-    default = min(max(dimension.default, new[0]), new[1])
-    return replace(dimension, low=new[0], high=new[1], default=default)
+    return replace(dimension, low=new[0], high=new[1], default=min(max(dimension.default, new[0]), new[1]))
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:

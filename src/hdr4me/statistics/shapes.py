@@ -191,8 +191,7 @@ def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: flo
 class Shape:
     """The distribution of one dimension's values on [−1, 1], fitted to its counts.
 
-    `states` are the fitted probabilities: bins × others' inputs, then "no value". `strength` is the smoothing that the
-    counts chose, 0 to 1. `bounds` assume nothing about the distribution.
+    `states` are the fitted probabilities: bins × others' inputs, then "no value"; `strength` is the smoothing, 0 to 1.
     """
 
     counts: Floats
