@@ -17,7 +17,7 @@ import numpy as np
 from sklearn import datasets
 
 import hdr4me as hd
-from hdr4me.statistics.ask import estimate
+from hdr4me.statistics import estimate
 from hdr4me.statistics.intervals import quantile
 from hdr4me.survey.layout import Layout
 

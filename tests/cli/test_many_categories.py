@@ -63,7 +63,7 @@ def test_noise_is_not_a_page_of_findings(run: Run, tmp_path: Path) -> None:
     shown = tally.estimate()._repr_html_()
     assert "(answer.table())" in shown
     assert "t499" not in shown
-    from hdr4me.statistics.largest import largest_rows
+    from hdr4me.statistics.answer import largest_rows
 
     answer = tally.estimate()
     for row in largest_rows(answer, answer.table(0.999999999), 0.999999999)[0]:

@@ -301,3 +301,15 @@ def test_the_error_stated_for_a_category_is_right_on_average(oracle: str, having
         stated += chance * variance[0]
     true = (having * p * (1 - p) + (n - having) * q * (1 - q)) / (n * (p - q)) ** 2
     assert stated == pytest.approx(true, rel=1e-9)
+
+
+def test_estimate_loads_only_the_statistics_of_its_dimensions() -> None:
+    code = """
+import sys
+import hdr4me as hd
+survey = hd.Survey(hd.Schema([hd.Numeric("age", 0, 120), hd.Categorical("smoker", ["no", "yes"])]))
+assert hd.Tally(survey).estimate().statistics == ("mean", "frequency", "frequency")
+loaded = [name for name in ("distribution", "pairs", "rounds", "shapes") if f"hdr4me.statistics.{name}" in sys.modules]
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

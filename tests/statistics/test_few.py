@@ -20,9 +20,9 @@ from hdr4me.framework.small_samples import (
     weighted_interval,
 )
 from hdr4me.statistics.answer import UNSURE
-from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.calibrate import functional
 from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, quantile
+from hdr4me.statistics.statistic import estimate
 from hdr4me.survey.layout import Layout
 
 

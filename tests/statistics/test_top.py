@@ -9,8 +9,7 @@ import pytest
 
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics import answer as answer_module
-from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.largest import largest_rows
+from hdr4me.statistics.answer import Answer, largest_rows
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -68,7 +67,7 @@ def test_noise_has_no_top() -> None:
 
 
 def test_what_has_no_top() -> None:
-    with pytest.raises(InvalidInput, match="whole number"):
+    with pytest.raises(InvalidInput, match="a positive integer"):
         answer(np.zeros(5), 1.0).top(0)
     with pytest.raises(InvalidInput, match="one dimension"):
         Tally(SURVEY).estimate().top()

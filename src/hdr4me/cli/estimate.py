@@ -60,8 +60,8 @@ def estimate(
 
     Example: hdr4me estimate week.tally --quantiles 0.5,0.9 --recalibrate auto --csv answer.csv
     """
-    from hdr4me.statistics import combine
-    from hdr4me.statistics.largest import largest_rows
+    from hdr4me import statistics
+    from hdr4me.statistics.answer import largest_rows
 
     to_stdout = str(csv) == "-"
     if to_stdout and json:
@@ -78,7 +78,8 @@ def estimate(
     watch = Watch()
     tally = _tally(source, survey, engine, master, watch)
     with watch("estimating"):
-        found = combine([tally, *(opt.load_sum([path]) for path in later)]) if later else tally.estimate()
+        rounds = [tally, *(opt.load_sum([path]) for path in later or ())]
+        found = statistics.combine(rounds) if later else tally.estimate()
     final, advice = found, []
     with opt.named_options():
         if recalibrate is not None:

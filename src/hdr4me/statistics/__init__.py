@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.ask import ask, estimate
 from hdr4me.statistics.intervals import quantile
-from hdr4me.statistics.rounds import combine, refine
-from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic
+from hdr4me.statistics.statistic import STATISTICS, Counted, Part, Statistic, ask, estimate
+
+if TYPE_CHECKING:
+    from hdr4me.statistics.rounds import combine, refine
 
 __all__ = [
     "STATISTICS",
@@ -20,3 +23,11 @@ __all__ = [
     "quantile",
     "refine",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("combine", "refine"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hdr4me.statistics import rounds
+
+    return getattr(rounds, name)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdr4me.errors import InvalidInput
-from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, Few, quantile
-from hdr4me.statistics.largest import joint_interval, largest_rows, surely_largest
-from hdr4me.statistics.statistic import Intervals
+from hdr4me.statistics.intervals import EXACT, FEW_NOTE, NORMAL, FewLaw, Floats, Intervals, Rows, quantile
 from hdr4me.survey import Survey
 
 if TYPE_CHECKING:
@@ -21,7 +20,10 @@ if TYPE_CHECKING:
     from hdr4me.recalibration import Recalibration
 
 
-Floats = NDArray[np.float64]
+Row = dict[str, Any]
+# A dimension with more than SHOWN categories shows those that are significantly the largest, and at most so many; a
+# vector with more than _COORDINATES coordinates shows the first SHOWN of them.
+SHOWN, _COORDINATES = 20, 40
 OK, ONE, NONE, UNSURE = "ok", "one report", "no reports", "too few have a value"
 _IN_UNITS = ("mean", "mean_by", "quantile", "sd")
 _BY_ROW = (
@@ -88,17 +90,14 @@ class Answer:
     intervals: Intervals | None = None
     recalibration: Recalibration | None = None
     notes: tuple[str, ...] = ()
-    few: Few | None = None
+    few: FewLaw | None = None
 
     def __len__(self) -> int:
         return len(self.dimensions)
 
     def __repr__(self) -> str:
-        known = sum(status == OK for status in self.status)
-        return (
-            f"<Answer of survey {self.survey.fingerprint[:12]}: {known} of {len(self)} rows known "
-            f"from {self.n_reports:,} reports, {self.method}>"
-        )
+        known = f"{self.status.count(OK)} of {len(self)} rows known from {self.n_reports:,} reports"
+        return f"<Answer of survey {self.survey.fingerprint[:12]}: {known}, {self.method}>"
 
     def _repr_html_(self) -> str:
         from hdr4me.pages.answer import draw
@@ -109,11 +108,8 @@ class Answer:
         columns += [more for more in ("unit", "note") if any(more in row for row in rows)]
         drawing = draw(rows)
         picture = "" if drawing is None else figure(drawing, "Estimates with their 95 % intervals.")
-        return (
-            picture
-            + "".join(map(paragraph, notes))
-            + table(columns, [[row.get(column) for column in columns] for row in rows])
-        )
+        cells = [[row.get(column) for column in columns] for row in rows]
+        return picture + "".join(map(paragraph, notes)) + table(columns, cells)
 
     def __getitem__(self, dimension: str) -> Answer:
         """The rows of one dimension."""
@@ -141,12 +137,11 @@ class Answer:
     def top(self, most: int = 20, level: float = 0.95) -> Answer:
         """The categories of one dimension that are significantly larger than the others, the largest first.
 
-        Of the k largest estimates, k is the largest number up to `most` for which the intervals of these k, which hold
-        for all categories at once, lie above those of all other categories. With probability `level` the rows are then
-        the k largest categories. There may be none: an answer of noise has no top.
+        They are the largest number, up to `most`, of categories whose intervals, which hold for all at once, lie above
+        those of all others: with probability `level` these are the largest categories. There may be none.
         """
         if type(most) is not int or most < 1:
-            raise InvalidInput.of("most", most, "a positive whole number")
+            raise InvalidInput.of("most", most, "a positive integer")
         if len(set(zip(self.dimensions, self.statistics, strict=True))) != 1:
             raise InvalidInput(
                 "top() is of one statistic of one dimension: take answer.frequencies(name) first"
@@ -291,3 +286,83 @@ class Answer:
         from hdr4me.statistics.recalibrated import recalibrated
 
         return recalibrated(self, method, **options)
+
+
+def joint_interval(answer: Answer, level: float) -> tuple[Floats, Floats]:
+    """Ends that hold for all rows at once."""
+    if answer.method == "raw" or answer.intervals is None:
+        return answer.interval(level, simultaneous=True)
+    return answer.interval(1.0 - (1.0 - level) / max(len(answer), 1), kind="honest")  # Bonferroni
+
+
+def surely_largest(value: Floats, low: Floats, high: Floats) -> tuple[Rows, Rows]:
+    """The rows from the largest value to the smallest, and each k for which the first k lie above all the others."""
+    order = np.argsort(-value, kind="stable")
+    above = np.minimum.accumulate(low[order])[:-1]
+    below = np.maximum.accumulate(high[order][::-1])[::-1][1:]
+    return order, np.flatnonzero(above > below) + 1
+
+
+def largest_rows(
+    answer: Answer,
+    rows: Sequence[Row],
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+    where: str = "--all, --csv or --json",
+) -> tuple[list[Row], list[str]]:
+    """The rows of an answer that are shown, and a note for each dimension that was cut.
+
+    Of a dimension with more than `SHOWN` categories these are the rows that are significantly larger than all the
+    others, at least 1 and at most `SHOWN`, with intervals that hold for all its categories at once: the largest of
+    thousands of estimates are mostly those with the largest errors.
+    """
+    shown: list[Row] = []
+    notes: list[str] = []
+    at = 0
+    for (name, statistic), group in groupby(rows, key=lambda row: (row["dimension"], row["statistic"])):
+        part = list(group)
+        places, at = np.arange(at, at + len(part)), at + len(part)
+        if statistic == "mean" and len(part) > _COORDINATES:
+            notes.append(f"{name}: {len(part) - SHOWN:,} more coordinates are not shown ({where})")
+            part = part[:SHOWN]
+        elif statistic in ("frequency", "chosen") and len(part) > SHOWN:
+            part, sure = _surest(answer._taken(places), part, level, simultaneous)
+            notes.append(_note(name, len(places), sure, level, where, answer.method))
+        shown += part
+    return shown, notes
+
+
+def _surest(answer: Answer, rows: list[Row], level: float, simultaneous: bool) -> tuple[list[Row], int]:
+    """The rows of one dimension that are shown, with joint intervals, and how many are significantly the largest."""
+    if simultaneous:  # the rows have joint intervals already
+        low, high = (np.array([row[end] for row in rows], np.float64) for end in ("lower", "upper"))
+    else:
+        low, high = joint_interval(answer, level)
+    order, found = surely_largest(answer.value, low, high)
+    shown = found[found <= SHOWN]
+    more = found[(found > SHOWN) & (found <= len(rows) // 2)]
+    sure = int(shown[-1]) if shown.size else int(more[0]) if more.size else 0
+    exact = set(answer._few_rows(1.0 - (1.0 - level) / len(rows), False).tolist())
+    part = []
+    for i in order[: min(max(sure, 1), SHOWN)].tolist():
+        row = dict(rows[i])
+        if row["lower"] is not None and not simultaneous:
+            row |= {"lower": float(low[i]), "upper": float(high[i])}
+            if i in exact and FEW_NOTE not in row.get("note", ""):
+                row["note"] = "; ".join(note for note in (row.get("note", ""), FEW_NOTE) if note)
+        part.append(row)
+    return part, sure
+
+
+def _note(name: str, size: int, sure: int, level: float, where: str, method: str) -> str:
+    """The note on one dimension that was cut."""
+    number, are = (f"{sure:,}", "are" if sure > 1 else "is") if sure else ("none", "is")
+    rest = "the largest estimate is shown" if not sure else f"{SHOWN} of them are shown"
+    if 0 < sure <= SHOWN:
+        rest = f"the other {size - sure:,} {'cannot be put in order' if sure < SHOWN else 'are not shown'}"
+    which = "" if method == "raw" else ", before re-calibration and cut to [0, 1]"
+    return (
+        f"{name}: {number} of {size:,} {are} surely larger than all the others; {rest} ({where}). "
+        f"This and the intervals shown: {100 * level:g} %, all {size:,} at once{which}"
+    )

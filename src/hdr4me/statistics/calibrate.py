@@ -6,8 +6,7 @@ values
 
     Var θ̂ = S²·(1/r − 1/n) + V̄/r = E[s²]/r − S²/n,
 
-V̄ being the mean variance that the randomizer adds. Without the term S²/n the error would be that of a larger
-population.
+V̄ being the mean variance that the randomizer adds.
 """
 
 from __future__ import annotations
@@ -29,10 +28,6 @@ class Functional:
 
     `rows` are P(cell | input), `target` the mean of `decode` at each input; no rows where only moments are known.
     `rounding` is the largest variance of the random rounding to a level: Δ²/4, Δ being the distance of two levels.
-
-    >>> coin = np.array([[0.75, 0.25], [0.25, 0.75]])
-    >>> Functional(np.array([-2.0, 2.0]), coin, np.array([-1.0, 1.0]), 1.0).row_variances.tolist()
-    [3.0, 3.0]
     """
 
     decode: Floats
@@ -46,18 +41,11 @@ class Functional:
         centred = self.decode[None, :] - (self.rows @ self.decode)[:, None]
         return np.asarray((self.rows * centred**2).sum(axis=1))
 
-    @property
-    def least(self) -> float:
-        """The least variance of one report, where its law is known."""
-        return float(self.row_variances.min()) if self.rows.size else 0.0
-
     @cached_property
     def decoders(self) -> tuple[Floats, Floats] | None:
         """(g, h) with E[g(cell) | input] = target² and E[h(cell) | input] = Var[decode | input], or None.
 
-        Both by weighted least norm, the weight of a cell being its mean probability, which keeps their own variance
-        small: where the noise is the same at every input, h is that constant and no estimate at all. A value between
-        two levels is rounded at random, which adds to its mean square what `rounding` bounds.
+        Both by least norm weighted by a cell's mean probability, which keeps their own variance small.
         """
         if not self.rows.size:
             return None
@@ -88,16 +76,16 @@ def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple
 
         Ŝ² = r/(r−1)·(ḡ − θ̂² + h̄/r),    Var θ̂ = h̄/r + Ŝ²/r − (Ŝ² − Δ²/4)₊/n,
 
-    h̄ kept between the smallest and the largest row variance and Ŝ² in [0, n/(n−1)], where the truth is. Ŝ² holds the
-    variance of rounding, at most Δ²/4; without subtracting it the last term could be too large and the error too small.
-    Where ḡ has a standard error above 1 it says nothing, and the last term is left out. Where there are no such
-    decoders the variance is s²/r, which is that of a larger population.
+    h̄ kept between the smallest and the largest row variance and Ŝ² in [0, n/(n−1)], where the truth is. Δ²/4 bounds the
+    variance of rounding in Ŝ². Where ḡ has a standard error above 1 the last term is left out; where there are no such
+    decoders the variance is s²/r, that of a larger population.
     """
     weights = counts.astype(np.float64)
     r = weights.sum(axis=1)
     mean = weights @ found.decode / r
     if found.decoders is None:
-        return mean, np.maximum(_variances(weights, r, found.decode), found.least) / r
+        least = found.row_variances.min() if found.rows.size else 0.0
+        return mean, np.maximum(_variances(weights, r, found.decode), least) / r
     g, h = found.decoders
     noise = np.clip(weights @ h / r, found.row_variances.min(), found.row_variances.max())
     spread = np.clip((weights @ g / r - mean**2 + noise / r) * r / (r - 1), 0.0, n / max(n - 1, 1))
@@ -109,11 +97,9 @@ def value_moments(counts: NDArray[np.int64], n: int, found: Functional) -> tuple
 def indicator_moments(counts: NDArray[np.int64], n: int, marginal: Marginal) -> tuple[Floats, Floats]:
     """Frequencies and their variances, from the cells of each category's indicator.
 
-    A category is there or not, so a value is its own square: S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀
-    the variances of one report about a category. In S² the estimate of f is kept in [0, 1]. In V̄ it is kept there for
-    unary encoding only, whose V̄ could be negative otherwise. For the others V̄ lies between pq/(p−q)² and
-    (1−p)(1−q)/(p−q)², and is unbiased, which it would not be if estimates below 0, frequent among many categories,
-    were raised to 0.
+    S² = n/(n−1)·f(1−f) and V̄ = f·V₁ + (1−f)·V₀ with V₁ and V₀ the variances of one report about a category. In S² the
+    estimate of f is kept in [0, 1]. In V̄ it is kept there for unary encoding only, whose V̄ could be negative: for the
+    others this would bias V̄, as estimates below 0 are frequent among many categories.
     """
     decode, (absent, present) = marginal.decoders["value"], functional(marginal).row_variances
     r = float(counts[0].sum())

@@ -1,7 +1,6 @@
 """What a survey estimates by default: means, shares, frequencies and choices, by one rule for every channel.
 
-Each of them is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`). The mean among users
-who have a value is a ratio of two such means.
+Each is the mean of a decoder over the cells of a coordinate (`hdr4me.channels.response`), or a ratio of two such means.
 """
 
 from __future__ import annotations
@@ -16,19 +15,18 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Response
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.moments import SURELY
-from hdr4me.statistics.calibrate import functional, indicator_moments, value_moments
+from hdr4me.statistics.calibrate import Floats, functional, indicator_moments, value_moments
 from hdr4me.statistics.intervals import FewLaw, few_indicators, few_means, few_ratio
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
-
-Floats = NDArray[np.float64]
 
 
 class Coordinates(Statistic):
     """An estimate of each coordinate of a dimension.
 
-    "mean" is the mean of the values, or of those who have one, with one row for each coordinate of a vector;
-    "frequency" that of each category; "chosen" the share of users with each category of a selection.
+    "mean" is the mean of the values, or of those who have one, with one row for each coordinate of a vector; "share"
+    the share of users who have one; "frequency" that of each category; "chosen" the share of users with each category
+    of a selection; "number chosen" how many they chose.
     """
 
     by_default = True
@@ -53,60 +51,52 @@ class Coordinates(Statistic):
 
     def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
         """Dimensions that are asked alike by one channel."""
-        response, _ = _response(counted, group[0])
-        if self.name == "mean" and "share" in counted.survey.schema.dimensions[group[0]].statistics:
-            return {j: _among_present(counted, j) for j in group}
-        if not response.alike:
-            return {j: _each(counted, j) for j in group}
-        return _means(counted, group, "value")
-
-
-class Share(Coordinates):
-    """The share of users who have a value of an optional number, or an optional vector."""
-
-    def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
-        if marginal_of(counted, group[0]).optional:
-            return _means(counted, group, "present")
-        return {j: _share_of_vectors(counted, j) for j in group}
-
-
-class NumberChosen(Coordinates):
-    """The mean number of categories that a user chose.
-
-    A report names a categories, whose mean is linear and whose mean square is a concave function g of the number c that
-    the user chose (`PrivSetResponse.number_variance`). Counters do not show the spread of c; by Jensen's inequality
-    Var a ≤ g(E c) − (E a)², which is what the standard error uses: it is never too small, and exact if all users chose
-    the same number. Where a missing value is a category, its share is taken off the number, and the standard errors of
-    both are added: the sum is never too small either, whatever their correlation.
-    """
-
-    def _group(self, counted: Counted, group: list[int]) -> dict[int, Part]:
-        return {j: self._number(counted, j) for j in group}
-
-    def _number(self, counted: Counted, j: int) -> Part:
-        response, place = _response(counted, j)
-        counts, answers = _counts(counted, j)
-        value = error = np.nan
-        if answers:
-            value = response.number(counts)  # type: ignore[attr-defined]
-            most = response.channel.family.most
-            if answers > 1:
-                error = float(response.number_variance(min(max(value, 0.0), most)) / answers) ** 0.5  # type: ignore[attr-defined]
-            if getattr(counted.survey.schema.dimensions[j], "optional", False):
-                cells = response.cells(counts, place)
-                share, variance = indicator_moments(cells, counted.n_reports, response.marginal(place))
-                value, error = value - float(share[-1]), error + float(variance[-1]) ** 0.5
-        return Part(j, (None,), np.array([value]), np.array([error]), answers)
+        optional = "share" in counted.survey.schema.dimensions[group[0]].statistics
+        response, place = _response(counted, group[0])
+        whole = response.marginal(place).optional  # a number and its absence are inputs of one table
+        if self.name == "number chosen":
+            one = _number_chosen
+        elif self.name == "share" and not whole:
+            one = _share_of_vectors
+        elif self.name == "mean" and optional:
+            one = _among_present if whole else _vectors_among_present
+        elif not response.alike:
+            one = _each
+        else:
+            return _means(counted, group, "present" if self.name == "share" else "value")
+        return {j: one(counted, j) for j in group}
 
 
 MEAN, FREQUENCY, CHOSEN = Coordinates("mean"), Coordinates("frequency"), Coordinates("chosen")
-SHARE, NUMBER_CHOSEN = Share("share"), NumberChosen("number chosen")
+SHARE, NUMBER_CHOSEN = Coordinates("share"), Coordinates("number chosen")
 
 
 def _response(counted: Counted, j: int) -> tuple[Response, int]:
     """The response to dimension j, and which of its question's dimensions it is."""
     channel, place = channel_of(counted.survey, j)
     return channel.response, place
+
+
+def _number_chosen(counted: Counted, j: int) -> Part:
+    """The mean number of categories that a user chose.
+
+    A report names a categories, whose mean square is a concave function g of the number c that the user chose. By
+    Jensen's inequality Var a ≤ g(E c) − (E a)², which is the variance here: it is never too small. Where a missing
+    value is a category, its share is subtracted, and the standard errors of both are added.
+    """
+    response, place = _response(counted, j)
+    counts, answers = _counts(counted, j)
+    value = error = np.nan
+    if answers:
+        value = response.number(counts)  # type: ignore[attr-defined]
+        most = response.channel.family.most
+        if answers > 1:
+            error = float(response.number_variance(min(max(value, 0.0), most)) / answers) ** 0.5  # type: ignore[attr-defined]
+        if getattr(counted.survey.schema.dimensions[j], "optional", False):
+            cells = response.cells(counts, place)
+            share, variance = indicator_moments(cells, counted.n_reports, response.marginal(place))
+            value, error = value - float(share[-1]), error + float(variance[-1]) ** 0.5
+    return Part(j, (None,), np.array([value]), np.array([error]), answers)
 
 
 def _counts(counted: Counted, j: int) -> tuple[NDArray[np.int64], int]:
@@ -185,8 +175,6 @@ def _each(counted: Counted, j: int) -> Part:
 def _among_present(counted: Counted, j: int) -> Part:
     """The mean among users who have a value: a ratio of two means, by the delta method."""
     marginal = marginal_of(counted, j)
-    if not marginal.optional:
-        return _vectors_among_present(counted, j)
     counts, r = _counts(counted, j)
     value, present = marginal.decoders["value"], marginal.decoders["present"]
     mean, error, unsure, few = np.nan, np.nan, False, None
@@ -198,10 +186,8 @@ def _among_present(counted: Counted, j: int) -> Part:
         if share:
             rest = functional(marginal, "value", float(np.clip(mean, -1.0, 1.0)))
             error = _one(counts, counted.n_reports, rest)[1] / abs(share)
-        few = (
-            few_ratio(marginal.rows, value, present, counts.astype(np.float64), error),
-            np.zeros(1, np.int64),
-        )
+        law = few_ratio(marginal.rows, value, present, counts.astype(np.float64), error)
+        few = law, np.zeros(1, np.int64)
     return Part(j, (None,), np.array([mean]), np.array([error]), r, scaled=True, unsure=unsure, few=few)
 
 
@@ -213,9 +199,7 @@ def _one(counts: NDArray[np.int64], n_reports: int, decoded: Any) -> tuple[float
 # -- optional vectors: x is asked as (x, 0), and no vector as (0, −1) ------------------------------------------------
 #
 # Let y be the decoded number of one coordinate, and s that of the last one. The mean of y over all users is share·mean,
-# and the mean of 1 + s is the share of users who have a vector. In every input the coordinate or the last one is 0, so
-# the product y·s has the mean 0 for every user. A tally counts each coordinate by itself, and this is all that the
-# standard error of the ratio needs.
+# the mean of 1 + s is the share of users who have a vector, and y·s has the mean 0 for every user.
 
 
 def _vector_moments(counted: Counted, j: int) -> tuple[int, Floats, Floats, float]:
@@ -240,9 +224,8 @@ def _share_of_vectors(counted: Counted, j: int) -> Part:
 def _vectors_among_present(counted: Counted, j: int) -> Part:
     """The ratio R = mean of y over the share, by the delta method.
 
-    The residual y − R·(1 + s) has the mean 0. Its variance, over the share's square, is the ratio's to first order:
-    E y² − 2R·E y + R²·E(1 + s)², because E[y·s] = 0. The variance is at least that of the noise, the least variance
-    times 1 + R². In the residual R is kept within [−1, 1], where the truth is.
+    The residual y − R·(1 + s) has the mean 0 and, because E[y·s] = 0, the variance E y² − 2R·E y + R²·E(1 + s)², which
+    is at least that of the noise. In the residual R is kept within [−1, 1], where the truth is.
     """
     r, mean, square, least = _vector_moments(counted, j)
     labels = counted.survey.schema.dimensions[j].rows

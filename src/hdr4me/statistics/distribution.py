@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtr
 
@@ -15,16 +16,15 @@ from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import sample_variance
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.shapes import Shape, shapes, shows_shape, why_no_shape
-from hdr4me.statistics.statistic import Counted, Intervals, Part, Statistic, counts_of, marginal_of
+from hdr4me.statistics.statistic import Counted, Part, Statistic, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-Floats = NDArray[np.float64]
-Bins = tuple[tuple[str, ...], Floats, Floats]
-"""Labels, and both ends of each bin on [−1, 1]."""
-KINDS = ("honest", "short")
-"""Intervals that hold for every distribution, and shorter ones that assume a distribution without spikes."""
+Wanted = tuple[
+    tuple[str, ...], Callable[[int, tuple[str, ...], Shape], Part]
+]  # labels, and what makes the part
+KINDS = ("honest", "short")  # for every distribution, and shorter ones for distributions without spikes
 SPIKES = "the values seem to have spikes: the short interval, which assumes none, may miss"
 # Intervals of quantiles end on this grid, rounded outwards; a coarse grid is searched first.
 _GRID, _COARSE = np.linspace(-1.0, 1.0, 257), 8
@@ -35,7 +35,10 @@ _SURELY = 2.0
 
 
 class Spread(Statistic):
-    """What statistics of a fitted shape have in common."""
+    """A statistic of a fitted shape: `wanted` makes of its options the rows of each dimension."""
+
+    def __init__(self, name: str, wanted: Callable[[dict[str, Any]], Callable[[Dimension], Wanted]]) -> None:
+        self.name, self.wanted = name, wanted
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return shows_shape(dimension, channel)
@@ -43,94 +46,57 @@ class Spread(Statistic):
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
         return why_no_shape(self.name, dimension, channel)
 
-    def shares(
-        self,
-        counted: Counted,
-        dimensions: Sequence[int],
-        bins_of: Callable[[Dimension], Bins],
-        **options: Any,
-    ) -> list[Part]:
-        """The shares of the values in the bins of each dimension."""
-        self.no_more(options, "progress")
-        bins = {j: bins_of(counted.survey.schema.dimensions[j]) for j in dimensions}
-        found = shapes(counted, dimensions, options.get("progress"))
+    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
+        progress = options.pop("progress", None)
+        rows_of = self.wanted(options)
+        self.no_more(options)
+        rows = {j: rows_of(counted.survey.schema.dimensions[j]) for j in dimensions}
+        found = shapes(counted, dimensions, progress)
         return [
-            _shares(j, labels, found[j], low, high) if j in found else _unknown(counted, j, labels)
-            for j, (labels, low, high) in bins.items()
+            part(j, labels, found[j]) if j in found else _unknown(counted, j, labels, self.name == "quantile")
+            for j, (labels, part) in rows.items()
         ]
 
 
-class Histogram(Spread):
+def _histogram(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values in each bin between given edges, in the dimension's own units."""
-
-    name = "histogram"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
-        if edges.size < 2 or (np.diff(edges) <= 0).any():
-            raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
-        return self.shares(counted, dimensions, lambda dimension: _between(dimension, edges), **options)
+    edges = _numbers("edges", options.pop("edges", None), "two or more increasing numbers in the range")
+    if edges.size < 2 or (np.diff(edges) <= 0).any():
+        raise InvalidInput.of("edges", edges.tolist(), "two or more increasing numbers")
+    return lambda dimension: _between(dimension, edges)
 
 
-class Distribution(Spread):
+def _distribution(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values in equal bins of the range."""
-
-    name = "distribution"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        bins = options.pop("bins", 20)
-        if type(bins) is not int or not 2 <= bins <= 1000:
-            raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
-
-        def equal(dimension: Dimension) -> Bins:
-            return _between(dimension, np.linspace(*dimension.bounds, bins + 1))
-
-        return self.shares(counted, dimensions, equal, **options)
+    bins = options.pop("bins", 20)
+    if type(bins) is not int or not 2 <= bins <= 1000:
+        raise InvalidInput.of("bins", bins, "an integer from 2 to 1000")
+    return lambda dimension: _between(dimension, np.linspace(*dimension.bounds, bins + 1))
 
 
-class Cumulative(Spread):
+def _cumulative(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
     """The share of values up to each x, in the dimension's own units."""
-
-    name = "cdf"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        x = _numbers("x", options.pop("x", None), "numbers in the range")
-
-        def up_to(dimension: Dimension) -> Bins:
-            at = _scaled(dimension, x, "x")
-            return tuple(f"≤ {value:.6g}" for value in x), np.full_like(at, -1.0), at
-
-        return self.shares(counted, dimensions, up_to, **options)
+    x = _numbers("x", options.pop("x", None), "numbers in the range")
+    labels = tuple(f"≤ {value:.6g}" for value in x)
+    low = np.full_like(x, -1.0)
+    return lambda dimension: (labels, partial(_shares, low=low, high=_scaled(dimension, x, "x")))
 
 
-class Quantile(Spread):
-    """The value that a share p of the values lies below.
-
-    The conservative interval ("honest"), which is the default, holds for every distribution. The short one assumes that
-    there are no spikes; rows where it is known to mislead are flagged in their notes.
-    """
-
-    name = "quantile"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
-        if p.min() <= 0.0 or p.max() >= 1.0:
-            raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
-        self.no_more(options, "progress")
-        labels = tuple(f"{share:.6g}" for share in p)
-        found = shapes(counted, dimensions, options.get("progress"))
-        return [
-            _quantiles(j, labels, found[j], p) if j in found else _unknown(counted, j, labels, scaled=True)
-            for j in dimensions
-        ]
+def _quantile(options: dict[str, Any]) -> Callable[[Dimension], Wanted]:
+    """The value that a share p of the values lies below."""
+    p = _numbers("p", options.pop("p", (0.25, 0.5, 0.75)), "shares strictly between 0 and 1")
+    if p.min() <= 0.0 or p.max() >= 1.0:
+        raise InvalidInput.of("p", p.tolist(), "shares strictly between 0 and 1")
+    labels = tuple(f"{share:.6g}" for share in p)
+    return lambda _: (labels, partial(_quantiles, p=p))
 
 
 class Variance(Spread):
     """The variance of the values, or of the values of those who have one; or its root.
 
     With g decoding the square of the level, V̂ = ḡ − θ̂² − ρ, where ρ is the variance of the random rounding to a
-    level: between 0 (all values are levels) and Δ²/4 (all are half-way), Δ²/6 for values spread evenly between levels,
-    which is what the estimate uses. The conservative interval allows for all of these, the short one does not.
+    level: Δ²/6 for values spread evenly between levels, which the estimate uses, and 0 to Δ²/4 for any values, which
+    the conservative interval allows for.
     """
 
     def __init__(self, name: str) -> None:
@@ -144,7 +110,8 @@ class Variance(Spread):
         return [_variance(counted, j, root=self.name == "sd") for j in dimensions]
 
 
-HISTOGRAM, DISTRIBUTION, CDF, QUANTILE = Histogram(), Distribution(), Cumulative(), Quantile()
+HISTOGRAM, DISTRIBUTION = Spread("histogram", _histogram), Spread("distribution", _distribution)
+CDF, QUANTILE = Spread("cdf", _cumulative), Spread("quantile", _quantile)
 VARIANCE, SD = Variance("variance"), Variance("sd")
 
 
@@ -173,12 +140,13 @@ def _scaled(dimension: Dimension, values: Floats, name: str) -> Floats:
     return np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
 
 
-def _between(dimension: Dimension, edges: Floats) -> Bins:
+def _between(dimension: Dimension, edges: Floats) -> Wanted:
     at = _scaled(dimension, edges, "edges")
-    return tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist())), at[:-1], at[1:]
+    labels = tuple(f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges.tolist()))
+    return labels, partial(_shares, low=at[:-1], high=at[1:])
 
 
-def _unknown(counted: Counted, j: int, labels: tuple[str, ...], *, scaled: bool = False) -> Part:
+def _unknown(counted: Counted, j: int, labels: tuple[str, ...], scaled: bool) -> Part:
     """Rows of a dimension with fewer than two reports."""
     nothing = np.full(len(labels), np.nan)
     answers = int(counts_of(counted, j).sum())
@@ -232,9 +200,7 @@ def _quantiles(j: int, labels: tuple[str, ...], shape: Shape, p: Floats) -> Part
 def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, float]:
     """All x that the bounds on the share up to x do not rule out as the quantile of p.
 
-    If the quantile is at most x, a share of at least p lies up to x. So an upper bound below p puts the quantile above
-    x, and a lower bound above p puts it at x or below. The bounds rise with x, or nearly: between two places of a
-    coarse grid bisection finds where they cross p.
+    An upper bound below p puts the quantile above x, and a lower bound above p puts it at x or below.
     """
 
     def side(at: int, upper: bool) -> float:
@@ -245,14 +211,9 @@ def ends_of(shape: Shape, p: float, level: float, even: bool) -> tuple[float, fl
     last = len(_GRID) - 1
     low = next((at for at in range(_COARSE, last, _COARSE) if not side(at, True) < p), last) - _COARSE
     high = next((at for at in range(last - _COARSE, 0, -_COARSE) if not side(at, False) > p), 0) + _COARSE
-    past = low + _COARSE
-    while past - low > 1:
-        middle = (low + past) // 2
-        low, past = (middle, past) if side(middle, True) < p else (low, middle)
-    first = high - _COARSE
-    while high - first > 1:
-        middle = (first + high) // 2
-        first, high = (first, middle) if side(middle, False) > p else (middle, high)
+    inside = range(1, _COARSE)
+    low += bisect_left(inside, True, key=lambda step: not side(low + step, True) < p)
+    high -= bisect_left(inside, True, key=lambda step: not side(high - step, False) > p)
     return float(_GRID[low]), float(_GRID[high])
 
 
@@ -279,37 +240,23 @@ def _variance(counted: Counted, j: int, *, root: bool) -> Part:
 
     known = not root or found > _SURELY * error
     spread = error * unit**2 if not root else error / 2 / np.sqrt(found) * unit if known else np.nan
-    ends = _ends(found, error, marginal.step, int(r), in_units)
-    rows = np.array([in_units(found)]), np.array([spread])
-    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
-
-
-def _ends(found: float, error: float, step: float, r: int, in_units: Callable[[float], float]) -> Intervals:
-    """The variance's interval, widened by what rounding may hide if it is to be conservative.
-
-    The variance lies somewhere in [V̂ − Δ²/12, V̂ + Δ²/6] but for chance. It cannot be at both ends at once, so the
-    reach beyond them is less than that of an interval about one point (`reach_beyond`).
-    """
 
     def ends(level: float, kind: str) -> tuple[Floats, Floats]:
         check_kind(kind)
-        below, above = (step**2 / 12, step**2 / 6) if kind == "honest" else (0.0, 0.0)
-        reach = reach_beyond(level, r, (below + above) / error if error > 0 else 0.0) * error
+        # The conservative interval reaches beyond [V̂ − Δ²/12, V̂ + Δ²/6], which rounding may hide.
+        below, above = (marginal.step**2 / 12, marginal.step**2 / 6) if kind == "honest" else (0.0, 0.0)
+        reach = reach_beyond(level, int(r), (below + above) / error if error > 0 else 0.0) * error
         return np.array([in_units(found - below - reach)]), np.array([in_units(found + above + reach)])
 
-    return ends
+    rows = np.array([in_units(found)]), np.array([spread])
+    return Part(j, (None,), *rows, int(r), unsure=not known, intervals=ends)
 
 
 def reach_beyond(level: float, r: float, width: float) -> float:
     """How far an interval reaches beyond a stretch of possible centres, in standard errors.
 
-    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one, which
-    is `width` standard errors further away, with F(−c − width). c makes both together 1 − level (Imbens and Manski
-    2004), F being the law that `quantile` uses at r reports: for width 0, c is that quantile, for a wide stretch the
-    one-sided quantile.
-
-    >>> [round(reach_beyond(0.95, 1e9, width), 3) for width in (0.0, 0.5, 9.0)]
-    [1.96, 1.77, 1.645]
+    A truth at one end of the stretch is missed beyond that end with probability F(−c), and beyond the other one with
+    F(−c − width), F being the law of `quantile` at r reports. c makes both together 1 − level (Imbens and Manski 2004).
     """
     full, freedom = float(quantile(level, r)), max(r - 1.0, 1.0)
 
@@ -322,9 +269,8 @@ def reach_beyond(level: float, r: float, width: float) -> float:
 def _finite_variance(counts: Floats, values: Floats, marginal: Marginal, n: int) -> float:
     """The variance of the mean of `values` over r reports about the n users who reported.
 
-    The reports' variance s² is the noise of the channel h̄ and the spread of the users' own means; the latter counts
-    with 1/r − 1/n only: s²/r − (s² − h̄)₊/n. h̄ is decoded where a decoder has the rows' variances for means, and the
-    largest row variance (nothing is subtracted) otherwise.
+    It is s²/r − (s² − h̄)₊/n, h̄ being the noise of the channel, decoded where a decoder has the rows' variances for
+    means; otherwise nothing is subtracted.
     """
     r = float(counts.sum())
     total = sample_variance(counts, values)

@@ -1,9 +1,8 @@
 """How far a second round may narrow a range, and what the round is expected to gain.
 
-A report about a range of half the width has half the error. What lies outside the narrower range counts as its nearer
-end, which is a bias; the width is chosen so that the squared bias and the variance together are least for the pilot's
-distribution and for what the pilot may have missed. benchmarks/second_rounds.py fixes the constants,
-tests/statistics/test_round_constants.py fails when one of them changes.
+What lies outside the narrower range counts as its nearer end, which is a bias; the width makes the squared bias and the
+variance together least for the pilot's distribution and for what the pilot may have missed. The constants are fixed by
+benchmarks/second_rounds.py, and tests/statistics/test_round_constants.py fails when one of them changes.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.em import climb
 from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.priors import as_prior
+from hdr4me.statistics.calibrate import Floats
 from hdr4me.statistics.shapes import Grid
 
-Floats = NDArray[np.float64]
 # No range is narrowed to less than LEAST of its width, and none unless the expected squared error falls below WORTH.
 LEAST, WORTH = 0.1, 0.85
 # The share of users beyond a moved end whom a pilot may miss, in units of the noise of its mean on [−1, 1]. Values of
@@ -36,10 +35,7 @@ GENERAL = ("optimal", NEXT)
 
 
 class Range(NamedTuple):
-    """A narrower range on [−1, 1], the bias that it causes at most, and the gain in squared error.
-
-    `unseen` is how far the mean may move because of users whom the pilot's noise hides.
-    """
+    """A narrower range on [−1, 1], its largest bias, its gain in squared error, and the bias by unseen users."""
 
     low: float = -1.0
     high: float = 1.0
@@ -49,13 +45,7 @@ class Range(NamedTuple):
 
 
 def unseen_share(edges: Floats, cumulative: Floats, noise: float) -> float:
-    """The share of users beyond an end whom a pilot may miss.
-
-    >>> edges = np.linspace(-1, 1, 65)
-    >>> heap = np.concatenate([[0.0], np.full(64, 1.0)])  # all values at the lower end
-    >>> round(unseen_share(edges, (edges + 1) / 2, 0.02), 6), round(unseen_share(edges, heap, 0.02), 6)
-    (0.008, 0.024)
-    """
+    """The share of users beyond an end whom a pilot may miss."""
     low, high = np.interp([-1.0 + 2 * _AT_END, 1.0 - 2 * _AT_END], edges, cumulative)
     return (HEAPED if max(low, 1.0 - high) > _HEAP else UNSEEN) * noise
 
@@ -67,11 +57,9 @@ def narrowed(edges: Floats, cumulative: Floats, n: float, noise: float, unseen: 
     """
     ends = np.linspace(-1.0, 1.0, _STEPS)
     fine = np.linspace(-1.0, 1.0, 8 * (_STEPS - 1) + 1)
-    f = np.interp(fine, edges, cumulative)
-    step = fine[1] - fine[0]
-    below_all = np.concatenate([[0.0], np.cumsum((f[1:] + f[:-1]) / 2) * step])  # ∫F, which is E(x − t)₊
-    rest = 1.0 - f
-    above_all = np.concatenate([np.cumsum(((rest[1:] + rest[:-1]) / 2)[::-1])[::-1] * step, [0.0]])
+    f, step = np.interp(fine, edges, cumulative), fine[1] - fine[0]
+    below_all = cumulative_trapezoid(f, dx=step, initial=0)  # ∫F, which is E(x − t)₊
+    above_all = cumulative_trapezoid((1.0 - f)[::-1], dx=step, initial=0)[::-1]
     low, high = ends[:, None], ends[None, :]
     half = (high - low) / 2
     bias = np.maximum(np.interp(low, fine, below_all), np.interp(high, fine, above_all))
@@ -118,14 +106,8 @@ def foretell_rounds(
 ) -> Foretold:
     """The expected gain of a second round, if values are distributed as `prior`.
 
-    Pilots are drawn from the law of a report under the prior with a fixed seed, fitted as `refine` fits them, and the
-    errors of the second round on the ranges that follow are computed, bias included.
-
-    Examples
-    --------
-    >>> from scipy.stats import norm
-    >>> foretell_rounds(norm(0, 0.1), 40_000, 1.0).gain > 3, 0.9 < foretell_rounds("uniform", 40_000, 1.0).gain < 1.1
-    (True, True)
+    Pilots are drawn with a fixed seed, fitted as `refine` fits them, and the errors of the second round on the ranges
+    that follow are computed, bias included.
     """
     if not 0.0 < pilot < 1.0:
         raise InvalidInput.of("pilot", pilot, "a share strictly between 0 and 1")

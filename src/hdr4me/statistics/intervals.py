@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +26,6 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
 
     For `n_joint` quantities at once each interval has level^(1/n_joint) (Šidák 1967): the joint coverage of
     normal estimates is then at least `level`, however they are correlated.
-
-    >>> np.round(quantile(0.95, [3, 10**6]), 4).tolist()
-    [4.3027, 1.96]
-    >>> np.round(quantile(0.95, [10**6], n_joint=60), 4).tolist()
-    [3.3345]
     """
     if not 0.0 < level < 1.0:
         raise InvalidInput.of("level", level, "it must lie strictly between 0 and 1")
@@ -42,6 +36,7 @@ def quantile(level: float, answers: ArrayLike, n_joint: int = 1) -> NDArray[np.f
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Intervals = Callable[[float, str], tuple[Floats, Floats]]  # (level, kind) → both ends of every row
 EXACT, NORMAL = "few answers", "normal"
 FEW_NOTE = "few answers: the interval holds for any values"
 _NEEDED = 0.95  # effective answers that the normal law needs, over z⁵
@@ -54,54 +49,40 @@ class FewLaw:
     effective: Floats
     ends: Callable[[float, Rows], tuple[Floats, Floats]]
 
-
-@dataclass(frozen=True, eq=False)
-class Few:
-    """The laws of all rows of an answer: law number (−1 for none), row in that law, and the way to own units."""
-
-    laws: tuple[FewLaw, ...]
-    law_of: Rows
-    member: Rows
-    effective: Floats
-    scale: Floats
-    middle: Floats
-
-    @classmethod
-    def of(
-        cls, parts: list[tuple[int, tuple[FewLaw, Rows] | None]], scale: Floats, middle: Floats
-    ) -> Few | None:
-        """From the number of rows of each part and its law; None if no part has one."""
-        laws = list({id(few[0]): few[0] for _, few in parts if few is not None}.values())
-        if not laws:
-            return None
-        numbers = {id(law): number for number, law in enumerate(laws)}
-        law_of, member, effective = [], [], []
-        for size, few in parts:
-            law, rows = few or (None, np.zeros(size, np.int64))
-            law_of.append(np.full(size, -1 if law is None else numbers[id(law)]))
-            member.append(rows)
-            effective.append(np.full(size, np.inf) if law is None else law.effective[rows])
-        rows_of = np.concatenate(law_of), np.concatenate(member), np.concatenate(effective)
-        return cls(tuple(laws), *rows_of, scale, middle)
-
     def rows(self, level: float) -> NDArray[np.bool_]:
         """Which rows have too few answers for the normal law at this level."""
         z = -float(ndtri((1 - level) / 2))
         return np.asarray(~(self.effective >= _NEEDED * z**5))
 
-    def ends(self, level: float, rows: Rows) -> tuple[Floats, Floats]:
-        """The ends of these rows in own units."""
-        low, high = np.full((2, rows.size), np.nan)
-        for number, law in enumerate(self.laws):
-            mine = np.flatnonzero(self.law_of[rows] == number)
-            if mine.size:
-                low[mine], high[mine] = law.ends(level, self.member[rows[mine]])
-        return self.middle[rows] + self.scale[rows] * low, self.middle[rows] + self.scale[rows] * high
+    def taken(self, chosen: Rows) -> FewLaw:
+        """The law of some of the rows."""
+        return FewLaw(self.effective[chosen], lambda level, rows: self.ends(level, chosen[rows]))
 
-    def taken(self, chosen: Rows) -> Few:
-        """The laws of some of the rows."""
-        arrays: Any = (self.law_of, self.member, self.effective, self.scale, self.middle)
-        return Few(self.laws, *(array[chosen] for array in arrays))
+
+def joined(
+    parts: list[tuple[int, tuple[FewLaw, Rows] | None]], scale: Floats, middle: Floats
+) -> FewLaw | None:
+    """One law in own units, from the number of rows of each part, its law and its rows there; None if none has one."""
+    numbers: dict[FewLaw, int] = {}
+    law_of, member, effective = [], [], []
+    for size, few in parts:
+        law, rows = few or (None, np.zeros(size, np.int64))
+        law_of.append(np.full(size, -1 if law is None else numbers.setdefault(law, len(numbers))))
+        member.append(rows)
+        effective.append(np.full(size, np.inf) if law is None else law.effective[rows])
+    if not numbers:
+        return None
+    number_of, row_of = np.concatenate(law_of), np.concatenate(member)
+
+    def ends(level: float, rows: Rows) -> tuple[Floats, Floats]:
+        low, high = np.full((2, rows.size), np.nan)
+        for law, number in numbers.items():
+            mine = np.flatnonzero(number_of[rows] == number)
+            if mine.size:
+                low[mine], high[mine] = law.ends(level, row_of[rows[mine]])
+        return middle[rows] + scale[rows] * low, middle[rows] + scale[rows] * high
+
+    return FewLaw(np.concatenate(effective), ends)
 
 
 def few_means(

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
 from hdr4me.statistics.calibrate import functional, sample_variance, value_moments
 from hdr4me.statistics.distribution import VARIANCE
+from hdr4me.statistics.intervals import Floats
 from hdr4me.statistics.shapes import has_law
 from hdr4me.statistics.statistic import Counted, Part, Statistic, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension, Product, Survey
 
-Floats = NDArray[np.float64]
 # A group's share, and variances of a correlation, must be this many standard errors above 0 before anything is given;
 # variances must be _CLEARLY above 0 before a correlation has no note.
 _SURELY, _CLEARLY = 3.0, 6.0
 DOUBTFUL = "a variance is hardly above its noise, and told where chance made it larger: the interval may miss"
-
-
-class PairCounted(Protocol):
-    """What statistics need of pair counts."""
-
-    @property
-    def survey(self) -> Survey: ...
-    def of(self, first: str, second: str) -> NDArray[np.int64]: ...
 
 
 class OfTwo(Statistic):
@@ -46,9 +37,8 @@ class OfTwo(Statistic):
 class Covariance(OfTwo):
     """The covariance of two numbers that one report answers.
 
-    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent, so
-    each factor may be decoded by itself. Numbers that are asked as a pair need no `pairs`: a decoder of the product
-    is applied to the tally's own counts. Nor do numbers whose product is a question of its own (`hdr4me.Product`).
+    With y and z the decoded answers, Ĉ = Σ(y − ȳ)(z − z̄)/(r − 1): the noises of two questions are independent. Numbers
+    that are asked as a pair need no `pairs`, nor do numbers whose product is a question of its own (`hdr4me.Product`).
     """
 
     name = "covariance"
@@ -57,10 +47,8 @@ class Covariance(OfTwo):
         return dimension.is_number and has_law(channel)
 
     def refusal(self, dimension: Dimension, channel: Channel) -> str:
-        return (
-            f"the {self.name} of {dimension.name!r} cannot be told: "
-            "both dimensions must be numbers that are not optional"
-        )
+        what = f"the {self.name} of {dimension.name!r} cannot be estimated"
+        return f"{what}: both dimensions must be numbers that are not optional"
 
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
@@ -79,9 +67,9 @@ class Correlation(Covariance):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         (covariance,) = super().parts(counted, dimensions, **options)
         for i in dimensions:
-            dimension, channel = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
-            if not VARIANCE.serves(dimension, channel):
-                raise InvalidInput(VARIANCE.refusal(dimension, channel))
+            asked = counted.survey.schema.dimensions[i], channel_of(counted.survey, i)[0]
+            if not VARIANCE.serves(*asked):
+                raise InvalidInput(VARIANCE.refusal(*asked))
         variances = VARIANCE.parts(counted, dimensions)
         v = np.array([float(part.value[0]) for part in variances])
         e = np.array([float(part.error[0]) for part in variances])
@@ -97,14 +85,15 @@ class Correlation(Covariance):
         return [Part(*where, value, error, covariance.n_answers, notes=notes)]
 
 
-class MeanBy(OfTwo):
-    """The mean of a number in each group: dimensions are the number and the category that groups.
+class By(OfTwo):
+    """The mean of a number, or the share of each category, in each group; the second dimension is the group.
 
-    With y the decoded number and z the decoded indicator of a group, the mean is Σyz/Σz; its error comes from the
-    residuals (y − mean)·z. A group that may be empty is unknown.
+    With y the decoded number or indicator and z the decoded indicator of a group, it is Σyz/Σz; its error comes from
+    the residuals (y − mean)·z. A group that may be empty is unknown.
     """
 
-    name = "mean_by"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def serves(self, dimension: Dimension, channel: Channel) -> bool:
         return COVARIANCE.serves(dimension, channel) or dimension.is_category
@@ -115,33 +104,19 @@ class MeanBy(OfTwo):
     def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
         j, k = self.two(dimensions, options)
         first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
-        if not first.is_number or not second.is_category:
-            raise InvalidInput(
-                f"{self.name} takes a number and then the category that groups, such as ['income', 'region']"
-            )
-        groups = second.categories
-        joints = [joint_of(counted, options.get("pairs"), j, k, None, g) for g in range(len(groups))]
-        return [_ratios(j, groups, joints, scaled=True)]
-
-
-class ShareBy(MeanBy):
-    """The share of each category in each group: dimensions are the category and the one that groups."""
-
-    name = "share_by"
-
-    def parts(self, counted: Counted, dimensions: Sequence[int], **options: Any) -> list[Part]:
-        j, k = self.two(dimensions, options)
-        first, second = (counted.survey.schema.dimensions[i] for i in (j, k))
-        if not first.is_category or not second.is_category:
-            raise InvalidInput(f"{self.name} takes two categories, the second of which groups")
-        own, groups = first.categories, second.categories
+        mean = self.name == "mean_by"
+        if not second.is_category or not (first.is_number if mean else first.is_category):
+            takes = "a number and then the category that groups, such as ['income', 'region']"
+            takes = takes if mean else "two categories, the second of which groups"
+            raise InvalidInput(f"{self.name} takes {takes}")
+        own, groups = ("",) if mean else first.categories, second.categories
         cells = [(c, g) for g in range(len(groups)) for c in range(len(own))]
         joints = [joint_of(counted, options.get("pairs"), j, k, c, g) for c, g in cells]
-        labels = tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
-        return [_ratios(j, labels, joints, scaled=False)]
+        labels = groups if mean else tuple(f"{own[c]} | {groups[g]}" for c, g in cells)
+        return [_ratios(j, labels, joints, scaled=mean)]
 
 
-COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), MeanBy(), ShareBy()
+COVARIANCE, CORRELATION, MEAN_BY, SHARE_BY = Covariance(), Correlation(), By("mean_by"), By("share_by")
 
 
 @dataclass(frozen=True)
@@ -167,15 +142,8 @@ class Joint:
         return float(np.sqrt((self.counts * centred**2).sum() / max(self.n - 1, 1) / self.n))
 
 
-def joint_of(
-    counted: Counted,
-    pairs: PairCounted | None,
-    j: int,
-    k: int,
-    category_j: int | None = None,
-    category_k: int | None = None,
-) -> Joint:
-    """The joint counts of two dimensions that are asked in two questions: numbers, or indicators of a category."""
+def joint_of(counted: Counted, pairs: Any, j: int, k: int, category_j: int = 0, category_k: int = 0) -> Joint:
+    """The joint counts (`hdr4me.PairCounts`) of two questions: of numbers, or of the indicators of two categories."""
     survey = counted.survey
     names = [survey.schema.names[i] for i in (j, k)]
     if pairs is None:
@@ -189,11 +157,10 @@ def joint_of(
     decoded = []
     for i, category in ((j, category_j), (k, category_k)):
         channel, place = channel_of(survey, i)
-        values, take, rest = channel.response.classes(place, category or 0)
+        values, take, rest = channel.response.classes(place, category)
         chosen = counts[take]
-        if (
-            rest
-        ):  # one more class: answers that raise none of these counters; the last entry counts every report
+        if rest:
+            # One more class: answers that raise none of these counters; the last entry counts every report.
             chosen = np.concatenate([chosen, (counts[-1] - chosen.sum(axis=0))[None]])
         counts = chosen.T
         decoded.append(values)
@@ -232,9 +199,8 @@ def _covariance(counted: Counted, pairs: Any, j: int, k: int) -> tuple[float, fl
     first, second = float(row @ joint.first), float(column @ joint.second)
     products = np.outer(joint.first - first, joint.second - second)
     found = joint.mean(products) * r / (r - 1)
-    # The truth over the users who reported does not vary by the variance over users of their own product. With decoders
-    # of the squares its estimate is the mean of their product less Ĉ²; one standard error is subtracted, so that the
-    # error of the covariance is not made too small.
+    # The truth is that of the users who reported, so the variance over users of their own product is subtracted. With
+    # decoders of the squares its estimate is the mean of their product less Ĉ², here less one standard error.
     squares, spread = [marginal_of(counted, i).square for i in (j, k)], 0.0
     if squares[0] is not None and squares[1] is not None:
         a = squares[0] - 2 * first * joint.first + first**2
@@ -251,10 +217,8 @@ def _within(counted: Counted, j: int, k: int) -> tuple[float, float, int]:
     levels = np.outer(both[0].targets["value"], both[1].targets["value"]).ravel()
     product = both[0].decoder(levels) if len(levels) == len(both[0].rows) else None
     if product is None:
-        mechanism = channel_of(counted.survey, j)[0].mechanism
-        raise InvalidInput(
-            f"the table {mechanism!r} of this pair does not determine the product of its numbers"
-        )
+        table = channel_of(counted.survey, j)[0].mechanism
+        raise InvalidInput(f"the table {table!r} of this pair does not determine the product of its numbers")
     counts = counts_of(counted, j).astype(np.float64)
     r = float(counts.sum())
     if r < 2:
@@ -291,10 +255,9 @@ def _mean(counted: Counted, i: int) -> tuple[float, float, float]:
 def _by_product(counted: Counted, j: int, k: int, product: int) -> tuple[float, float, int]:
     """Ĉ = x̄ − s̄·t̄ on [−1, 1]², its standard error and the fewest answers of the three questions.
 
-    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. The noises of the three questions are independent. The users who answer
-    them are not: with n users, q questions and m answers each, two means vary together by −κ/n times the covariance of
-    the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third moments about their means
-    these three terms add 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
+    To first order Ĉ moves as x̄ − t̄·s̄ᵢ − s̄·t̄ᵢ. With n users, q questions and m answers each, two means vary together by
+    −κ/n times the covariance of the users' own values, κ = (q − m)/(m(q − 1)) (1 if m = 1). For values without third
+    moments about their means this adds 2κ/n·(s̄t̄·C + t̄²·S_s + s̄²·S_t), S being the variances of the users' values.
     """
     survey = counted.survey
     (s, var_s, spread_s), (t, var_t, spread_t), (x, var_x, _) = (_mean(counted, i) for i in (j, k, product))

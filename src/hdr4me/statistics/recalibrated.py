@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from hdr4me.errors import InvalidInput
@@ -15,7 +14,7 @@ from hdr4me.recalibration.auto import containing
 from hdr4me.recalibration.core import OPTIONS, check_kind, recalibrate
 from hdr4me.recalibration.frequencies import FREQUENCY_OPTIONS, recalibrate_frequencies
 from hdr4me.recalibration.inputs import check_method
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, Rows, quantile
 from hdr4me.survey import Schema
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from hdr4me.statistics.answer import Answer
 
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 SHARES = "Shares of selections are cut to [0, 1], numbers chosen to how many may be chosen."
 VECTORS = "Coordinates of vectors are re-calibrated together with the means."
 _FEW = 12
@@ -38,18 +35,17 @@ class _Part:
     scaled: Floats
     error: Floats
     advice: str
-    found: Recalibration | None = None
-    """Has intervals of other kinds than "honest", on the scale of the method."""
+    found: Recalibration | None = (
+        None  # has intervals of other kinds than "honest", on the scale of the method
+    )
 
 
 def recalibrated(answer: Answer, method: str = "auto", **options: Any) -> Answer:
     """Everything an answer holds, re-calibrated.
 
-    Means share one fit on [−1, 1]. Frequencies are encoded entries: the same method on [0, 1], then the simplex.
-    `norm_sub` and `base_cut` are for frequencies and leave the means as they are; `none` leaves all. Coordinates of
-    vectors are means like the others. Shares of selections and the number chosen are cut to their range. Rows
-    without a standard error, and rows of other statistics, stay as they are. What was moved has no standard error
-    (NaN): its bias is not known.
+    Means, and coordinates of vectors, share one fit on [−1, 1]. Frequencies: the same method on [0, 1], then the
+    simplex. Shares of selections and the number chosen are cut to their range. Rows without a standard error, and rows
+    of other statistics, stay as they are. What was moved has no standard error (NaN): its bias is not known.
     """
     check_method(method, options, FREQUENCY_OPTIONS | OPTIONS)
     if method == "none":
@@ -132,8 +128,7 @@ def _for_few_answers(
 ) -> tuple[Floats, Floats]:
     """Average intervals, longer in rows with few answers, and never longer than the honest ones there.
 
-    A standard error from few answers may be far too small by chance. So the larger of a row's own and the pooled one
-    counts, times Student's quantile over the normal one. Below 12 answers the honest interval is taken.
+    The larger of a row's own and the pooled standard error counts, times Student's quantile over the normal one.
     """
     few = np.isin(rows, answer._few_rows(level, False))
     if not few.any():
@@ -152,9 +147,8 @@ def _for_few_answers(
 def _steady_errors(answer: Answer, rows: Rows) -> Floats:
     """Standard errors from the variance of one answer, pooled over all numbers that are asked in the same way.
 
-    A dimension's own standard error is estimated from the answers that its mean is estimated from. Where values are
-    near an end of the range both go up and down together. An optional number and each coordinate of an optional vector
-    keep their own.
+    Unlike a dimension's own standard error they are not correlated with its mean. An optional number and each
+    coordinate of an optional vector keep their own.
     """
     survey = answer.survey
     names = [answer.dimensions[i] for i in rows.tolist()]
@@ -165,12 +159,8 @@ def _steady_errors(answer: Answer, rows: Rows) -> Floats:
         own = (name, i) if getattr(dimension, "optional", False) else name
         group[i] = groups.setdefault(id(channel) if dimension.is_number else own, len(groups))
     error, number = answer.scaled_error[rows], answer.n_answers[rows].astype(np.float64)
-    out = error.copy()
-    for one in groups.values():
-        same = group == one
-        pooled = float(np.sum(number[same] ** 2 * error[same] ** 2) / number[same].sum())
-        out[same] = np.sqrt(pooled / number[same])
-    return np.asarray(np.where(error > 0, out, error))
+    pooled = np.bincount(group, number**2 * error**2) / np.bincount(group, number)
+    return np.asarray(np.where(error > 0, np.sqrt(pooled[group] / number), error))
 
 
 def _frequencies(answer: Answer, method: str, options: dict[str, Any]) -> list[_Part]:
@@ -212,14 +202,13 @@ def _left(answer: Answer, method: str, means: _Part | None) -> list[str]:
 def _bounds(answer: Answer) -> tuple[Floats, Floats]:
     """The range of each row: the dimension's own for numbers, [0, 1] for shares, how many may be chosen."""
     schema = answer.survey.schema
-    pairs = [
-        schema[name].bounds
-        if statistic == "mean"
-        else (0.0, float(getattr(schema[name], "at_most", 1)) if statistic == "number chosen" else 1.0)
-        for name, statistic in zip(answer.dimensions, answer.statistics, strict=True)
-    ]
-    low, high = np.array(pairs).reshape(-1, 2).T
-    return low, high
+    pairs = np.tile([0.0, 1.0], (len(answer), 1))
+    for i, (name, statistic) in enumerate(zip(answer.dimensions, answer.statistics, strict=True)):
+        if statistic == "mean":
+            pairs[i] = schema[name].bounds
+        elif statistic == "number chosen":
+            pairs[i, 1] = getattr(schema[name], "at_most", 1)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def structure_of(
@@ -231,7 +220,7 @@ def structure_of(
     """The options `order` and `groups` of `hdr4me.recalibrate` for the numbers `names`; empty if none is declared."""
     numbers = [x.name for x in schema if not x.is_category]
     if order is None and groups is None:
-        order, groups = (list(_labelled(schema, attribute).values()) for attribute in ("curve", "group"))
+        order, groups = _labelled(schema, "curve"), _labelled(schema, "group")
     along = _listed(order)
     curves = [along] if along and isinstance(along[0], str) else along
     together = _listed(groups.values() if isinstance(groups, Mapping) else groups)
@@ -264,9 +253,8 @@ def _listed(given: Any) -> list[Any] | None:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
 
 
-def _labelled(schema: Schema, attribute: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _labelled(schema: Schema, attribute: str) -> list[list[str]]:
+    found: dict[Any, list[str]] = {}
     for x in schema:
-        if getattr(x, attribute, None) is not None:
-            found.setdefault(getattr(x, attribute), []).append(x.name)
-    return found
+        found.setdefault(getattr(x, attribute, None), []).append(x.name)
+    return [names for label, names in found.items() if label is not None]

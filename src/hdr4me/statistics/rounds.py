@@ -17,17 +17,14 @@ from hdr4me.mechanisms import mechanism as named
 from hdr4me.mechanisms.joint import optimal_mean, prior_variance
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.statistics.answer import Answer
-from hdr4me.statistics.ask import estimate
 from hdr4me.statistics.distribution import check_kind
 from hdr4me.statistics.foretell import GENERAL, NEXT, Range, narrowed, spread_of, unseen_share
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.shapes import Shape, has_law, shapes, shows_shape
-from hdr4me.statistics.statistic import Counted, channel_of, counts_of
+from hdr4me.statistics.statistic import Counted, channel_of, counts_of, estimate
 from hdr4me.survey import Product, Schema, Survey
 
-Floats = NDArray[np.float64]
-# A design takes a second, and more above this budget of an answer, and its table makes the survey's document longer: it
-# is made for so many numbers. It gains 2 to 12 % of the noise over the better of two general tables.
+# A design takes a second, and more above this budget of an answer: it is made for so many numbers. It gains 2 to 12 %.
 _DESIGNS, _DESIGN_UP_TO = 4, 3.0
 # The prior of a design: its bins, and the share that is spread evenly because the pilot's distribution is uncertain.
 _BINS, _DOUBT = 32, 0.1
@@ -92,12 +89,19 @@ def refine(
     found = shapes(pilot, shown)
     designed = mechanism == "designed"
     mechanism = NEXT if designed else mechanism
-    ranges = _ranges(pilot, found, users or 4 * max(pilot.n_reports, 1), mechanism)
+    if isinstance(mechanism, str):
+        noise = named(mechanism, epsilon=survey.epsilon_per_answer).exact().mean_variance()
+    else:
+        noise = mechanism.exact().mean_variance()
+    n_users = users or 4 * max(pilot.n_reports, 1)
+    ranges = {}
+    for j, shape in found.items():
+        n = max(n_users * float(survey.inclusion(survey.question_of(j))), 1.0)
+        ranges[j] = narrowed(shape.grid.edges, shape.cumulative, n, float(noise), _unseen(shape))
     dimensions = [_narrow(dimension, ranges.get(j)) for j, dimension in enumerate(survey.schema)]
+    several = [question for question in survey.questions if len(question.dimensions) > 1]
     together = [
-        (question.channel.per_report == 1, tuple(survey.schema.names[j] for j in question.dimensions))
-        for question in survey.questions
-        if len(question.dimensions) > 1
+        (q.channel.per_report == 1, tuple(survey.schema.names[j] for j in q.dimensions)) for q in several
     ]
     weigh = weigh and survey.n_sampled == 1 and len(survey.questions) > 1
     following = Survey(
@@ -120,18 +124,6 @@ def _with_shape(survey: Survey) -> list[int]:
         for j, dimension in enumerate(survey.schema)
         if hasattr(dimension, "low") and shows_shape(dimension, channel_of(survey, j)[0])
     ]
-
-
-def _ranges(pilot: Counted, found: dict[int, Shape], users: float, mechanism: Any) -> dict[int, Range]:
-    survey = pilot.survey
-    if isinstance(mechanism, str):
-        mechanism = named(mechanism, epsilon=survey.epsilon_per_answer)
-    noise = float(mechanism.exact().mean_variance())
-    ranges = {}
-    for j, shape in found.items():
-        n = max(users * float(survey.inclusion(survey.question_of(j))), 1.0)
-        ranges[j] = narrowed(shape.grid.edges, shape.cumulative, n, noise, _unseen(shape))
-    return ranges
 
 
 def _designed(following: Survey, survey: Survey, found: dict[int, Shape]) -> Survey:
@@ -183,8 +175,7 @@ def _narrow(dimension: Any, found: Range | None) -> Any:
     low, high = dimension.bounds
     middle, half = (low + high) / 2, (high - low) / 2
     new = middle + half * found.low, middle + half * found.high
-    default = min(max(dimension.default, new[0]), new[1])
-    return replace(dimension, low=new[0], high=new[1], default=default)
+    return replace(dimension, low=new[0], high=new[1], default=min(max(dimension.default, new[0]), new[1]))
 
 
 def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
@@ -195,9 +186,8 @@ def _weights(survey: Survey, ranges: dict[int, Range]) -> dict[str, int]:
         for place, j in enumerate(question.dimensions):
             marginal = question.channel.response.marginal(place)
             found = ranges.get(j, Range())
-            width = (
-                2.0 if marginal.indicator else (found.high - found.low) / 2
-            )  # a share's range has half the width
+            # The range of a share has half the width.
+            width = 2.0 if marginal.indicator else (found.high - found.low) / 2
             total += width**2 * _noise(marginal) * question.channel.response.n_coordinates(place)
         need.append(total)
     whole = [max(1, isqrt(round(10_000 * x / max(need)))) for x in need]
@@ -232,7 +222,7 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     value = np.stack([answer.value for answer in answers])
     error = np.stack([answer.standard_error for answer in answers])
     known = np.isfinite(value) & np.isfinite(error) & (error > 0)
-    known &= np.stack([_comparable(pilot.survey, counted.survey, first) for counted in rounds])
+    known &= np.stack([_comparable(pilot.survey.schema, counted.survey.schema, first) for counted in rounds])
     inverse = np.where(known, 1.0 / np.where(known, error**2 + bias**2 + unseen**2, 1.0), 0.0)
     total = inverse.sum(axis=0)
     share = np.divide(inverse, total, out=np.zeros_like(inverse), where=total > 0)
@@ -268,32 +258,25 @@ def combine(rounds: Sequence[Counted]) -> Answer:
     )
 
 
-def _comparable(pilot: Survey, later: Survey, rows: Answer) -> NDArray[np.bool_]:
+def _comparable(pilot: Schema, later: Schema, rows: Answer) -> NDArray[np.bool_]:
     """Which rows mean the same in both rounds: a product is taken from the middles of its numbers' ranges."""
-    same = {
-        dimension.name: not isinstance(dimension, Product)
-        or all(pilot.schema[name].bounds == later.schema[name].bounds for name in dimension.product)
-        for dimension in pilot.schema
-    }
+    factors = {x.name: x.product if isinstance(x, Product) else () for x in pilot}
+    same = {x: all(pilot[name].bounds == later[name].bounds for name in factors[x]) for x in factors}
     return np.array([same[name] for name in rows.dimensions], bool)
 
 
 def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
     """In units, for each row of a round: its bias as the pilot shows it, what the pilot may have missed, and S.
 
-    The first is what the pilot's distribution has outside the narrower range. The second allows for a share of users
-    whom the pilot's noise hides (`unseen_share`), spread evenly over what was cut off. Both are 0 for ranges that were
-    kept. S is the standard deviation of the users' own values.
+    The first two are 0 for ranges that were kept. S is the standard deviation of the users' own values.
     """
     found = np.zeros((3, len(rows)))
     schema, own = pilot.survey.schema, counted.survey.schema
     statistics, dimensions = np.array(rows.statistics), np.array(rows.dimensions)
-    found[2] = np.where(
-        statistics == "frequency", np.sqrt(np.maximum(rows.value * (1.0 - rows.value), 0.0)), 0.0
-    )
-    narrow = [
-        j for j in _with_shape(pilot.survey) if own[schema.names[j]].bounds != schema.dimensions[j].bounds
-    ]
+    spread = np.sqrt(np.maximum(rows.value * (1.0 - rows.value), 0.0))
+    found[2] = np.where(statistics == "frequency", spread, 0.0)
+    shown = _with_shape(pilot.survey)
+    narrow = [j for j in shown if own[schema.names[j]].bounds != schema.dimensions[j].bounds]
     for j, shape in shapes(pilot, narrow).items():
         name = schema.names[j]
         low, high = schema.dimensions[j].bounds
@@ -303,9 +286,9 @@ def _biases(pilot: Counted, counted: Counted, rows: Answer) -> Floats:
         # E(a − t)₊ and E(t − b)₊
         lost = max(np.trapezoid(shape.cdf(left), left), np.trapezoid(1.0 - shape.cdf(right), right))
         unseen = _unseen(shape) * max(1.0 + a, 1.0 - b) / 2
-        spread = np.sqrt(spread_of(shape.grid.edges, shape.cumulative))
+        deviation = np.sqrt(spread_of(shape.grid.edges, shape.cumulative))
         mine = (dimensions == name) & (statistics == "mean")
-        found[:, mine] = half * np.array([[lost], [unseen], [spread]])
+        found[:, mine] = half * np.array([[lost], [unseen], [deviation]])
     return found
 
 
@@ -317,17 +300,6 @@ def priors(counted: Counted) -> dict[str, Any]:
 
     Left out are numbers whose table has fewer than five levels (Duchi's has two), which show their mean and not their
     spread, numbers that share their table with another dimension, and dimensions without answers.
-
-    Examples
-    --------
-    >>> from hdr4me.client import Client
-    >>> from hdr4me.survey import Numeric, Schema, Survey
-    >>> from hdr4me.tally import Tally
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), epsilon=8.0)
-    >>> tally = Tally(survey).add(Client(survey).report({"age": 30}) for _ in range(500))
-    >>> edges, weights = priors(tally)["age"]
-    >>> bool(20 < weights @ (edges[1:] + edges[:-1]) / 2 < 40)
-    True
     """
     survey = counted.survey
     found: dict[str, Any] = {}

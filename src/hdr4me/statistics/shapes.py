@@ -1,19 +1,11 @@
-"""The fitted shape of a number's values on a grid of bins, and bounds on shares that assume nothing about the shape.
-
-Bounds on the share of users in an interval that hold for every distribution: no smoothness is assumed.
+"""The fitted shape of a number's values on a grid of bins, and bounds on shares that hold for every distribution.
 
 Give each cell a weight u. The mean weight of the reports estimates ∫ w(t) dF(t), w(t) = Σ_y P(y | t)·u_y. If w is at
-least 1 inside an interval and at least 0 outside, then that integral is at least the interval's share, so
-
-    share ≤ mean weight + z · standard error of the mean weight
-
-at the level of z, whatever F is. Among all such weights the ones are used that make the right-hand side smallest for an
-even spread of values. They depend on the table and on the number of reports, never on the counts: choosing weights by
-the counts would make the bound look better than it is. Lower bounds are the same with w at most 1 inside and at most 0
-outside. w is linear between levels, so that checking levels and the interval's ends checks all values.
-
-Shorter bounds assume that there are no spikes: values are spread evenly within each of `STRETCHES` equal stretches of
-the range. Then w must keep its side on average over each stretch only.
+least 1 inside an interval and at least 0 outside, then share ≤ mean weight + z · its standard error, whatever F is. The
+weights used make the right-hand side smallest for an even spread of values. They never depend on the counts: choosing
+them by the counts would make the bound too small. Lower bounds are the same with w at most 1 inside and at most 0
+outside. w is linear between levels, so that checking levels and the interval's ends checks all values. Shorter bounds
+assume values spread evenly within each of `STRETCHES` equal stretches: w must keep its side on average over each.
 """
 
 from __future__ import annotations
@@ -30,11 +22,10 @@ from scipy.optimize import nnls
 from hdr4me.channels import Channel
 from hdr4me.channels.response import Marginal
 from hdr4me.framework.em import LADDER, climb
-from hdr4me.statistics.intervals import quantile
+from hdr4me.statistics.intervals import Floats, quantile
 from hdr4me.statistics.statistic import Counted, channel_of, counts_of, marginal_of
 from hdr4me.survey import Dimension
 
-Floats = NDArray[np.float64]
 # Bins of the grid that shapes are fitted on. Neighbouring cells are joined until there are at most _CELLS: EM is faster
 # and loses next to nothing.
 BINS, _CELLS = 64, 96
@@ -61,12 +52,11 @@ def shows_shape(dimension: Dimension, channel: Channel) -> bool:
 
 def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
     """Why `what` cannot be estimated, and what to do instead."""
+    refused = f"the {what} of {dimension.name!r} cannot be estimated"
     if dimension.is_category:
-        return (
-            f"the {what} of {dimension.name!r} cannot be estimated: it is a category; ask for its frequency"
-        )
+        return f"{refused}: it is a category; ask for its frequency"
     return (
-        f"the {what} of {dimension.name!r} cannot be estimated from reports by {channel.mechanism!r}: its "
+        f"{refused} from reports by {channel.mechanism!r}: its "
         f"{getattr(channel, 'n_cells', 'few')} cells carry the mean and nothing else. Create the survey with "
         "mechanism = 'square_wave' (best for distributions), 'piecewise' or 'optimal' at epsilon above 0.05"
     )
@@ -74,16 +64,7 @@ def why_no_shape(what: str, dimension: Dimension, channel: Channel) -> str:
 
 @dataclass
 class Bounds:
-    """Bounds for the shares of one table's dimension; designed weights are kept for the next counts.
-
-    >>> from hdr4me.survey import Numeric, Schema, Survey
-    >>> survey = Survey(Schema([Numeric("age", 0, 120)]), mechanism="piecewise")
-    >>> table = survey.questions[0].channel.response.marginal()
-    >>> counts = 100_000 * table.at([0.1])[0, 0]  # everybody is at 0.1
-    >>> low, high = Bounds(table).share(counts, -1.0, 0.0)
-    >>> low == 0.0, high < 0.3
-    (True, True)
-    """
+    """Bounds for the shares of one table's dimension; designed weights are kept for the next counts."""
 
     marginal: Marginal
     _kept: dict[tuple[float, float, int, float, bool, bool], Floats] = field(default_factory=dict, repr=False)
@@ -99,11 +80,7 @@ class Bounds:
     def share(
         self, counts: Floats, low: float, high: float, level: float = 0.95, *, even: bool = False
     ) -> tuple[float, float]:
-        """Bounds of the share of users whose value is in [low, high] on [−1, 1], of those who have a value.
-
-        Values at `low` and `high` themselves are counted in for the upper bound and left out for the lower one, unless
-        the range ends there.
-        """
+        """Bounds of the share of users, of those who have a value, whose value is in [low, high] on [−1, 1]."""
         return tuple(self.side(counts, low, high, level, upper, even) for upper in (False, True))  # type: ignore[return-value]
 
     def side(
@@ -125,15 +102,13 @@ class Bounds:
         u = self._weights(low, high, r, level, upper, even)
         mean = float(counts @ u) / r
         variance = float(counts @ (u - mean) ** 2) / (r - 1)
-        error = _reach(level, r) * float(np.sqrt(variance / r))
+        error = float(quantile(level, r)) * float(np.sqrt(variance / r))
         return mean + error if upper else mean - error
 
     def _weights(self, low: float, high: float, r: float, level: float, upper: bool, even: bool) -> Floats:
-        """The weights of a bound for about r reports.
+        """The weights of a bound for about r reports, shared by numbers of reports within a factor of 1.19.
 
-        Dimensions whose numbers of reports are within a factor 1.19 share their weights, which are designed for one
-        number of reports on a grid. Any weights that keep their side make a valid bound, and the bound's error is that
-        of the reports at hand, so that sharing costs a little width and no coverage.
+        Any weights that keep their side make a valid bound, so that sharing costs a little width and no coverage.
         """
         scale = round(2 * np.log2(r))
         key = (low, high, scale, level, upper, even)
@@ -146,7 +121,7 @@ class Bounds:
             u = 1.0 - self._weights(-1.0, -high, r, level, True, even)[::-1]
             found = np.asarray(u - max(0.0, float((law @ u - target).max())))
         else:
-            found = sign * _design(law, sign * target, self._reference(), r, _reach(level, r))
+            found = sign * _design(law, sign * target, self._reference(), r, float(quantile(level, r)))
         self._kept[key] = found
         return found
 
@@ -180,18 +155,12 @@ class Bounds:
         return np.asarray((1.0 - _ABSENT) * even + _ABSENT * marginal.law[-1].mean(axis=0))
 
 
-@lru_cache(maxsize=1024)
-def _reach(level: float, r: float) -> float:
-    """How many standard errors a bound from r reports lies away from the mean weight."""
-    return float(quantile(level, r))
-
-
 def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: float) -> Floats:
     """Weights u with law @ u ≥ target and the least mean + reach·error/√r under the reference.
 
-    For a fixed trade-off λ the problem min b·u + λ/2·Σ b(u − m)², m near the mean, is a quadratic programme whose dual
-    is a non-negative least squares problem; λ = reach/(√r·error) follows in a few rounds. The solution is shifted by
-    what it lacks, so the inequality holds whatever the solver's accuracy.
+    For a fixed trade-off λ the problem min b·u + λ/2·Σ b(u − m)², m near the mean, is a quadratic program whose dual is
+    a non-negative least squares problem; λ = reach/(√r·error) follows in a few rounds. The solution is shifted by what
+    it lacks, so the inequality holds whatever the solver's accuracy.
     """
     used = reference > 0
     a, b = law[:, used], reference[used]
@@ -222,8 +191,7 @@ def _design(law: Floats, target: Floats, reference: Floats, r: float, reach: flo
 class Shape:
     """The distribution of one dimension's values on [−1, 1], fitted to its counts.
 
-    `states` are the fitted probabilities: bins × others' inputs, then "no value". `strength` is the smoothing that the
-    counts chose, 0 to 1. `bounds` assume nothing about the distribution.
+    `states` are the fitted probabilities: bins × others' inputs, then "no value"; `strength` is the smoothing, 0 to 1.
     """
 
     counts: Floats
