@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
@@ -33,17 +33,17 @@ class Draws(Protocol):
 
 
 class SystemDraws:
-    """The operating system's randomness.
+    """The operating system's randomness, or another source of fair bits.
 
     `below` is rejection sampling on words of 32 bits (a multiple of 64 bits above 2^32): how many it takes
     depends on `n` and on chance, never on a value.
     """
 
-    def __init__(self) -> None:
-        self._random = SystemRandom()
+    def __init__(self, bits: Callable[[int], int] | None = None) -> None:
+        self._bits = SystemRandom().getrandbits if bits is None else bits
 
     def bits(self, n: int) -> int:
-        return self._random.getrandbits(n)
+        return self._bits(n)
 
     def below(self, n: int) -> int:
         return below(self, n)

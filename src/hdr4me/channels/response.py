@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels.blanket import Blanket, response_blanket, table_blanket
-from hdr4me.channels.channel import Channel, below
+from hdr4me.channels.channel import Channel, SystemDraws
 from hdr4me.channels.proof import BITS
 from hdr4me.errors import InvalidInput
 
@@ -251,21 +251,6 @@ class Contrast(NamedTuple):
     second: Floats
 
 
-class OneByOne:
-    """The randomness of many users for a channel that answers one user at a time."""
-
-    def __init__(self, draws: SecureDraws) -> None:
-        self._draws = draws
-
-    def bits(self, n: int) -> int:
-        """`n` fair bits as an integer."""
-        return self._draws.bits(n)
-
-    def below(self, n: int) -> int:
-        """A uniform integer from 0 to n − 1."""
-        return below(self, n)
-
-
 class Response:
     """What the server knows about a channel; this class serves any small channel by enumeration of its outputs.
 
@@ -307,7 +292,7 @@ class Response:
 
     def sample(self, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
         """Outputs [n, fields] for n inputs; here the channel itself answers for one user after the other."""
-        single = OneByOne(draws)
+        single = SystemDraws(draws.bits)
         outputs = [self.channel.sample(x, single) for x in inputs.tolist()]
         return np.array(outputs, np.int64).reshape(len(inputs), len(self.channel.fields))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,17 +29,14 @@ from hdr4me.errors import FormatError, InvalidInput
 
 MAX_CELLS = 256  # A cell is one byte on the wire
 MAX_INPUTS = 65536
+# How far a decoder's mean may be from its target, relative to the mean size of the decoded values.
 UNBIASED = 1e-7
-"""How far a decoder's mean may be from its target, relative to the size of the decoded values that occur. A wrong
-decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
-
 
 Rows = tuple[tuple[int, ...], ...]
 Loss = Callable[[Sequence[Sequence[int]]], Fraction]
 
-STAGE_BITS = 16
+STAGE_BITS = 16  # a row of either stage sums to 2^16, so a row of their product sums to 2^32
 STAGE_ONE = 1 << STAGE_BITS
-"""A row of either stage sums to 2^16, so a row of their product sums to 2^32, as every table's does."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,6 @@ class Stages:
     first: Rows
     second: Rows
 
-    @cached_property
-    def rows(self) -> Rows:
-        """The product: what one report does."""
-        return product_rows(self.first, self.second)
-
     def check(self, name: str, weights: Sequence[Sequence[int]], loss: Loss = column_loss) -> None:
         """Both stages multiply to `weights`, and the first one's loss is at most e^`epsilon`; or InvalidInput."""
         for stage, table in (("first", self.first), ("second", self.second)):
@@ -67,7 +60,7 @@ class Stages:
                 )
         if len(self.first[0]) != len(self.second):
             raise InvalidInput(f"{name}: its second stage must have a row for each cell of the first")
-        if self.rows != tuple(map(tuple, weights)):
+        if product_rows(self.first, self.second) != tuple(map(tuple, weights)):
             raise InvalidInput(f"{name}: its stages do not multiply to its weights")
         check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
 
@@ -78,10 +71,7 @@ class Stages:
 
     @cached_property
     def _bounds(self) -> tuple[Rows, Rows]:
-        first, second = (
-            tuple(tuple(accumulate(row))[:-1] for row in table) for table in (self.first, self.second)
-        )
-        return first, second
+        return _cumulative(self.first), _cumulative(self.second)
 
     def to_dict(self) -> dict[str, Any]:
         """The stages as a channel's document has them."""
@@ -105,6 +95,10 @@ class Stages:
         if not (first and second and all(first) and all(second)):
             raise FormatError("a channel's stages have at least one row and one cell")
         return cls(float(document["epsilon"]), first, second)
+
+
+def _cumulative(rows: Rows) -> Rows:
+    return tuple(tuple(accumulate(row))[:-1] for row in rows)
 
 
 def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Rows:
@@ -133,10 +127,27 @@ class IntegerTable(Channel):
         if self.stages is not None:
             self.stages.check(name, self.weights, type(self).loss_of)
 
+    @abstractmethod
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        """The row by which each field of an answer is drawn for input `x`."""
+
     @property
     def n_cells(self) -> int:
         """How many cells a field can fall into."""
         return len(self.weights[0])
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell each."""
+        return (Field(self.n_cells),) * len(self.field_rows(0))
+
+    @property
+    def n_counters(self) -> int:
+        return len(self.fields) * self.n_cells
+
+    @property
+    def per_report(self) -> int:
+        return len(self.fields)
 
     @property
     def rows(self) -> Rows:
@@ -145,7 +156,26 @@ class IntegerTable(Channel):
     @cached_property
     def cumulative(self) -> Rows:
         """The running sums of each row, the last one (2^32) left out."""
-        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+        return _cumulative(self.weights)
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        return tuple([pick(self.cumulative[row], draws.bits(BITS)) for row in self.field_rows(x)])
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        if self.stages is None:
+            return self.sample(x, lasting)
+        return tuple([self.stages.sample(row, lasting, fresh) for row in self.field_rows(x)])
+
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        rows = zip(self.field_rows(x), output, strict=True)
+        return math.prod((Fraction(self.weights[row][cell], ONE) for row, cell in rows), start=Fraction(1))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return (k * self.n_cells + cell for k, cell in enumerate(output))
+
+    def n_answers(self, counts: Sequence[int]) -> int | None:
+        totals = {sum(counts[start : start + self.n_cells]) for start in range(0, len(counts), self.n_cells)}
+        return totals.pop() if len(totals) == 1 and min(counts) >= 0 else None
 
     def document(self, **own: Any) -> dict[str, Any]:
         """The channel as a survey document has it, with what is its own in the middle."""
@@ -166,23 +196,9 @@ class Table(IntegerTable):
     Its construction is its proof: whole weights, rows that sum to 2^32, unbiased decoders, and the largest ratio in a
     column at most e^ε.
 
-    Parameters
-    ----------
-    mechanism
-        The name of the design.
-    epsilon
-        The budget that the table stays within.
-    decoders
-        Decoded values of the cells, by the decoder's name.
-    weights
-        One row of whole numbers for each input.
-    parts
-        What the table takes of each dimension; one number with a level for each row unless given.
-    stages
-        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
+    `parts` is what the table accepts of each dimension: by default one number with a level for each row. `stages` are
+    the permanent and the fresh table whose product `weights` is, where responses are memoized.
 
-    Examples
-    --------
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)
@@ -236,30 +252,8 @@ class Table(IntegerTable):
     def takes(self) -> tuple[Take, ...]:
         return self.parts
 
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of: one cell."""
-        return (Field(self.n_cells),)
-
-    @property
-    def n_counters(self) -> int:
-        return self.n_cells
-
-    @property
-    def per_report(self) -> int:
-        return 1
-
-    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        return (pick(self.cumulative[x], draws.bits(BITS)),)
-
-    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
-        return self.sample(x, lasting) if self.stages is None else (self.stages.sample(x, lasting, fresh),)
-
-    def probability(self, x: int, output: Sequence[int]) -> Fraction:
-        return Fraction(self.weights[x][output[0]], ONE)
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        return (x,)
 
     def worst_pair(self) -> tuple[int, int]:
         columns = [column for column in zip(*self.weights, strict=True) if max(column)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,8 @@ class TableResponse(Response):
         return Contrast(lambda outputs: outputs[:, 0], law[first], law[second])
 
     def bounds(self) -> tuple[Floats, Floats]:
-        law = probabilities(self.channel.weights)
-        return law.min(axis=0), law.max(axis=0)
+        law, n_fields = probabilities(self.channel.weights), len(self.channel.fields)
+        return np.tile(law.min(axis=0), n_fields), np.tile(law.max(axis=0), n_fields)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
         return self._marginals[place]
@@ -73,11 +74,9 @@ class TableResponse(Response):
         own = np.moveaxis(law, place, 0).reshape(sizes[place], -1, law.shape[-1])
         suffix = f" {place + 1}" if place else ""
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
-        n_levels = sizes[place] - (len(names) - 1)
-        levels = np.linspace(-1.0, 1.0, n_levels)
-        exact = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)]
-        targets = {"value": np.append(exact, np.zeros(sizes[place] - n_levels))}
-        if len(names) > 1:
-            targets["present"] = np.append(np.ones(n_levels), 0.0)
+        levels = np.linspace(-1.0, 1.0, sizes[place] - (len(names) - 1))
+        after = math.prod(sizes[place + 1 :])
+        first = np.arange(sizes[place]) * after  # the inputs with the lowest input of every other dimension
+        targets = {name: np.array(self.channel.targets[name + suffix])[first] for name in names}
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
         return Marginal(own, targets, decoders, levels)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from hdr4me.channels.channel import (
     MAX_FIELDS,
-    Draws,
-    Field,
     Take,
     check_fields,
     integer_rows,
     named_epsilon,
     numbers,
-    pick,
     whole,
 )
-from hdr4me.channels.proof import BITS, ONE, entries_loss
+from hdr4me.channels.proof import entries_loss
 from hdr4me.channels.table.channel import IntegerTable, Stages, check_unbiased
 from hdr4me.errors import InvalidInput
 
@@ -30,25 +26,8 @@ class Entries(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
     Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
-    so the loss is the product of the largest ratios both ways.
+    so the loss is the product of the largest ratios both ways. `stages` are as for a `Table`.
 
-    Parameters
-    ----------
-    mechanism
-        The name of the design.
-    epsilon
-        The budget that an answer stays within.
-    size
-        The number of categories.
-    decode
-        What each cell of an entry counts for.
-    weights
-        The two rows of whole numbers.
-    stages
-        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
-
-    Examples
-    --------
     >>> half = 1 << 31
     >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
     >>> bits.loss, bits.n_counters, bits.per_report
@@ -79,39 +58,8 @@ class Entries(IntegerTable):
     def takes(self) -> tuple[Take, ...]:
         return (Take("category", self.size),)
 
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of: one cell for each entry."""
-        return (Field(self.n_cells),) * self.size
-
-    @property
-    def n_counters(self) -> int:
-        return self.size * self.n_cells
-
-    @property
-    def per_report(self) -> int:
-        return self.size
-
-    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        return tuple(pick(self.cumulative[k == x], draws.bits(BITS)) for k in range(self.size))
-
-    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
-        if self.stages is None:
-            return self.sample(x, lasting)
-        return tuple(self.stages.sample(int(k == x), lasting, fresh) for k in range(self.size))
-
-    def probability(self, x: int, output: Sequence[int]) -> Fraction:
-        found = Fraction(1)
-        for k, cell in enumerate(output):
-            found *= Fraction(self.weights[k == x][cell], ONE)
-        return found
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return (k * self.n_cells + cell for k, cell in enumerate(output))
-
-    def n_answers(self, counts: Sequence[int]) -> int | None:
-        totals = {sum(counts[start : start + self.n_cells]) for start in range(0, len(counts), self.n_cells)}
-        return totals.pop() if len(totals) == 1 and min(counts) >= 0 else None
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        return tuple([int(k == x) for k in range(self.size)])
 
     def worst_pair(self) -> tuple[int, int]:
         return 0, 1

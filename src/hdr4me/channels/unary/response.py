@@ -8,21 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hdr4me.channels.blanket import Blanket, entries_blanket
-from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Response, probabilities
-from hdr4me.channels.table.response import Cells
+from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, probabilities
+from hdr4me.channels.table.response import TableResponse
 
 if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-class UnaryResponse(Response):
+class UnaryResponse(TableResponse):
     """An entry is absent (0) or present (1), and goes through a table of two rows."""
-
-    in_order = False
-
-    @cached_property
-    def _cells(self) -> Cells:
-        return Cells(self.channel.weights)
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
         present = (inputs[:, None] == np.arange(self.channel.size)).astype(np.int64)
@@ -40,10 +34,6 @@ class UnaryResponse(Response):
             np.outer(present, absent).ravel(),
             np.outer(absent, present).ravel(),
         )
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        law, size = probabilities(self.channel.weights), self.channel.size
-        return np.tile(law.min(axis=0), size), np.tile(law.max(axis=0), size)
 
     @property
     def field_laws(self) -> tuple[tuple[Floats, int], ...]:
