@@ -159,8 +159,21 @@ FAMILIES: Registry[type[Family]] = Registry(
 
 @dataclass(frozen=True, repr=False)
 class HeavySet(Channel):
-    """A family and the `weight` W of its heavy outputs: an output is heavy with probability W / 2^32.
+    """A family and the weight W of its heavy outputs.
 
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that an answer stays within.
+    family
+        Outputs, and which of them are heavy.
+    weight
+        W: an output is heavy with probability W / 2^32.
+
+    Examples
+    --------
     >>> from hdr4me.channels.subset import Subset
     >>> family = Subset(size=10, chosen=3)
     >>> channel = HeavySet("subset", 1.0, family, heaviest(1.0, family))

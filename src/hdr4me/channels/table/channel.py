@@ -196,9 +196,23 @@ class Table(IntegerTable):
     Its construction is its proof: whole weights, rows that sum to 2^32, unbiased decoders, and the largest ratio in a
     column at most e^ε.
 
-    `parts` is what the table accepts of each dimension: by default one number with a level for each row. `stages` are
-    the permanent and the fresh table whose product `weights` is, where responses are memoized.
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that the table stays within.
+    decoders
+        Decoded values of the cells, by the decoder's name.
+    weights
+        One row of integers for each input.
+    parts
+        What the table accepts of each dimension; one number with a level for each row unless given.
+    stages
+        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
 
+    Examples
+    --------
     >>> half = 1 << 31
     >>> rows = ((3 * half // 2, half // 2), (half // 2, 3 * half // 2))
     >>> coin = Table("coin", 1.1, {"value": (-2.0, 2.0)}, rows)

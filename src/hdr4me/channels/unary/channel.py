@@ -26,8 +26,25 @@ class Entries(IntegerTable):
     """One of `size` categories as a vector of entries, each sent through the same table of two rows.
 
     Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
-    so the loss is the product of the largest ratios both ways. `stages` are as for a `Table`.
+    so the loss is the product of the largest ratios both ways.
 
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that an answer stays within.
+    size
+        The number of categories.
+    decode
+        What each cell of an entry counts for.
+    weights
+        The two rows of integers.
+    stages
+        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
+
+    Examples
+    --------
     >>> half = 1 << 31
     >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
     >>> bits.loss, bits.n_counters, bits.per_report
