@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import product
+from math import prod
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -178,13 +179,9 @@ class Channel(ABC):
     @cached_property
     def response(self) -> Response:
         """What the server side knows about the channel; needs NumPy, and is loaded when it is first asked for."""
-        module, _, name = self._response_class.partition(":")
+        module, _, name = self.response_class.partition(":")
         made: Response = getattr(import_module(module), name)(self)
         return made
-
-    @property
-    def _response_class(self) -> str:
-        return self.response_class
 
     # -- what follows from that ----------------------------------------------------------------------------------
 
@@ -216,10 +213,7 @@ class Channel(ABC):
     @property
     def n_inputs(self) -> int:
         """How many different inputs there are."""
-        total = 1
-        for take in self.takes:
-            total *= take.size
-        return total
+        return prod(take.size for take in self.takes)
 
     @property
     def wire_size(self) -> int:
@@ -264,7 +258,7 @@ CHANNELS: Registry[type[Channel]] = Registry(
     "channels",
     {
         "table": "hdr4me.channels.table:Table",
-        "entries": "hdr4me.channels.unary:Entries",
+        "entries": "hdr4me.channels.table:Entries",
         "heavy_set": "hdr4me.channels.heavy_set:HeavySet",
     },
 )

@@ -200,11 +200,8 @@ class HeavySet(Channel):
                 "heavy outputs are not more likely than the others"
             )
         object.__setattr__(self, "loss", ratio)
+        object.__setattr__(self, "response_class", self.family.response_class)
         self.check()
-
-    @property
-    def _response_class(self) -> str:
-        return self.family.response_class
 
     @property
     def takes(self) -> tuple[Take, ...]:
