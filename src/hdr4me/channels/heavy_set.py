@@ -7,10 +7,9 @@ ONE fraction proves every member of this family.
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise, product
@@ -70,14 +69,18 @@ class Family(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The family's parameters: the fields of its dataclass."""
-        return {parameter.name: getattr(self, parameter.name) for parameter in _parameters(type(self))}
+        return {name: getattr(self, name) for name in self._names()}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        names = [parameter.name for parameter in _parameters(cls)]
+        names = cls._names()
         check_fields(f"{cls.name} family", document, set(names))
         return cls(*(whole(name, document[name]) for name in names))
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [parameter.name for parameter in fields(cls)]  # type: ignore[arg-type]
 
     def check_integer(self, name: str, least: int, most: int) -> None:
         """Refuse a parameter that is not an integer within these bounds."""
@@ -138,10 +141,6 @@ class SetFamily(Family):
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         return combinations(range(self.n_items), self.chosen)
-
-
-def _parameters(family: Any) -> tuple[Any, ...]:
-    return dataclasses.fields(family)
 
 
 FAMILIES: Registry[type[Family]] = Registry(

@@ -8,7 +8,7 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,35 +25,19 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 
-_PART = 24
-"""Counts are transformed in parts of so many bits: rounding errors stay below 1/100 then, and the sums are exact."""
-
-
-_INVERSES_UP_TO = 4096
-
-
-class FieldArrays(NamedTuple):
-    """A field's tables as kernels take them; products and differences are empty if the field's size is a prime."""
-
-    products: NDArray[np.uint8]
-    differences: NDArray[np.uint8]
-    inverses: NDArray[np.int64]
+_PART = (
+    24  # bits of counts that are transformed together: rounding errors stay below 1/100, so sums are exact
+)
+_INVERSES_UP_TO = 4096  # primes whose table of inverses is kept
 
 
 @lru_cache(maxsize=16)
-def field_arrays(order: int) -> FieldArrays:
-    """The tables of a field of `order` numbers: of a large prime there are none."""
-    if order not in MODULI:
-        nothing = np.empty(0, np.uint8)
-        few = range(1, order) if order <= _INVERSES_UP_TO else ()
-        inverses = [0, *(pow(a, -1, order) for a in few)] if few else []
-        return FieldArrays(nothing, nothing, np.array(inverses, np.int64))
-    own = tables(order)
-    return FieldArrays(
-        np.array(own.products, np.uint8),
-        np.array(own.differences, np.uint8),
-        np.array(own.inverses, np.int64),
-    )
+def field_arrays(order: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Counts]:
+    """The `Tables` of a field as arrays: products and differences are empty for a prime, inverses for a large one."""
+    products, differences, inverses = tables(order) if order in MODULI else ((), (), ())
+    if order not in MODULI and order <= _INVERSES_UP_TO:
+        inverses = (0, *(pow(a, -1, order) for a in range(1, order)))
+    return np.array(products, np.uint8), np.array(differences, np.uint8), np.array(inverses, np.int64)
 
 
 class ProjectiveResponse(NamingResponse):
@@ -184,18 +168,18 @@ def _dots(first: Counts, second: Counts, q: int) -> Counts:
 
 
 def _times(a: Counts, b: Counts, q: int) -> Counts:
-    products = field_arrays(q).products
+    products = field_arrays(q)[0]
     return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
 
 
 def _minus(a: Counts, b: Counts, q: int) -> Counts:
-    differences = field_arrays(q).differences
+    differences = field_arrays(q)[1]
     return np.asarray(differences[a * q + b].astype(np.int64) if differences.size else (a - b) % q)
 
 
 def _inverses(q: int) -> Counts:
     """1/a for every number of the field, and 0 for 0: from its table, or a^(q − 2) by repeated squaring."""
-    if (known := field_arrays(q).inverses).size:
+    if (known := field_arrays(q)[2]).size:
         return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2
     while exponent:
