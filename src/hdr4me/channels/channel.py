@@ -102,7 +102,43 @@ class Take(NamedTuple):
         return self.reads != "category"
 
 
-class Channel(ABC):
+class AnswerFormat(ABC):
+    """What a channel, or a family of outputs, accepts and reports."""
+
+    @property
+    @abstractmethod
+    def takes(self) -> tuple[Take, ...]:
+        """What the channel takes of each dimension of its question."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of."""
+
+    @property
+    @abstractmethod
+    def n_counters(self) -> int:
+        """How many counters a tally keeps for this channel."""
+
+    @property
+    @abstractmethod
+    def per_report(self) -> int:
+        """How many counters one report adds 1 to: the same for every report."""
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        """Whether these numbers are an output of this channel."""
+        fields = self.fields
+        return len(output) == len(fields) and all(
+            0 <= number < field.bound for number, field in zip(output, fields, strict=True)
+        )
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every output; for proofs by enumeration, where there are few."""
+        candidates = product(*(range(field.bound) for field in self.fields))
+        return (output for output in candidates if self.is_output(output))
+
+
+class Channel(AnswerFormat):
     """How one input becomes one output.
 
     The input is a whole number below `n_inputs`, made of one number for each dimension (`takes`), the first
@@ -124,26 +160,6 @@ class Channel(ABC):
     mechanism: str
     epsilon: float
     loss: Fraction
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[Take, ...]:
-        """What the channel takes of each dimension of its question."""
-
-    @property
-    @abstractmethod
-    def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of."""
-
-    @property
-    @abstractmethod
-    def n_counters(self) -> int:
-        """How many counters a tally keeps for this channel."""
-
-    @property
-    @abstractmethod
-    def per_report(self) -> int:
-        """How many counters one report adds 1 to: the same for every report."""
 
     @abstractmethod
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
@@ -224,18 +240,6 @@ class Channel(ABC):
     def rows(self) -> tuple[tuple[int, ...], ...] | None:
         """Integer rows that sum to 2^32 and are applied to every field, where the channel is such a table."""
         return None
-
-    def is_output(self, output: Sequence[int]) -> bool:
-        """Whether these numbers are an output of this channel."""
-        fields = self.fields
-        return len(output) == len(fields) and all(
-            0 <= number < field.bound for number, field in zip(output, fields, strict=True)
-        )
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every output; for proofs by enumeration, where there are few."""
-        candidates = product(*(range(field.bound) for field in self.fields))
-        return (output for output in candidates if self.is_output(output))
 
     def n_answers(self, counts: Sequence[int]) -> int | None:
         """How many reports these counters come from; None if no reports give them."""

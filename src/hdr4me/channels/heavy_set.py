@@ -7,30 +7,35 @@ ONE fraction proves every member of this family.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise
 from math import comb, floor
 from typing import Any, ClassVar, Self
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take, check_fields, named_epsilon, whole
+from hdr4me.channels.channel import (
+    AnswerFormat,
+    Channel,
+    Draws,
+    Field,
+    Take,
+    check_fields,
+    named_epsilon,
+    whole,
+)
 from hdr4me.channels.proof import BITS, ONE, exp_lower
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
 
-class Family(ABC):
+class Family(AnswerFormat):
     """Which outputs there are, and which of them are heavy for which input."""
 
     name: ClassVar[str]
     response_class: ClassVar[str] = "hdr4me.channels.heavy_response:HeavyResponse"
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[Take, ...]: ...
 
     @property
     @abstractmethod
@@ -40,18 +45,6 @@ class Family(ABC):
     @abstractmethod
     def n_heavy(self) -> int:
         """How many outputs are heavy: the same number for every input."""
-
-    @property
-    @abstractmethod
-    def fields(self) -> tuple[Field, ...]: ...
-
-    @property
-    @abstractmethod
-    def n_counters(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def per_report(self) -> int: ...
 
     @abstractmethod
     def is_heavy(self, x: int, output: Sequence[int]) -> bool: ...
@@ -99,11 +92,6 @@ class Family(ABC):
     def worst_pair(self) -> tuple[int, int]:
         """Two inputs whose outputs are easiest to tell apart."""
         return 0, 1
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every output; for proofs by enumeration, where there are few."""
-        candidates = product(*(range(field.bound) for field in self.fields))
-        return (output for output in candidates if self.is_output(output))
 
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""

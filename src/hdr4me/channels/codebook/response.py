@@ -96,14 +96,12 @@ class CodebookMarginal(Marginal):
         In every input the coordinate or the last one is 0, so the product of both has the mean 0.
         """
         x = np.asarray(values, np.float64)
-        absent = np.isnan(x)
-        y, s = np.nan_to_num(x), np.where(absent, -1.0, 0.0)
-        mean = np.stack([y, 1.0 + s], axis=1)
+        y, s = np.nan_to_num(x), np.where(np.isnan(x), -1.0, 0.0)
         second = np.empty((x.size, 2, 2))
         second[:, 0, 0] = self.scores.square(y**2)
         second[:, 0, 1] = second[:, 1, 0] = y
         second[:, 1, 1] = 1.0 + 2.0 * s + self.scores.square(s**2)
-        return Moments(mean, second)
+        return Moments(np.stack([y, 1.0 + s], axis=1), second)
 
     def turning_points(self, κ: float) -> Floats:
         """Var(y | x) + κx² is linear in x²."""
@@ -155,16 +153,12 @@ class CodebookResponse(HeavyResponse):
         seeds = draws.words(n) >> np.uint32(32 - self.channel.family.seed_bits)
         found = np.empty((n, 2), np.int64)
         found[:, 0] = seeds
-        ranks = self.ranks(n, draws)
-        choose(targets, seeds, ranks, self.channel.family.codewords, word_values(), found[:, 1])
-        return found
-
-    def ranks(self, n: int, draws: SecureDraws) -> Numbers:
-        """The ranks that n users draw among the codewords: below k with probability W/2^32, else from k on."""
         family = self.channel.family
         heavy = draws.words(n) < self.channel.weight
         light = draws.below(family.codewords - family.heavy, n) + family.heavy
-        return np.asarray(np.where(heavy, draws.below(family.heavy, n), light))
+        ranks = np.where(heavy, draws.below(family.heavy, n), light)
+        choose(targets, seeds, ranks, self.channel.family.codewords, word_values(), found[:, 1])
+        return found
 
     def counters(self, outputs: Numbers) -> Numbers:
         from hdr4me.kernels.exact.channels import levels_of

@@ -243,17 +243,6 @@ class Table(IntegerTable):
         if not self.parts:
             put(self, "parts", (Take("number", len(self.weights)),))
         name = f"channel {self.mechanism!r}"
-        self._check_inputs(name)
-        self.prove(name, MAX_INPUTS)
-        targets = self.targets
-        if set(self.decoders) != set(targets):
-            raise InvalidInput(
-                f"{name} has decoders {', '.join(self.decoders) or 'none'}: expected {', '.join(targets)}"
-            )
-        for decoder, values in self.decoders.items():
-            check_unbiased(f"{name}: decoder {decoder!r}", self.weights, values, targets[decoder])
-
-    def _check_inputs(self, name: str) -> None:
         for part in self.parts:
             least = {"number": 2, "optional": 3}.get(part.reads)
             if least is None or part.size < least:
@@ -262,6 +251,14 @@ class Table(IntegerTable):
                 )
         if self.n_inputs != len(self.weights):
             raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
+        self.prove(name, MAX_INPUTS)
+        targets = self.targets
+        if set(self.decoders) != set(targets):
+            raise InvalidInput(
+                f"{name} has decoders {', '.join(self.decoders) or 'none'}: expected {', '.join(targets)}"
+            )
+        for decoder, values in self.decoders.items():
+            check_unbiased(f"{name}: decoder {decoder!r}", self.weights, values, targets[decoder])
 
     @property
     def takes(self) -> tuple[Take, ...]:
@@ -282,7 +279,7 @@ class Table(IntegerTable):
         block = self.n_inputs
         for number, part in enumerate(self.parts, start=1):
             block //= part.size
-            n_levels = part.size - (part.reads == "optional")
+            n_levels = part.n_levels
             own = [(x // block) % part.size for x in range(self.n_inputs)]
             suffix = f" {number}" if number > 1 else ""
             level = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)] + [0.0] * (part.size - n_levels)
