@@ -281,17 +281,18 @@ def channel_from_dict(document: Any) -> Channel:
 # -- reading documents: what is not of the right type is a FormatError ------------------------------------------
 
 
-def check_fields(
-    kind: str, document: Mapping[str, Any], fields: set[str], optional: frozenset[str] = frozenset()
-) -> None:
-    """The document has these fields and no others."""
-    if not fields <= set(document) <= fields | optional:
+def check_fields(kind: str, document: Any, fields: set[str], optional: frozenset[str] = frozenset()) -> None:
+    """The document is an object with these fields and no others."""
+    if not isinstance(document, Mapping) or not fields <= set(document) <= fields | optional:
         article = "an" if kind[0] in "aeiou" else "a"
         raise FormatError(f"{article} {kind} is an object with the fields {', '.join(sorted(fields))}")
 
 
-def named_epsilon(kind: str, document: Mapping[str, Any]) -> tuple[str, float]:
-    """The mechanism's name and the channel's ε."""
+def named_epsilon(
+    kind: str, document: Mapping[str, Any], own: set[str], optional: frozenset[str] = frozenset()
+) -> tuple[str, float]:
+    """The mechanism's name and the ε of a channel whose document has these fields of its own."""
+    check_fields(kind, document, {"mechanism", "epsilon"} | own, optional)
     mechanism, epsilon = document["mechanism"], document["epsilon"]
     if not isinstance(mechanism, str) or not is_number(epsilon):
         raise FormatError(f"a {kind}'s mechanism is a string, its epsilon a number")

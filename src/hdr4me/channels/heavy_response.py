@@ -59,11 +59,8 @@ class NamingResponse(HeavyResponse):
         low, high = sorted(self.channel.shares)
         return np.full(self.channel.n_counters, low), np.full(self.channel.n_counters, high)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._named
-
     @cached_property
-    def _named(self) -> Marginal:
+    def shared(self) -> Marginal:
         p, q = self.channel.shares
         equal, other = self.channel.decode
         law = np.array([[1 - q, q], [1 - p, p]])[:, None, :]

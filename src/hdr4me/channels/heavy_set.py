@@ -258,8 +258,7 @@ class HeavySet(Channel):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> HeavySet:
-        check_fields("heavy set", document, {"mechanism", "epsilon", "family", "weight"})
-        mechanism, epsilon = named_epsilon("heavy set", document)
+        mechanism, epsilon = named_epsilon("heavy set", document, {"family", "weight"})
         family = document["family"]
         if not isinstance(family, Mapping) or not isinstance(family.get("name"), str):
             raise FormatError("a heavy set's family is an object with a name")

@@ -266,6 +266,11 @@ class Response:
     def __init__(self, channel: Channel) -> None:
         self.channel: Any = channel
 
+    @cached_property
+    def shared(self) -> Marginal | None:
+        """The marginal that all coordinates have in common, if there is one."""
+        return None
+
     @property
     def alike(self) -> bool:
         """Whether all coordinates of a dimension have the same marginal."""
@@ -405,6 +410,8 @@ class Response:
         For a channel without a response of its own: the cells are the counters, the decoder is the unbiased one of
         least variance.
         """
+        if self.shared is not None:
+            return self.shared
         law = self._listed
         optional = any(take.reads == "optional" for take in self.channel.takes)
         if law is None or self.channel.per_report != 1 or optional:

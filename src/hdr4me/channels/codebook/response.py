@@ -153,12 +153,16 @@ class CodebookResponse(HeavyResponse):
         seeds = draws.words(n) >> np.uint32(32 - self.channel.family.seed_bits)
         found = np.empty((n, 2), np.int64)
         found[:, 0] = seeds
+        ranks = self.ranks(n, draws)
+        choose(targets, seeds, ranks, self.channel.family.codewords, word_values(), found[:, 1])
+        return found
+
+    def ranks(self, n: int, draws: SecureDraws) -> Numbers:
+        """The ranks that n users draw among the codewords: below k with probability W/2^32, else from k on."""
         family = self.channel.family
         heavy = draws.words(n) < self.channel.weight
         light = draws.below(family.codewords - family.heavy, n) + family.heavy
-        ranks = np.where(heavy, draws.below(family.heavy, n), light)
-        choose(targets, seeds, ranks, self.channel.family.codewords, word_values(), found[:, 1])
-        return found
+        return np.asarray(np.where(heavy, draws.below(family.heavy, n), light))
 
     def counters(self, outputs: Numbers) -> Numbers:
         from hdr4me.kernels.exact.channels import levels_of
@@ -218,11 +222,8 @@ class CodebookResponse(HeavyResponse):
         family = self.channel.family
         return codebook_scores(family.codewords, family.heavy, self.channel.weight / ONE)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> CodebookMarginal:
-        return self._coordinate
-
     @cached_property
-    def _coordinate(self) -> CodebookMarginal:
+    def shared(self) -> CodebookMarginal:
         levels = np.array([-1.0, 1.0])
         decode = np.array(values()) / self.scores.contrast
         found = CodebookMarginal(np.empty((0, 1, N_LEVELS)), {"value": levels}, {"value": decode}, levels)

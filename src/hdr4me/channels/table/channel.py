@@ -87,8 +87,6 @@ class Stages:
         """Read what `to_dict` wrote; None where a channel has no stages."""
         if document is None:
             return None
-        if not isinstance(document, Mapping):
-            raise FormatError("a channel's stages are an object")
         check_fields("pair of stages", document, {"epsilon", "first", "second"})
         if not is_number(document["epsilon"]):
             raise FormatError("the epsilon of a channel's stages is a number")
@@ -294,27 +292,19 @@ class Table(IntegerTable):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:
-        fields = {"mechanism", "epsilon", "takes", "decoders", "weights"}
-        check_fields("table", document, fields, frozenset({"stages"}))
-        mechanism, epsilon = named_epsilon("table", document)
+        named = named_epsilon("table", document, {"takes", "decoders", "weights"}, frozenset({"stages"}))
         takes, decoders = document["takes"], document["decoders"]
         if not isinstance(takes, list) or not takes or not isinstance(decoders, Mapping):
             raise FormatError("a table's takes are a list, its decoders an object")
-        parts = []
         for item in takes:
-            if (
-                not isinstance(item, Mapping)
-                or set(item) != {"reads", "size"}
-                or not isinstance(item["reads"], str)
-            ):
-                raise FormatError("what a table takes of a dimension has the fields reads and size")
-            parts.append(Take(item["reads"], whole("size", item["size"])))
+            check_fields("table's part", item, {"reads", "size"})
+            if not isinstance(item["reads"], str):
+                raise FormatError("reads must be a string")
         return cls(
-            mechanism,
-            epsilon,
+            *named,
             {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
             integer_rows("a table's weights", document["weights"]),
-            tuple(parts),
+            tuple(Take(item["reads"], whole("size", item["size"])) for item in takes),
             Stages.from_dict(document.get("stages")),
         )
 
@@ -384,12 +374,9 @@ class Entries(IntegerTable):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Entries:
-        fields = {"mechanism", "epsilon", "size", "decode", "weights"}
-        check_fields("channel of entries", document, fields, frozenset({"stages"}))
-        mechanism, epsilon = named_epsilon("channel of entries", document)
+        own, optional = {"size", "decode", "weights"}, frozenset({"stages"})
         return cls(
-            mechanism,
-            epsilon,
+            *named_epsilon("channel of entries", document, own, optional),
             whole("size", document["size"]),
             numbers("decode", document["decode"]),
             integer_rows("weights", document["weights"]),

@@ -63,7 +63,7 @@ class TableResponse(Response):
         return np.tile(law.min(axis=0), n_fields), np.tile(law.max(axis=0), n_fields)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._marginals[place]
+        return self.shared or self._marginals[place]
 
     @cached_property
     def _marginals(self) -> list[Marginal]:
@@ -114,11 +114,8 @@ class UnaryResponse(TableResponse):
     def blanket(self) -> Blanket:
         return entries_blanket(self.channel.weights, self.channel.size)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._entry
-
     @cached_property
-    def _entry(self) -> Marginal:
+    def shared(self) -> Marginal:
         law = probabilities(self.channel.weights)[:, None, :]
         levels = np.array([0.0, 1.0])
         return Marginal(law, {"value": levels}, {"value": np.array(self.channel.decode)}, levels, unary=True)
