@@ -8,7 +8,7 @@ import pytest
 import hdr4me as hd
 from hdr4me.channels import Entries, Table, channel_from_dict
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.table.channel import STAGE_ONE, Stages
+from hdr4me.channels.table.channel import STAGE_ONE, Stages, product_rows
 from hdr4me.channels.table.design import staged_category, staged_number
 from hdr4me.errors import FormatError, InvalidInput
 
@@ -23,7 +23,7 @@ def test_both_losses_are_within_their_budgets_and_close_to_them(epsilon: float, 
     ):
         stages = channel.stages
         assert stages is not None
-        assert stages.rows == channel.weights
+        assert product_rows(stages.first, stages.second) == channel.weights
         assert exp_lower(epsilon) * Fraction(99, 100) <= channel.loss <= exp_lower(epsilon)
         most = exp_lower(lasting)
         assert most * Fraction(96, 100) <= loss(stages.first) <= most

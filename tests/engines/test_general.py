@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hdr4me.channels import Channel, Entries, HeavySet, Table, Take
+from hdr4me.channels import Channel, Entries, HeavySet, SystemDraws, Table, Take
 from hdr4me.channels.heavy_set import heaviest
-from hdr4me.channels.response import OneByOne, Response
+from hdr4me.channels.response import Response
 from hdr4me.channels.subset import Subset
 from hdr4me.client import Client
 from hdr4me.engines import Local
@@ -251,7 +251,7 @@ def test_bounded_numbers_are_uniform() -> None:
     large = draws.below(3 << 30, 2000)  # a quarter of the words are drawn anew
     check(int((large < 1 << 30).sum()), 2000, 1 / 3, "large")
     assert large.max() < 3 << 30
-    single = OneByOne(draws)
+    single = SystemDraws(draws.bits)
     assert all(0 <= single.below(5) < 5 for _ in range(100))
     assert all(0 <= single.bits(3) < 8 for _ in range(100))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from hdr4me.channels.channel import CHANNELS, Channel, Draws, Field, SystemDraws, Take, channel_from_dict
 from hdr4me.channels.heavy_set import HeavySet
-from hdr4me.channels.table import Table
-from hdr4me.channels.unary import Entries
+from hdr4me.channels.table import Entries, Table
 
 __all__ = [
     "CHANNELS",

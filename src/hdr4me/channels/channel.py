@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import product
+from math import prod
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -33,17 +34,17 @@ class Draws(Protocol):
 
 
 class SystemDraws:
-    """The operating system's randomness.
+    """The operating system's randomness, or another source of fair bits.
 
     `below` is rejection sampling on words of 32 bits (a multiple of 64 bits above 2^32): how many it takes
     depends on `n` and on chance, never on a value.
     """
 
-    def __init__(self) -> None:
-        self._random = SystemRandom()
+    def __init__(self, bits: Callable[[int], int] | None = None) -> None:
+        self._bits = SystemRandom().getrandbits if bits is None else bits
 
     def bits(self, n: int) -> int:
-        return self._random.getrandbits(n)
+        return self._bits(n)
 
     def below(self, n: int) -> int:
         return below(self, n)
@@ -101,7 +102,43 @@ class Take(NamedTuple):
         return self.reads != "category"
 
 
-class Channel(ABC):
+class AnswerFormat(ABC):
+    """What a channel, or a family of outputs, accepts and reports."""
+
+    @property
+    @abstractmethod
+    def takes(self) -> tuple[Take, ...]:
+        """What the channel takes of each dimension of its question."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of."""
+
+    @property
+    @abstractmethod
+    def n_counters(self) -> int:
+        """How many counters a tally keeps for this channel."""
+
+    @property
+    @abstractmethod
+    def per_report(self) -> int:
+        """How many counters one report adds 1 to: the same for every report."""
+
+    def is_output(self, output: Sequence[int]) -> bool:
+        """Whether these numbers are an output of this channel."""
+        fields = self.fields
+        return len(output) == len(fields) and all(
+            0 <= number < field.bound for number, field in zip(output, fields, strict=True)
+        )
+
+    def outputs(self) -> Iterator[tuple[int, ...]]:
+        """Every output; for proofs by enumeration, where there are few."""
+        candidates = product(*(range(field.bound) for field in self.fields))
+        return (output for output in candidates if self.is_output(output))
+
+
+class Channel(AnswerFormat):
     """How one input becomes one output.
 
     The input is a whole number below `n_inputs`, made of one number for each dimension (`takes`), the first
@@ -123,26 +160,6 @@ class Channel(ABC):
     mechanism: str
     epsilon: float
     loss: Fraction
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[Take, ...]:
-        """What the channel takes of each dimension of its question."""
-
-    @property
-    @abstractmethod
-    def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of."""
-
-    @property
-    @abstractmethod
-    def n_counters(self) -> int:
-        """How many counters a tally keeps for this channel."""
-
-    @property
-    @abstractmethod
-    def per_report(self) -> int:
-        """How many counters one report adds 1 to: the same for every report."""
 
     @abstractmethod
     def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
@@ -178,13 +195,9 @@ class Channel(ABC):
     @cached_property
     def response(self) -> Response:
         """What the server side knows about the channel; needs NumPy, and is loaded when it is first asked for."""
-        module, _, name = self._response_class.partition(":")
+        module, _, name = self.response_class.partition(":")
         made: Response = getattr(import_module(module), name)(self)
         return made
-
-    @property
-    def _response_class(self) -> str:
-        return self.response_class
 
     # -- what follows from that ----------------------------------------------------------------------------------
 
@@ -216,10 +229,7 @@ class Channel(ABC):
     @property
     def n_inputs(self) -> int:
         """How many different inputs there are."""
-        total = 1
-        for take in self.takes:
-            total *= take.size
-        return total
+        return prod(take.size for take in self.takes)
 
     @property
     def wire_size(self) -> int:
@@ -230,18 +240,6 @@ class Channel(ABC):
     def rows(self) -> tuple[tuple[int, ...], ...] | None:
         """Integer rows that sum to 2^32 and are applied to every field, where the channel is such a table."""
         return None
-
-    def is_output(self, output: Sequence[int]) -> bool:
-        """Whether these numbers are an output of this channel."""
-        fields = self.fields
-        return len(output) == len(fields) and all(
-            0 <= number < field.bound for number, field in zip(output, fields, strict=True)
-        )
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every output; for proofs by enumeration, where there are few."""
-        candidates = product(*(range(field.bound) for field in self.fields))
-        return (output for output in candidates if self.is_output(output))
 
     def n_answers(self, counts: Sequence[int]) -> int | None:
         """How many reports these counters come from; None if no reports give them."""
@@ -264,7 +262,7 @@ CHANNELS: Registry[type[Channel]] = Registry(
     "channels",
     {
         "table": "hdr4me.channels.table:Table",
-        "entries": "hdr4me.channels.unary:Entries",
+        "entries": "hdr4me.channels.table:Entries",
         "heavy_set": "hdr4me.channels.heavy_set:HeavySet",
     },
 )
@@ -283,17 +281,18 @@ def channel_from_dict(document: Any) -> Channel:
 # -- reading documents: what is not of the right type is a FormatError ------------------------------------------
 
 
-def check_fields(
-    kind: str, document: Mapping[str, Any], fields: set[str], optional: frozenset[str] = frozenset()
-) -> None:
-    """The document has these fields and no others."""
-    if not fields <= set(document) <= fields | optional:
+def check_fields(kind: str, document: Any, fields: set[str], optional: frozenset[str] = frozenset()) -> None:
+    """The document is an object with these fields and no others."""
+    if not isinstance(document, Mapping) or not fields <= set(document) <= fields | optional:
         article = "an" if kind[0] in "aeiou" else "a"
         raise FormatError(f"{article} {kind} is an object with the fields {', '.join(sorted(fields))}")
 
 
-def named_epsilon(kind: str, document: Mapping[str, Any]) -> tuple[str, float]:
-    """The mechanism's name and the channel's ε."""
+def named_epsilon(
+    kind: str, document: Mapping[str, Any], own: set[str], optional: frozenset[str] = frozenset()
+) -> tuple[str, float]:
+    """The mechanism's name and the ε of a channel whose document has these fields of its own."""
+    check_fields(kind, document, {"mechanism", "epsilon"} | own, optional)
     mechanism, epsilon = document["mechanism"], document["epsilon"]
     if not isinstance(mechanism, str) or not is_number(epsilon):
         raise FormatError(f"a {kind}'s mechanism is a string, its epsilon a number")

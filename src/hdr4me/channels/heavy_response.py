@@ -59,11 +59,8 @@ class NamingResponse(HeavyResponse):
         low, high = sorted(self.channel.shares)
         return np.full(self.channel.n_counters, low), np.full(self.channel.n_counters, high)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._named
-
     @cached_property
-    def _named(self) -> Marginal:
+    def shared(self) -> Marginal:
         p, q = self.channel.shares
         equal, other = self.channel.decode
         law = np.array([[1 - q, q], [1 - p, p]])[:, None, :]
@@ -80,19 +77,17 @@ class NamingResponse(HeavyResponse):
 
 
 _FAST_SUBSETS = 65537  # categories for which a compiled kernel draws subsets of the others
-
-_BYTE_SETS, _SPARSE = 256, 40
-"""Sets of one in more than so many of more categories than that are quicker drawn one by one."""
+_BYTE_SETS, _SPARSE = (
+    256,
+    40,
+)  # with more categories than that, sets of one in more than 40 are drawn one by one
 
 
 class SubsetResponse(NamingResponse):
     """The counters are the categories."""
 
     def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
-        """The law of `Subset.draw`: a set of the others, one of which gives its place to the input if heavy.
-
-        In as few bytes as a report has.
-        """
+        """As `Subset.draw`, in as few bytes as a report has."""
         from hdr4me.kernels.exact.sets import MOST, with_member
 
         family = self.channel.family

@@ -7,31 +7,35 @@ ONE fraction proves every member of this family.
 
 from __future__ import annotations
 
-import dataclasses
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise
 from math import comb, floor
 from typing import Any, ClassVar, Self
 
-from hdr4me.channels.channel import Channel, Draws, Field, Take, check_fields, named_epsilon, whole
+from hdr4me.channels.channel import (
+    AnswerFormat,
+    Channel,
+    Draws,
+    Field,
+    Take,
+    check_fields,
+    named_epsilon,
+    whole,
+)
 from hdr4me.channels.proof import BITS, ONE, exp_lower
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.registry import Registry
 
 
-class Family(ABC):
+class Family(AnswerFormat):
     """Which outputs there are, and which of them are heavy for which input."""
 
     name: ClassVar[str]
     response_class: ClassVar[str] = "hdr4me.channels.heavy_response:HeavyResponse"
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[Take, ...]: ...
 
     @property
     @abstractmethod
@@ -41,18 +45,6 @@ class Family(ABC):
     @abstractmethod
     def n_heavy(self) -> int:
         """How many outputs are heavy: the same number for every input."""
-
-    @property
-    @abstractmethod
-    def fields(self) -> tuple[Field, ...]: ...
-
-    @property
-    @abstractmethod
-    def n_counters(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def per_report(self) -> int: ...
 
     @abstractmethod
     def is_heavy(self, x: int, output: Sequence[int]) -> bool: ...
@@ -70,14 +62,18 @@ class Family(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The family's parameters: the fields of its dataclass."""
-        return {parameter.name: getattr(self, parameter.name) for parameter in _parameters(type(self))}
+        return {name: getattr(self, name) for name in self._names()}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        names = [parameter.name for parameter in _parameters(cls)]
+        names = cls._names()
         check_fields(f"{cls.name} family", document, set(names))
         return cls(*(whole(name, document[name]) for name in names))
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [parameter.name for parameter in fields(cls)]  # type: ignore[arg-type]
 
     def check_integer(self, name: str, least: int, most: int) -> None:
         """Refuse a parameter that is not an integer within these bounds."""
@@ -96,11 +92,6 @@ class Family(ABC):
     def worst_pair(self) -> tuple[int, int]:
         """Two inputs whose outputs are easiest to tell apart."""
         return 0, 1
-
-    def outputs(self) -> Iterator[tuple[int, ...]]:
-        """Every output; for proofs by enumeration, where there are few."""
-        candidates = product(*(range(field.bound) for field in self.fields))
-        return (output for output in candidates if self.is_output(output))
 
     def integer_rows(self, weight: int) -> tuple[tuple[int, ...], ...] | None:
         """The same law as a table of integers with one cell, where there is one."""
@@ -138,10 +129,6 @@ class SetFamily(Family):
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         return combinations(range(self.n_items), self.chosen)
-
-
-def _parameters(family: Any) -> tuple[Any, ...]:
-    return dataclasses.fields(family)
 
 
 FAMILIES: Registry[type[Family]] = Registry(
@@ -200,11 +187,8 @@ class HeavySet(Channel):
                 "heavy outputs are not more likely than the others"
             )
         object.__setattr__(self, "loss", ratio)
+        object.__setattr__(self, "response_class", self.family.response_class)
         self.check()
-
-    @property
-    def _response_class(self) -> str:
-        return self.family.response_class
 
     @property
     def takes(self) -> tuple[Take, ...]:
@@ -274,8 +258,7 @@ class HeavySet(Channel):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> HeavySet:
-        check_fields("heavy set", document, {"mechanism", "epsilon", "family", "weight"})
-        mechanism, epsilon = named_epsilon("heavy set", document)
+        mechanism, epsilon = named_epsilon("heavy set", document, {"family", "weight"})
         family = document["family"]
         if not isinstance(family, Mapping) or not isinstance(family.get("name"), str):
             raise FormatError("a heavy set's family is an object with a name")

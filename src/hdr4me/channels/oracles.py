@@ -19,7 +19,7 @@ from hdr4me.channels.proof import check_epsilon
 from hdr4me.errors import InvalidInput
 
 _ENOUGH = (
-    1.003  # a space with fewer points, so fewer counters, is taken if its error is within this of the least
+    1.003  # of spaces whose error is within this factor of the least, the one with fewest points is used
 )
 
 
@@ -27,7 +27,6 @@ _ENOUGH = (
 class Oracle:
     """p, q, and 1 − p, which p itself cannot tell at large ε."""
 
-    name: str
     n_categories: int
     p: float
     not_p: float
@@ -58,10 +57,10 @@ def oracle(name: str, epsilon: float, n_categories: int) -> Oracle:
         raise InvalidInput.of("n_categories", n_categories, "a whole number >= 2")
     v, light = n_categories, math.exp(-epsilon)
     if name == "oue":  # p = 1/2, q = 1/(e^ε + 1)
-        return Oracle(name, v, 0.5, 0.5, light / (1 + light))
+        return Oracle(v, 0.5, 0.5, light / (1 + light))
     if name == "grr":  # p = e^ε/(e^ε + v − 1), q = 1/(e^ε + v − 1)
         whole = 1 + (v - 1) * light
-        return Oracle(name, v, 1 / whole, (v - 1) * light / whole, light / whole)
+        return Oracle(v, 1 / whole, (v - 1) * light / whole, light / whole)
     if name == "subset":
         return _subset(epsilon, v, subset_size(epsilon, v))
     return space_oracle(epsilon, v, *best_space(float(epsilon), v))
@@ -78,7 +77,7 @@ def _subset(epsilon: float, v: int, w: int) -> Oracle:
     """p = e^ε·w/(e^ε·w + v − w), q = (p(w−1) + (1−p)w)/(v−1)."""
     light = math.exp(-epsilon) * (v - w) / w
     p, not_p = 1 / (1 + light), light / (1 + light)
-    return Oracle("subset", v, p, not_p, (p * (w - 1) + not_p * w) / (v - 1))
+    return Oracle(v, p, not_p, (p * (w - 1) + not_p * w) / (v - 1))
 
 
 def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> Oracle:
@@ -86,8 +85,7 @@ def space_oracle(epsilon: float, n_categories: int, order: int, length: int) -> 
     n, k, shared = (n_points(order, length - i) for i in range(3))
     light = math.exp(-min(epsilon, 500.0)) * ((n - k) / k)
     p, not_p = 1 / (1 + light), light / (1 + light)
-    q = p * (shared / k) + not_p * ((k - shared) / (n - k))
-    return Oracle("projective", n_categories, p, not_p, q)
+    return Oracle(n_categories, p, not_p, p * (shared / k) + not_p * ((k - shared) / (n - k)))
 
 
 @lru_cache(maxsize=256)

@@ -16,14 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdr4me.channels.blanket import Blanket, response_blanket, table_blanket
-from hdr4me.channels.channel import Channel, below
+from hdr4me.channels.channel import Channel, SystemDraws
 from hdr4me.channels.proof import BITS
 from hdr4me.errors import InvalidInput
 
@@ -36,8 +35,8 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+# Values of numbers, and shares of users, among which the worst population is searched.
 _GRID, _SHARES = np.linspace(-1.0, 1.0, 33), np.linspace(0.0, 1.0, 65)
-"""Values of numbers, and shares of users, among which the worst population is looked for."""
 MAX_ENUMERATED = 1 << 20  # inputs times outputs of a channel whose law may be listed
 
 
@@ -206,9 +205,8 @@ class Marginal(Coordinate):
                 np.einsum("no,nokl->nkl", weights, self._between(second, values)),
             )
         law = self.law.mean(axis=1) if weights is None else np.einsum("iok,o->ik", self.law, weights)
-        if (
-            len(law) > self.levels.size + self.optional
-        ):  # several inputs for one level, each as often as the others
+        # Several inputs may have one level, each as often as the others.
+        if len(law) > self.levels.size + self.optional:
             law = np.stack([law[self.targets["value"] == x].mean(axis=0) for x in self.levels])
         mean, second = law @ decode, np.einsum("ic,ck,cl->ikl", law, decode, decode)
         return Moments(self._between(mean, values), self._between(second, values))
@@ -251,21 +249,6 @@ class Contrast(NamedTuple):
     second: Floats
 
 
-class OneByOne:
-    """The randomness of many users for a channel that answers one user at a time."""
-
-    def __init__(self, draws: SecureDraws) -> None:
-        self._draws = draws
-
-    def bits(self, n: int) -> int:
-        """`n` fair bits as an integer."""
-        return self._draws.bits(n)
-
-    def below(self, n: int) -> int:
-        """A uniform integer from 0 to n − 1."""
-        return below(self, n)
-
-
 class Response:
     """What the server knows about a channel; this class serves any small channel by enumeration of its outputs.
 
@@ -282,6 +265,11 @@ class Response:
 
     def __init__(self, channel: Channel) -> None:
         self.channel: Any = channel
+
+    @cached_property
+    def shared(self) -> Marginal | None:
+        """The marginal that all coordinates have in common, if there is one."""
+        return None
 
     @property
     def alike(self) -> bool:
@@ -307,34 +295,26 @@ class Response:
 
     def sample(self, inputs: NDArray[Any], draws: SecureDraws) -> Numbers:
         """Outputs [n, fields] for n inputs; here the channel itself answers for one user after the other."""
-        single = OneByOne(draws)
+        single = SystemDraws(draws.bits)
         outputs = [self.channel.sample(x, single) for x in inputs.tolist()]
         return np.array(outputs, np.int64).reshape(len(inputs), len(self.channel.fields))
 
     def to_bytes(self, outputs: Numbers) -> NDArray[np.uint8]:
         """Outputs [n, fields] as bytes [n, wire_size], the least significant first."""
-        fields = self.channel.fields
-        sizes = {field.size for field in fields}
-        if len(sizes) == 1:
-            return np.ascontiguousarray(outputs.astype(f"<u{sizes.pop()}")).view(np.uint8)
-        parts = [
-            (outputs[:, column] >> 8 * byte & 0xFF).astype(np.uint8)
-            for column, field in enumerate(fields)
-            for byte in range(field.size)
-        ]
-        return np.stack(parts, axis=1)
+        sizes = [field.size for field in self.channel.fields]
+        if len(set(sizes)) == 1:
+            return np.ascontiguousarray(outputs.astype(f"<u{sizes[0]}")).view(np.uint8)
+        parts = [outputs[:, [column]].astype(f"<u{size}").view(np.uint8) for column, size in enumerate(sizes)]
+        return np.concatenate(parts, axis=1)
 
     def from_bytes(self, data: NDArray[np.uint8]) -> Numbers:
         """The outputs [n, fields] in bytes [n, wire_size]; 64-bit fields keep their bit patterns."""
         sizes = [field.size for field in self.channel.fields]
         if len(set(sizes)) == 1:
             return np.ascontiguousarray(data).view(f"<u{sizes[0]}").astype(np.int64)
-        found, at = np.zeros((len(data), len(sizes)), np.int64), 0
-        for column, size in enumerate(sizes):
-            for byte in range(size):
-                found[:, column] |= data[:, at + byte].astype(np.int64) << 8 * byte
-            at += size
-        return found
+        parts = zip(np.split(data, np.cumsum(sizes)[:-1], axis=1), sizes, strict=True)
+        columns = [np.ascontiguousarray(part).view(f"<u{size}").astype(np.int64) for part, size in parts]
+        return np.concatenate(columns, axis=1)
 
     # -- from reports to counters --------------------------------------------------------------------------------
 
@@ -376,7 +356,9 @@ class Response:
         return self._three(classify)
 
     def _three(self, classify: Callable[[Numbers], Numbers]) -> Contrast:
-        return Contrast(classify, np.array([1.0, 0.0, 0.0]), np.array([exp(-self.channel.epsilon), 0.0, 1.0]))
+        return Contrast(
+            classify, np.array([1.0, 0.0, 0.0]), np.array([math.exp(-self.channel.epsilon), 0.0, 1.0])
+        )
 
     def bounds(self) -> tuple[Floats, Floats] | None:
         """The least and the largest probability, over all inputs, that a report adds to each counter.
@@ -428,12 +410,11 @@ class Response:
         For a channel without a response of its own: the cells are the counters, the decoder is the unbiased one of
         least variance.
         """
+        if self.shared is not None:
+            return self.shared
         law = self._listed
-        if (
-            law is None
-            or self.channel.per_report != 1
-            or any(t.reads == "optional" for t in self.channel.takes)
-        ):
+        optional = any(take.reads == "optional" for take in self.channel.takes)
+        if law is None or self.channel.per_report != 1 or optional:
             raise InvalidInput(
                 f"channel {self.channel.mechanism!r} of kind {self.channel.kind!r} needs a response of its own: only "
                 "small channels whose reports add to one counter are enumerated"
@@ -481,10 +462,7 @@ class Response:
     def _listed(self) -> Floats | None:
         """P(a report adds to each counter | input), by listing all outputs; None if there are too many."""
         channel = self.channel
-        size = channel.n_inputs
-        for field in channel.fields:
-            size *= field.bound
-        if size > MAX_ENUMERATED:
+        if channel.n_inputs * math.prod(field.bound for field in channel.fields) > MAX_ENUMERATED:
             return None
         law = np.zeros((channel.n_inputs, channel.n_counters))
         for output in channel.outputs():

@@ -113,7 +113,7 @@ class AgreementResponse(HeavyResponse):
         return np.asarray(np.bitwise_count(differ).sum(axis=1) <= family.size - family.agreeing)
 
     def bounds(self) -> tuple[Floats, Floats]:
-        law, size = self._sign.law[:, 0], self.channel.family.size
+        law, size = self.shared.law[:, 0], self.channel.family.size
         return np.tile(law.min(axis=0), size), np.tile(law.max(axis=0), size)
 
     def simulate(self, values: Floats, rng: np.random.Generator) -> Floats:
@@ -143,11 +143,8 @@ class AgreementResponse(HeavyResponse):
         agree, differ = self.channel.family.shares(Fraction(self.channel.weight, ONE))
         return float(agree - differ)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._sign
-
     @cached_property
-    def _sign(self) -> Marginal:
+    def shared(self) -> Marginal:
         agree, differ = map(float, self.channel.family.shares(Fraction(self.channel.weight, ONE)))
         law = np.array([[agree, differ], [differ, agree]])[:, None, :]
         levels = np.array([-1.0, 1.0])

@@ -20,8 +20,7 @@ from statistics import NormalDist
 from hdr4me.channels.channel import Draws, Field, Take
 from hdr4me.channels.heavy_set import Family
 
-N_LEVELS = 256
-"""A number of a codeword is one of so many levels: a tally counts the levels of each coordinate."""
+N_LEVELS = 256  # of the numbers of a codeword: a tally counts the levels of each coordinate
 MAX_LENGTH = 4096
 MAX_CODEWORDS = 65536
 PRECISION = 21  # bits of a coordinate of an input

@@ -96,14 +96,12 @@ class CodebookMarginal(Marginal):
         In every input the coordinate or the last one is 0, so the product of both has the mean 0.
         """
         x = np.asarray(values, np.float64)
-        absent = np.isnan(x)
-        y, s = np.nan_to_num(x), np.where(absent, -1.0, 0.0)
-        mean = np.stack([y, 1.0 + s], axis=1)
+        y, s = np.nan_to_num(x), np.where(np.isnan(x), -1.0, 0.0)
         second = np.empty((x.size, 2, 2))
         second[:, 0, 0] = self.scores.square(y**2)
         second[:, 0, 1] = second[:, 1, 0] = y
         second[:, 1, 1] = 1.0 + 2.0 * s + self.scores.square(s**2)
-        return Moments(mean, second)
+        return Moments(np.stack([y, 1.0 + s], axis=1), second)
 
     def turning_points(self, κ: float) -> Floats:
         """Var(y | x) + κx² is linear in x²."""
@@ -224,11 +222,8 @@ class CodebookResponse(HeavyResponse):
         family = self.channel.family
         return codebook_scores(family.codewords, family.heavy, self.channel.weight / ONE)
 
-    def marginal(self, place: int = 0, coordinate: int = 0) -> CodebookMarginal:
-        return self._coordinate
-
     @cached_property
-    def _coordinate(self) -> CodebookMarginal:
+    def shared(self) -> CodebookMarginal:
         levels = np.array([-1.0, 1.0])
         decode = np.array(values()) / self.scores.contrast
         found = CodebookMarginal(np.empty((0, 1, N_LEVELS)), {"value": levels}, {"value": decode}, levels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Self
 
 from hdr4me.channels.channel import Draws, Field, Take
@@ -32,10 +32,6 @@ class Projective(Family):
 
     A point is a vector whose first number other than 0 is 1. Points with f numbers after that 1 have the indices from
     (q^f − 1)/(q − 1) on, in the order of those numbers read as digits.
-
-    >>> family = Projective(size=10, order=3, length=3)
-    >>> family.n_outputs, family.n_heavy, family.vector(5), family.is_heavy(0, (1,))
-    (13, 4, (1, 0, 1), True)
     """
 
     name = "projective"
@@ -84,8 +80,7 @@ class Projective(Family):
         """The vector of a point; of a space with vectors of `length` numbers, if not this one."""
         q, t = self.order, self.length if length is None else length
         free = self._free(index, t)
-        number = q**free + index - n_points(q, free)
-        return _digits(number, q, t)
+        return _digits(q**free + index - n_points(q, free), q, t)
 
     def _free(self, index: int, length: int) -> int:
         """How many numbers a point's vector has after its first 1."""
@@ -94,9 +89,7 @@ class Projective(Family):
     def index(self, vector: Sequence[int]) -> int:
         """The point of a vector whose first number other than 0 is 1."""
         q = self.order
-        number = 0
-        for digit in vector:
-            number = number * q + digit
+        number = reduce(lambda found, digit: found * q + digit, vector)
         free = sum([number >= q**f for f in range(1, self.length)])
         return number - int(q**free) + n_points(q, free)
 

@@ -95,20 +95,17 @@ def _products(q: int, p: int, sums: Sequence[int], differences: Sequence[int]) -
 
 def times(a: int, b: int, q: int) -> int:
     """a·b."""
-    own = tables(q) if q in MODULI else None
-    return a * b % q if own is None else own.products[a * q + b]
+    return tables(q).products[a * q + b] if q in MODULI else a * b % q
 
 
 def minus(a: int, b: int, q: int) -> int:
     """a − b."""
-    own = tables(q) if q in MODULI else None
-    return (a - b) % q if own is None else own.differences[a * q + b]
+    return tables(q).differences[a * q + b] if q in MODULI else (a - b) % q
 
 
 def inverse(a: int, q: int) -> int:
     """1/a, for a other than 0; modulo a prime as a^(q − 2), with the same exponent for every a."""
-    own = tables(q) if q in MODULI else None
-    return pow(a, q - 2, q) if own is None else own.inverses[a]
+    return tables(q).inverses[a] if q in MODULI else pow(a, q - 2, q)
 
 
 def dot(first: Sequence[int], second: Iterable[int], q: int) -> int:

@@ -8,7 +8,7 @@ theorem), so all hyperplanes take O(N log N). The points (0, y') are a space of 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,37 +23,19 @@ if TYPE_CHECKING:
     from hdr4me.kernels.exact.secure import SecureDraws
 
 
-Counts = NDArray[np.int64]
-
-_PART = 24
-"""Counts are transformed in parts of so many bits: rounding errors stay below 1/100 then, and the sums are exact."""
-
-
-_INVERSES_UP_TO = 4096
-
-
-class FieldArrays(NamedTuple):
-    """A field's tables as kernels take them; products and differences are empty if the field's size is a prime."""
-
-    products: NDArray[np.uint8]
-    differences: NDArray[np.uint8]
-    inverses: NDArray[np.int64]
+_PART = (
+    24  # bits of counts that are transformed together: rounding errors stay below 1/100, so sums are exact
+)
+_INVERSES_UP_TO = 4096  # primes whose table of inverses is kept
 
 
 @lru_cache(maxsize=16)
-def field_arrays(order: int) -> FieldArrays:
-    """The tables of a field of `order` numbers: of a large prime there are none."""
-    if order not in MODULI:
-        nothing = np.empty(0, np.uint8)
-        few = range(1, order) if order <= _INVERSES_UP_TO else ()
-        inverses = [0, *(pow(a, -1, order) for a in few)] if few else []
-        return FieldArrays(nothing, nothing, np.array(inverses, np.int64))
-    own = tables(order)
-    return FieldArrays(
-        np.array(own.products, np.uint8),
-        np.array(own.differences, np.uint8),
-        np.array(own.inverses, np.int64),
-    )
+def field_arrays(order: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Numbers]:
+    """The `Tables` of a field as arrays: products and differences are empty for a prime, inverses for a large one."""
+    products, differences, inverses = tables(order) if order in MODULI else ((), (), ())
+    if order not in MODULI and order <= _INVERSES_UP_TO:
+        inverses = (0, *(pow(a, -1, order) for a in range(1, order)))
+    return np.array(products, np.uint8), np.array(differences, np.uint8), np.array(inverses, np.int64)
 
 
 class ProjectiveResponse(NamingResponse):
@@ -77,7 +59,9 @@ class ProjectiveResponse(NamingResponse):
     def heavy(self, x: int, outputs: Numbers) -> Mask:
         q, t = self.channel.family.order, self.channel.family.length
         distinct, where = np.unique(outputs[:, 0], return_inverse=True)
-        dots = _dots(_coordinates(distinct, q, t), _coordinates(np.array([x]), q, t), q)
+        point, dots = _coordinates(np.array([x]), q, t)[0], np.zeros_like(distinct)  # up to the sign
+        for c, column in enumerate(_coordinates(distinct, q, t).T):
+            dots = _minus(dots, _times(column, point[c], q), q)
         return np.asarray(dots == 0)[where]
 
     def decoded(self, outputs: Numbers, place: int = 0) -> Floats:
@@ -89,7 +73,7 @@ class ProjectiveResponse(NamingResponse):
         n, k, p = self.channel.n_counters, self.channel.family.n_heavy, self.channel.weight / ONE
         return np.full(n, (1 - p) / (n - k)), np.full(n, p / k)
 
-    def supports(self, counts: Counts) -> Counts:
+    def supports(self, counts: Numbers) -> Numbers:
         family = self.channel.family
         total = np.zeros(family.size, np.int64)
         rest, shift = counts, 0
@@ -100,7 +84,7 @@ class ProjectiveResponse(NamingResponse):
         return total
 
 
-def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
+def hyperplane_sums(counts: Numbers, order: int, length: int) -> Numbers:
     """The sum of counts over the hyperplane of each point of PG(length − 1, order)."""
     q, sums = order, np.zeros(1, np.int64)  # the only point of the space of one number is on no hyperplane
     for t in range(2, length + 1):
@@ -118,7 +102,7 @@ def hyperplane_sums(counts: Counts, order: int, length: int) -> Counts:
     return sums
 
 
-def _slices(affine: Counts, q: int, n: int) -> Counts:
+def _slices(affine: Numbers, q: int, n: int) -> Numbers:
     """Σ of a function of n numbers over d·y = b, for each direction d (row) and number b (column)."""
     if n == 1:
         return affine[None, :].copy()
@@ -146,7 +130,7 @@ def _characters(q: int) -> NDArray[np.inexact] | None:
     return 1.0 - 2.0 * digit if p == 2 else np.exp(-2j * np.pi * digit / p)
 
 
-def _line_places(q: int, n: int) -> Counts:
+def _line_places(q: int, n: int) -> Numbers:
     """Where a·d stands among all vectors of n numbers, for each direction d (row) and number a (column)."""
     vectors = _coordinates(np.arange(n_points(q, n)), q, n)
     place = np.zeros((len(vectors), q), np.int64)
@@ -155,7 +139,7 @@ def _line_places(q: int, n: int) -> Counts:
     return place
 
 
-def _directions(number: Counts, q: int, n: int) -> tuple[Counts, Counts]:
+def _directions(number: Numbers, q: int, n: int) -> tuple[Numbers, Numbers]:
     """The direction d and the number s of each vector s·d, given as its digits in base q."""
     free = np.searchsorted(np.array([q**f for f in range(1, n)], np.int64), number, side="right")
     scale = number // q**free
@@ -167,7 +151,7 @@ def _directions(number: Counts, q: int, n: int) -> tuple[Counts, Counts]:
     return scaled - q**free + starts[free], scale
 
 
-def _coordinates(indices: Counts, q: int, length: int) -> Counts:
+def _coordinates(indices: Numbers, q: int, length: int) -> Numbers:
     """The vectors [n, length] of points."""
     starts = np.array([n_points(q, f) for f in range(1, length)], np.int64)
     free = np.searchsorted(starts, indices, side="right")
@@ -175,27 +159,19 @@ def _coordinates(indices: Counts, q: int, length: int) -> Counts:
     return np.asarray(number[:, None] // q ** np.arange(length - 1, -1, -1) % q)
 
 
-def _dots(first: Counts, second: Counts, q: int) -> Counts:
-    """⟨x, y⟩ of vectors along the last axis, up to its sign, broadcast against each other."""
-    found = np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1], np.int64)
-    for c in range(first.shape[-1]):
-        found = _minus(found, _times(first[..., c], second[..., c], q), q)
-    return found
-
-
-def _times(a: Counts, b: Counts, q: int) -> Counts:
-    products = field_arrays(q).products
+def _times(a: Numbers, b: Numbers, q: int) -> Numbers:
+    products = field_arrays(q)[0]
     return np.asarray(products[a * q + b].astype(np.int64) if products.size else a * b % q)
 
 
-def _minus(a: Counts, b: Counts, q: int) -> Counts:
-    differences = field_arrays(q).differences
+def _minus(a: Numbers, b: Numbers, q: int) -> Numbers:
+    differences = field_arrays(q)[1]
     return np.asarray(differences[a * q + b].astype(np.int64) if differences.size else (a - b) % q)
 
 
-def _inverses(q: int) -> Counts:
+def _inverses(q: int) -> Numbers:
     """1/a for every number of the field, and 0 for 0: from its table, or a^(q − 2) by repeated squaring."""
-    if (known := field_arrays(q).inverses).size:
+    if (known := field_arrays(q)[2]).size:
         return known
     power, found, exponent = np.arange(q), np.minimum(np.arange(q), 1), q - 2
     while exponent:

@@ -1,7 +1,7 @@
-"""Tables of integers: numbers, optional numbers and pairs of numbers."""
+"""Tables of integers: numbers, optional numbers, pairs of numbers, and unary encoding."""
 
 from __future__ import annotations
 
-from hdr4me.channels.table.channel import MAX_CELLS, Table, check_rows, check_unbiased
+from hdr4me.channels.table.channel import MAX_CELLS, Entries, Table
 
-__all__ = ["MAX_CELLS", "Table", "check_rows", "check_unbiased"]
+__all__ = ["MAX_CELLS", "Entries", "Table"]

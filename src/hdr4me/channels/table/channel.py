@@ -1,8 +1,9 @@
-"""The table: L inputs × N cells of integers, with one or more decoders; standard library only."""
+"""Tables of integers: one for an input, or one for each entry of a one-hot vector; standard library only."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,6 +12,7 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from hdr4me.channels.channel import (
+    MAX_FIELDS,
     Channel,
     Draws,
     Field,
@@ -23,22 +25,19 @@ from hdr4me.channels.channel import (
     pick,
     whole,
 )
-from hdr4me.channels.proof import BITS, ONE, check_loss, column_loss
+from hdr4me.channels.proof import BITS, ONE, check_loss, column_loss, entries_loss
 from hdr4me.errors import FormatError, InvalidInput
 
 MAX_CELLS = 256  # A cell is one byte on the wire
 MAX_INPUTS = 65536
+# How far a decoder's mean may be from its target, relative to the mean size of the decoded values.
 UNBIASED = 1e-7
-"""How far a decoder's mean may be from its target, relative to the size of the decoded values that occur. A wrong
-decoding harms nobody's privacy, only the answer; the rounding of a right one stays far inside."""
-
 
 Rows = tuple[tuple[int, ...], ...]
 Loss = Callable[[Sequence[Sequence[int]]], Fraction]
 
-STAGE_BITS = 16
+STAGE_BITS = 16  # a row of either stage sums to 2^16, so a row of their product sums to 2^32
 STAGE_ONE = 1 << STAGE_BITS
-"""A row of either stage sums to 2^16, so a row of their product sums to 2^32, as every table's does."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,6 @@ class Stages:
     first: Rows
     second: Rows
 
-    @cached_property
-    def rows(self) -> Rows:
-        """The product: what one report does."""
-        return product_rows(self.first, self.second)
-
     def check(self, name: str, weights: Sequence[Sequence[int]], loss: Loss = column_loss) -> None:
         """Both stages multiply to `weights`, and the first one's loss is at most e^`epsilon`; or InvalidInput."""
         for stage, table in (("first", self.first), ("second", self.second)):
@@ -67,7 +61,7 @@ class Stages:
                 )
         if len(self.first[0]) != len(self.second):
             raise InvalidInput(f"{name}: its second stage must have a row for each cell of the first")
-        if self.rows != tuple(map(tuple, weights)):
+        if product_rows(self.first, self.second) != tuple(map(tuple, weights)):
             raise InvalidInput(f"{name}: its stages do not multiply to its weights")
         check_loss(f"{name}, in all its reports of one value,", loss(self.first), self.epsilon)
 
@@ -78,10 +72,7 @@ class Stages:
 
     @cached_property
     def _bounds(self) -> tuple[Rows, Rows]:
-        first, second = (
-            tuple(tuple(accumulate(row))[:-1] for row in table) for table in (self.first, self.second)
-        )
-        return first, second
+        return _cumulative(self.first), _cumulative(self.second)
 
     def to_dict(self) -> dict[str, Any]:
         """The stages as a channel's document has them."""
@@ -96,8 +87,6 @@ class Stages:
         """Read what `to_dict` wrote; None where a channel has no stages."""
         if document is None:
             return None
-        if not isinstance(document, Mapping):
-            raise FormatError("a channel's stages are an object")
         check_fields("pair of stages", document, {"epsilon", "first", "second"})
         if not is_number(document["epsilon"]):
             raise FormatError("the epsilon of a channel's stages is a number")
@@ -105,6 +94,10 @@ class Stages:
         if not (first and second and all(first) and all(second)):
             raise FormatError("a channel's stages have at least one row and one cell")
         return cls(float(document["epsilon"]), first, second)
+
+
+def _cumulative(rows: Rows) -> Rows:
+    return tuple(tuple(accumulate(row))[:-1] for row in rows)
 
 
 def product_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> Rows:
@@ -133,10 +126,27 @@ class IntegerTable(Channel):
         if self.stages is not None:
             self.stages.check(name, self.weights, type(self).loss_of)
 
+    @abstractmethod
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        """The row by which each field of an answer is drawn for input `x`."""
+
     @property
     def n_cells(self) -> int:
         """How many cells a field can fall into."""
         return len(self.weights[0])
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The numbers that an answer consists of: one cell each."""
+        return (Field(self.n_cells),) * len(self.field_rows(0))
+
+    @property
+    def n_counters(self) -> int:
+        return len(self.fields) * self.n_cells
+
+    @property
+    def per_report(self) -> int:
+        return len(self.fields)
 
     @property
     def rows(self) -> Rows:
@@ -145,7 +155,26 @@ class IntegerTable(Channel):
     @cached_property
     def cumulative(self) -> Rows:
         """The running sums of each row, the last one (2^32) left out."""
-        return tuple(tuple(accumulate(row))[:-1] for row in self.weights)
+        return _cumulative(self.weights)
+
+    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
+        return tuple([pick(self.cumulative[row], draws.bits(BITS)) for row in self.field_rows(x)])
+
+    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
+        if self.stages is None:
+            return self.sample(x, lasting)
+        return tuple([self.stages.sample(row, lasting, fresh) for row in self.field_rows(x)])
+
+    def probability(self, x: int, output: Sequence[int]) -> Fraction:
+        rows = zip(self.field_rows(x), output, strict=True)
+        return math.prod((Fraction(self.weights[row][cell], ONE) for row, cell in rows), start=Fraction(1))
+
+    def counters(self, output: Sequence[int]) -> Iterator[int]:
+        return (k * self.n_cells + cell for k, cell in enumerate(output))
+
+    def n_answers(self, counts: Sequence[int]) -> int | None:
+        totals = {sum(counts[start : start + self.n_cells]) for start in range(0, len(counts), self.n_cells)}
+        return totals.pop() if len(totals) == 1 and min(counts) >= 0 else None
 
     def document(self, **own: Any) -> dict[str, Any]:
         """The channel as a survey document has it, with what is its own in the middle."""
@@ -175,11 +204,11 @@ class Table(IntegerTable):
     decoders
         Decoded values of the cells, by the decoder's name.
     weights
-        One row of whole numbers for each input.
+        One row of integers for each input.
     parts
-        What the table takes of each dimension; one number with a level for each row unless given.
+        What the table accepts of each dimension; one number with a level for each row unless given.
     stages
-        The permanent and the fresh table whose product `weights` is, where answers are to last (`hdr4me.client`).
+        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
 
     Examples
     --------
@@ -212,7 +241,14 @@ class Table(IntegerTable):
         if not self.parts:
             put(self, "parts", (Take("number", len(self.weights)),))
         name = f"channel {self.mechanism!r}"
-        self._check_inputs(name)
+        for part in self.parts:
+            least = {"number": 2, "optional": 3}.get(part.reads)
+            if least is None or part.size < least:
+                raise InvalidInput(
+                    f"{name} takes {part.size} inputs of a {part.reads}: not a number with levels"
+                )
+        if self.n_inputs != len(self.weights):
+            raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
         self.prove(name, MAX_INPUTS)
         targets = self.targets
         if set(self.decoders) != set(targets):
@@ -222,44 +258,12 @@ class Table(IntegerTable):
         for decoder, values in self.decoders.items():
             check_unbiased(f"{name}: decoder {decoder!r}", self.weights, values, targets[decoder])
 
-    def _check_inputs(self, name: str) -> None:
-        for part in self.parts:
-            least = {"number": 2, "optional": 3}.get(part.reads)
-            if least is None or part.size < least:
-                raise InvalidInput(
-                    f"{name} takes {part.size} inputs of a {part.reads}: not a number with levels"
-                )
-        if self.n_inputs != len(self.weights):
-            raise InvalidInput(f"{name} has {len(self.weights)} rows for {self.n_inputs} inputs")
-
     @property
     def takes(self) -> tuple[Take, ...]:
         return self.parts
 
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        """The numbers that an answer consists of: one cell."""
-        return (Field(self.n_cells),)
-
-    @property
-    def n_counters(self) -> int:
-        return self.n_cells
-
-    @property
-    def per_report(self) -> int:
-        return 1
-
-    def sample(self, x: int, draws: Draws) -> tuple[int, ...]:
-        return (pick(self.cumulative[x], draws.bits(BITS)),)
-
-    def repeat(self, x: int, lasting: Draws, fresh: Draws) -> tuple[int, ...]:
-        return self.sample(x, lasting) if self.stages is None else (self.stages.sample(x, lasting, fresh),)
-
-    def probability(self, x: int, output: Sequence[int]) -> Fraction:
-        return Fraction(self.weights[x][output[0]], ONE)
-
-    def counters(self, output: Sequence[int]) -> Iterator[int]:
-        return iter(output)
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        return (x,)
 
     def worst_pair(self) -> tuple[int, int]:
         columns = [column for column in zip(*self.weights, strict=True) if max(column)]
@@ -273,7 +277,7 @@ class Table(IntegerTable):
         block = self.n_inputs
         for number, part in enumerate(self.parts, start=1):
             block //= part.size
-            n_levels = part.size - (part.reads == "optional")
+            n_levels = part.n_levels
             own = [(x // block) % part.size for x in range(self.n_inputs)]
             suffix = f" {number}" if number > 1 else ""
             level = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)] + [0.0] * (part.size - n_levels)
@@ -288,27 +292,94 @@ class Table(IntegerTable):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Table:
-        fields = {"mechanism", "epsilon", "takes", "decoders", "weights"}
-        check_fields("table", document, fields, frozenset({"stages"}))
-        mechanism, epsilon = named_epsilon("table", document)
+        named = named_epsilon("table", document, {"takes", "decoders", "weights"}, frozenset({"stages"}))
         takes, decoders = document["takes"], document["decoders"]
         if not isinstance(takes, list) or not takes or not isinstance(decoders, Mapping):
             raise FormatError("a table's takes are a list, its decoders an object")
-        parts = []
         for item in takes:
-            if (
-                not isinstance(item, Mapping)
-                or set(item) != {"reads", "size"}
-                or not isinstance(item["reads"], str)
-            ):
-                raise FormatError("what a table takes of a dimension has the fields reads and size")
-            parts.append(Take(item["reads"], whole("size", item["size"])))
+            check_fields("table's part", item, {"reads", "size"})
+            if not isinstance(item["reads"], str):
+                raise FormatError("reads must be a string")
         return cls(
-            mechanism,
-            epsilon,
+            *named,
             {str(name): numbers("a table's decoder", values) for name, values in decoders.items()},
             integer_rows("a table's weights", document["weights"]),
-            tuple(parts),
+            tuple(Take(item["reads"], whole("size", item["size"])) for item in takes),
+            Stages.from_dict(document.get("stages")),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Entries(IntegerTable):
+    """One of `size` categories as a vector of entries, each sent through the same table of two rows.
+
+    Row 0 is an absent entry, row 1 the present one; `decode` is unbiased for 0 and 1. Two inputs differ in two entries,
+    so the loss is the product of the largest ratios both ways.
+
+    Parameters
+    ----------
+    mechanism
+        The name of the design.
+    epsilon
+        The budget that an answer stays within.
+    size
+        The number of categories.
+    decode
+        What each cell of an entry counts for.
+    weights
+        The two rows of integers.
+    stages
+        The permanent and the fresh table whose product `weights` is, for memoized responses (`hdr4me.client`).
+
+    Examples
+    --------
+    >>> half = 1 << 31
+    >>> bits = Entries("bits", 1.1, 5, (-1.0, 3.0), ((3 * half // 2, half // 2), (half, half)))
+    >>> bits.loss, bits.n_counters, bits.per_report
+    (Fraction(3, 1), 10, 5)
+    """
+
+    kind = "entries"
+    loss_of = entries_loss
+    response_class = "hdr4me.channels.table.response:UnaryResponse"
+
+    mechanism: str
+    epsilon: float
+    size: int
+    decode: tuple[float, ...]
+    weights: tuple[tuple[int, ...], ...]
+    stages: Stages | None = None
+    loss: Fraction = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        name = f"channel {self.mechanism!r}"
+        object.__setattr__(self, "decode", tuple(self.decode))
+        if type(self.size) is not int or not 2 <= self.size <= MAX_FIELDS:
+            raise InvalidInput(f"{name}: size = {self.size!r} must be 2 to {MAX_FIELDS} categories")
+        self.prove(name, 2)
+        check_unbiased(f"{name}: decode", self.weights, self.decode, (0.0, 1.0))
+
+    @property
+    def takes(self) -> tuple[Take, ...]:
+        return (Take("category", self.size),)
+
+    def field_rows(self, x: int) -> tuple[int, ...]:
+        return tuple([int(k == x) for k in range(self.size)])
+
+    def worst_pair(self) -> tuple[int, int]:
+        return 0, 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.document(size=self.size, decode=list(self.decode))
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Entries:
+        own, optional = {"size", "decode", "weights"}, frozenset({"stages"})
+        return cls(
+            *named_epsilon("channel of entries", document, own, optional),
+            whole("size", document["size"]),
+            numbers("decode", document["decode"]),
+            integer_rows("weights", document["weights"]),
             Stages.from_dict(document.get("stages")),
         )
 

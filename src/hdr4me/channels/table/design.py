@@ -11,8 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from hdr4me.channels.proof import ONE, column_loss, entries_loss, exp_lower
-from hdr4me.channels.table.channel import STAGE_ONE, Rows, Stages, Table, product_rows
-from hdr4me.channels.unary.channel import Entries
+from hdr4me.channels.table.channel import STAGE_ONE, Entries, Rows, Stages, Table, product_rows
 from hdr4me.errors import InvalidInput
 
 

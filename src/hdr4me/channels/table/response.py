@@ -1,13 +1,15 @@
-"""What a table says about each of its numbers."""
+"""What a table says about each of its numbers, and unary encoding about each category."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdr4me.channels.blanket import Blanket, entries_blanket
 from hdr4me.channels.proof import BITS
 from hdr4me.channels.response import Contrast, Floats, Marginal, Numbers, Response, probabilities
 
@@ -57,11 +59,11 @@ class TableResponse(Response):
         return Contrast(lambda outputs: outputs[:, 0], law[first], law[second])
 
     def bounds(self) -> tuple[Floats, Floats]:
-        law = probabilities(self.channel.weights)
-        return law.min(axis=0), law.max(axis=0)
+        law, n_fields = probabilities(self.channel.weights), len(self.channel.fields)
+        return np.tile(law.min(axis=0), n_fields), np.tile(law.max(axis=0), n_fields)
 
     def marginal(self, place: int = 0, coordinate: int = 0) -> Marginal:
-        return self._marginals[place]
+        return self.shared or self._marginals[place]
 
     @cached_property
     def _marginals(self) -> list[Marginal]:
@@ -73,11 +75,54 @@ class TableResponse(Response):
         own = np.moveaxis(law, place, 0).reshape(sizes[place], -1, law.shape[-1])
         suffix = f" {place + 1}" if place else ""
         names = [name for name in ("value", "present") if name + suffix in self.channel.decoders]
-        n_levels = sizes[place] - (len(names) - 1)
-        levels = np.linspace(-1.0, 1.0, n_levels)
-        exact = [2 * i / (n_levels - 1) - 1 for i in range(n_levels)]
-        targets = {"value": np.append(exact, np.zeros(sizes[place] - n_levels))}
-        if len(names) > 1:
-            targets["present"] = np.append(np.ones(n_levels), 0.0)
+        levels = np.linspace(-1.0, 1.0, sizes[place] - (len(names) - 1))
+        after = math.prod(sizes[place + 1 :])
+        first = np.arange(sizes[place]) * after  # the inputs with the lowest input of every other dimension
+        targets = {name: np.array(self.channel.targets[name + suffix])[first] for name in names}
         decoders = {name: np.array(self.channel.decoders[name + suffix], np.float64) for name in names}
         return Marginal(own, targets, decoders, levels)
+
+
+class UnaryResponse(TableResponse):
+    """An entry is absent (0) or present (1), and goes through a table of two rows."""
+
+    def sample(self, inputs: Numbers, draws: SecureDraws) -> Numbers:
+        present = (inputs[:, None] == np.arange(self.channel.size)).astype(np.int64)
+        return self._cells.sample(present, draws)
+
+    def counters(self, outputs: Numbers) -> Numbers:
+        return np.asarray(outputs + np.arange(self.channel.size) * self.channel.n_cells)
+
+    def contrast(self, first: int, second: int) -> Contrast:
+        """Only the two entries in which the inputs differ say anything."""
+        absent, present = probabilities(self.channel.weights)
+        width = self.channel.n_cells
+        return Contrast(
+            lambda outputs: outputs[:, first] * width + outputs[:, second],
+            np.outer(present, absent).ravel(),
+            np.outer(absent, present).ravel(),
+        )
+
+    @property
+    def field_laws(self) -> tuple[tuple[Floats, int], ...]:
+        absent, present = probabilities(self.channel.weights)
+        return (absent, self.channel.size - 1), (present, 1)
+
+    def likeliest(self) -> float:
+        return float(np.prod([law.max() ** times for law, times in self.field_laws]))
+
+    def blanket(self) -> Blanket:
+        return entries_blanket(self.channel.weights, self.channel.size)
+
+    @cached_property
+    def shared(self) -> Marginal:
+        law = probabilities(self.channel.weights)[:, None, :]
+        levels = np.array([0.0, 1.0])
+        return Marginal(law, {"value": levels}, {"value": np.array(self.channel.decode)}, levels, unary=True)
+
+    def cells(self, counts: Numbers, place: int = 0) -> Numbers:
+        return counts.reshape(self.channel.size, self.channel.n_cells)
+
+    def classes(self, place: int = 0, coordinate: int = 0) -> tuple[Floats, Numbers, bool]:
+        n = self.channel.n_cells
+        return np.array(self.channel.decode), coordinate * n + np.arange(n), False
