@@ -91,7 +91,7 @@ def solve(
     coarser solution shows to be zero makes the programme several times smaller.
     """
     n_half, n_side = levels.size, outputs.size
-    both = np.concatenate([-outputs[::-1], [0.0], outputs])
+    both = _mirrored(outputs)
     fold = np.abs(np.arange(both.size) - n_side)  # which l an output uses
     if allowed is None:
         allowed = np.ones((n_half, both.size), dtype=np.bool_)
@@ -136,11 +136,11 @@ def solve(
     spread = np.maximum(found.x[:n_light], 0.0) * light
     return Solution(
         Measure(both, np.concatenate([spread[:0:-1], spread])),
-        Dual(np.concatenate([-levels[:0:-1], levels]), _mirror(mu, 1.0), _mirror(nu, -1.0), _mirror(pi, 1.0)),
+        Dual(np.concatenate([-levels[:0:-1], levels]), unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0)),
     )
 
 
-def _mirror(half: Floats, sign: float) -> Floats:
+def unfolded(half: Floats, sign: float) -> Floats:
     """Multipliers of the folded programme, shared equally between t and −t; the one at 0 stays whole."""
     return np.concatenate([sign * half[:0:-1] / 2, half[:1], half[1:] / 2])
 
