@@ -32,7 +32,9 @@ from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows,
 
 DESIGN_VERSION = 3  # raised whenever a change makes tables, or their files, differ
 DUCHI_UP_TO = 0.05  # up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing
-PROGRAMME_UP_TO = 12.0  # beyond, 256 cells limit the variance, not privacy: a window does as well, without proof
+PROGRAMME_UP_TO = (
+    12.0  # beyond, 256 cells limit the variance, not privacy: a window does as well, without proof
+)
 _LARGEST_MULTIPLIER = 1e9
 
 

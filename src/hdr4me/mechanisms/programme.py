@@ -136,7 +136,9 @@ def solve(
     spread = np.maximum(found.x[:n_light], 0.0) * light
     return Solution(
         Measure(both, np.concatenate([spread[:0:-1], spread])),
-        Dual(np.concatenate([-levels[:0:-1], levels]), unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0)),
+        Dual(
+            np.concatenate([-levels[:0:-1], levels]), unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0)
+        ),
     )
 
 
