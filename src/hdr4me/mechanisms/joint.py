@@ -69,7 +69,7 @@ def optional_number(
         reach = optional_reach(budget)
         rows = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
         takes = (Take("optional", n_levels + 1),)
-        return _channel("optional", budget, takes, ("value", "present"), *_rounded(budget, rows, question))
+        return _channel("optional", budget, takes, *_rounded(budget, rows, question))
 
     key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
     return cached_design({**key, "presence_weight": presence_weight}, make)
@@ -105,7 +105,7 @@ def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "unifor
             rows = solve(budget, asked, reach, coarse=13, fine=161, settled=settled)
             if rows.shape[1] <= MAX_CELLS:
                 takes = (Take("number", n_levels),) * 2
-                return _channel("pair", budget, takes, ("value", "value 2"), *_rounded(budget, rows, asked))
+                return _channel("pair", budget, takes, *_rounded(budget, rows, asked))
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
@@ -164,7 +164,7 @@ def _mean_design(epsilon: float, prior: Prior) -> TableChannel:
         if rows.shape[1] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
             break
         n_levels = (n_levels + 1) // 2
-    return _channel("number", epsilon, (Take("number", n_levels),), ("value",), weights, decoders)
+    return _channel("number", epsilon, (Take("number", n_levels),), weights, decoders)
 
 
 def _rounded(epsilon: float, rows: Floats, question: Question) -> tuple[Integers, Floats]:
@@ -174,14 +174,10 @@ def _rounded(epsilon: float, rows: Floats, question: Question) -> tuple[Integers
 
 
 def _channel(
-    name: str,
-    epsilon: float,
-    takes: tuple[Take, ...],
-    names: tuple[str, ...],
-    weights: Integers,
-    decoders: Floats,
+    name: str, epsilon: float, takes: tuple[Take, ...], weights: Integers, decoders: Floats
 ) -> TableChannel:
-    columns = {name: tuple(x) for name, x in zip(names, decoders.T.tolist(), strict=True)}
+    second = "present" if name == "optional" else "value 2"
+    columns = dict(zip(("value", second), map(tuple, decoders.T.tolist()), strict=False))
     return TableChannel(name, epsilon, columns, tuple(map(tuple, weights.tolist())), takes)
 
 
@@ -276,12 +272,12 @@ def _orbits(points: Floats, group: Floats) -> NDArray[np.int64]:
 
 
 def _programme(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Found:
-    """The programme on these outputs, one equation of mass and k of mean for one input of each orbit."""
+    """The solution for these outputs: one equation of mass and k of mean for one input of each orbit."""
     inputs = question.inputs
     orbit, family = _orbits(outputs, group), _orbits(inputs, group)
     first = np.unique(family, return_index=True)[1]
     weight = np.bincount(family, weights=question.prior)
-    n_light, n_heavy, k = int(orbit.max()) + 1, len(first) * len(outputs), inputs.shape[1]
+    n_light, n_heavy = int(orbit.max()) + 1, len(first) * len(outputs)
     light, share = math.exp(-epsilon), -math.expm1(-epsilon)
 
     def equation(coefficient: Floats) -> list[Any]:
@@ -290,39 +286,23 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
         return [sparse.csr_array(np.tile(common, (len(first), 1))), heavy]
 
     cost = outputs**2 @ question.cost
-    place = np.arange(n_heavy)
-    below = sparse.csr_array(
-        (-np.ones(n_heavy), (place, np.tile(orbit, len(first)))), shape=(n_heavy, n_light)
-    )
+    where = np.arange(n_heavy), np.tile(orbit, len(first))
+    below = sparse.csr_array((-np.ones(n_heavy), where), shape=(n_heavy, n_light))
+    equations = [equation(y) for y in (np.ones(len(outputs)), *outputs.T)]
     result = minimise(
         epsilon,
         np.concatenate([np.bincount(orbit, weights=cost) * light, np.outer(weight, cost * share).ravel()]),
         A_ub=sparse.hstack([below, sparse.eye_array(n_heavy)], format="csr"),
         b_ub=np.zeros(n_heavy),
-        A_eq=sparse.block_array(
-            [equation(np.ones(len(outputs))), *(equation(outputs[:, j]) for j in range(k))], format="csr"
-        ),
-        b_eq=np.concatenate([np.ones(len(first)), *(inputs[first, j] for j in range(k))]),
+        A_eq=sparse.block_array(equations, format="csr"),
+        b_eq=np.concatenate([np.ones(len(first)), *inputs[first].T]),
     )
     spread = np.maximum(result.x[:n_light], 0.0)[orbit]
     heavy = np.clip(result.x[n_light:].reshape(len(first), len(outputs)), 0.0, spread)
-    multipliers = result.eqlin.marginals.reshape(1 + k, len(first))
+    mu, *nu = result.eqlin.marginals.reshape(-1, len(first))
     size = np.bincount(family)[family]
-    rows, nu = _unfolded(inputs, outputs, group, first, heavy, multipliers[1:])
-    return _Found(
-        outputs,
-        spread,
-        light * spread + share * rows,
-        float(result.fun),
-        multipliers[0][family] / size,
-        nu / size[:, None],
-    )
-
-
-def _unfolded(
-    inputs: Floats, outputs: Floats, group: Floats, first: NDArray[np.int64], heavy: Floats, nu: Floats
-) -> tuple[Floats, Floats]:
-    """H and ν of every input: the mean over the group elements that carry its orbit's first input to it."""
+    # H and ν of every input: the mean over the group elements that carry its orbit's first input to it
+    slope = np.stack(nu, axis=1)
     home, cell = _places(inputs), _places(outputs)
     rows, slopes, hits = np.zeros((len(inputs), len(outputs))), np.zeros(inputs.shape), np.zeros(len(inputs))
     for g in group:
@@ -330,9 +310,11 @@ def _unfolded(
         moved = [cell[tuple(key)] for key in _key(outputs @ g.T).tolist()]
         for number, row in enumerate(to):
             rows[row, moved] += heavy[number]
-            slopes[row] += g @ nu[:, number]
+            slopes[row] += g @ slope[number]
             hits[row] += 1
-    return rows / hits[:, None], slopes / hits[:, None]
+    channel = light * spread + share * (rows / hits[:, None])
+    slopes = slopes / hits[:, None] / size[:, None]
+    return _Found(outputs, spread, channel, float(result.fun), mu[family] / size, slopes)
 
 
 def _valleys(
