@@ -106,9 +106,8 @@ def response(epsilon: float, n_categories: int) -> HeavySet:
     other = math.ceil(ONE / (exp_lower(epsilon) + n_categories - 1))
     same = ONE - (n_categories - 1) * other
     if same <= other:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it for {n_categories} categories"
-        )
+        reason = f"{BITS} bits cannot express it for {n_categories} categories"
+        raise InvalidInput.of("epsilon", epsilon, reason)
     return HeavySet("grr", float(epsilon), Subset(n_categories, 1), same)
 
 

@@ -22,7 +22,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.mechanisms.table import Table
 
-
 Floats = NDArray[np.float64]
 
 
@@ -68,19 +67,12 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> law = mechanism("duchi", epsilon=1.0)
-    >>> float(law.mean(0.5)), float(law.bias(0.5))
-    (0.5, 0.0)
-    """
+    """How one value is perturbed under the budget `epsilon` of one value."""
 
     name: str
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Of a dataclass: its budget is a positive finite number."""
         check_epsilon(self.epsilon)
 
     @property

@@ -197,9 +197,6 @@ def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
     return np.asarray(measure.mass + math.expm1(epsilon) * np.clip(inside, 0.0, measure.mass))
 
 
-# -- from coarse to fine: grids that the last solution chooses -----------------------------------------------
-
-
 @dataclass
 class Search:
     """The state of a design: the best light mass so far and the best bound, in units of C and C²."""

@@ -18,7 +18,6 @@ from hdr4me.errors import InvalidInput
 if TYPE_CHECKING:
     from hdr4me.mechanisms.law import Mechanism
 
-
 GROUP = "hdr4me.mechanisms"  # the group of entry points that other packages declare their factories in
 
 
@@ -44,9 +43,8 @@ class Registered:
         except TypeError as error:
             if not options:
                 raise
-            raise InvalidInput(
-                f"options {sorted(options)} are not allowed for mechanism {self.name!r}: {error}"
-            ) from error
+            what = f"options {sorted(options)} are not allowed for mechanism {self.name!r}"
+            raise InvalidInput(f"{what}: {error}") from error
         return made
 
 

@@ -42,10 +42,7 @@ class SquareWave(UniformMixture):
 
     @property
     def half_width(self) -> float:
-        """b on the unit interval: 1/2 as ε → 0, 0 as ε → ∞.
-
-        e^ε − 1 − ε = e^ε P(2, ε) with P the incomplete gamma function: no cancellation, no overflow.
-        """
+        """b on the unit interval; e^ε − 1 − ε = e^ε P(2, ε), P the incomplete gamma function, cannot cancel."""
         return _excess(self.epsilon) * math.exp(-self.epsilon) / (2 * float(gammainc(2.0, self.epsilon)))
 
     @property

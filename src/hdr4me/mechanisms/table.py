@@ -66,10 +66,8 @@ class Table(Mechanism):
         if self.weights.ndim != 2:
             raise InvalidInput(f"{name}: weights of shape {self.weights.shape}; rows and cells are expected")
         if self.levels.shape != (self.n_levels,) or self.decode.shape != (self.n_cells,):
-            raise InvalidInput(
-                f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
-                f"for {self.n_levels} rows and {self.n_cells} cells"
-            )
+            sizes = f"{self.levels.size} levels and {self.decode.size} decoded values"
+            raise InvalidInput(f"{name}: {sizes} for {self.n_levels} rows and {self.n_cells} cells")
         if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
             raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
         object.__setattr__(self, "privacy_loss", self.channel().loss)
@@ -315,9 +313,7 @@ def window(
     cell a level, so that the mean of an equally spaced decoding is affine in the level.
     """
     if not 1 <= width < n_cells:
-        raise InvalidInput(
-            f"width = {width} is not allowed: it must be at least 1 and below n_cells = {n_cells}"
-        )
+        raise InvalidInput.of("width", width, f"it must be at least 1 and below n_cells = {n_cells}")
     ratio = exp_lower(epsilon)
     top, bottom = ratio.numerator, ratio.denominator
     light = -(-total * bottom // ((n_cells - width) * bottom + width * top))  # (N−W)·B + W·r·B ≥ total
@@ -359,9 +355,7 @@ def binary(epsilon: float, n_levels: int, total: int) -> tuple[Floats, Integers]
     low, high = int(ends[0, 1]), int(ends[0, 0])
     step = (high - low) // (n_levels - 1)
     if step < 1:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: {total} cannot be stepped over {n_levels} levels"
-        )
+        raise InvalidInput.of("epsilon", epsilon, f"{total} cannot be stepped over {n_levels} levels")
     middle = (low + high - step * (n_levels - 1)) // 2
     first = middle + step * np.arange(n_levels, dtype=np.int64)
     weights = np.stack([total - first, first], axis=1)
