@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hdr4me.mechanisms import mechanism
-from hdr4me.mechanisms.joint import number_pair
+from hdr4me.mechanisms.joint import number_pair, second_moments
 from hdr4me.mechanisms.priors import as_prior
 from hdr4me.planner import reports
 from hdr4me.planner.reports import OPTIONAL_POINTS, POINTS, optional_design
@@ -45,8 +45,8 @@ def design_row(epsilon: float, name: str = "optimal") -> list[float]:
 def pair_row(epsilon: float) -> tuple[float, float]:
     """What the file stores for one budget: E y² over values spread evenly, and the largest, from the design itself."""
     made = number_pair(epsilon)
-    even = as_prior("uniform").on_levels(len(made.levels))
-    squares = [made.second_moments(name) for name in ("first", "second")]
+    even = as_prior("uniform").on_levels(made.takes[0].n_levels)
+    squares = second_moments(made)
     mean = sum(float(x @ np.outer(even, even).ravel()) for x in squares) / 2
     return mean, float(np.max(squares))
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdr4me.channels import Table
 from hdr4me.channels.proof import exp_lower
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import cache
-from hdr4me.mechanisms.cache import Design, cached_design
-from hdr4me.mechanisms.joint import number_pair, optional_number
+from hdr4me.mechanisms.cache import cached_design
+from hdr4me.mechanisms.joint import number_pair, optional_number, second_moments
 from hdr4me.mechanisms.priors import as_prior
 
 PRESENT = 0.9
 
 
-def proven(design: Design) -> None:
+def proven(design: Table) -> None:
     """Everything a deployed channel must keep, by fractions only."""
     for row in design.weights:
         assert sum(row) == 1 << 32
@@ -28,11 +29,11 @@ def proven(design: Design) -> None:
     assert len(columns) <= 256
     assert len(design.weights) <= 256
     loss = max(Fraction(max(column), min(column)) for column in columns)
-    assert loss == design.channel.loss
-    assert loss <= exp_lower(design.channel.epsilon)
+    assert loss == design.loss
+    assert loss <= exp_lower(design.epsilon)
     for name, decoder in design.decoders.items():
         exact = [Fraction(y) for y in decoder]
-        for row, mean in zip(design.weights, design.channel.targets[name], strict=True):
+        for row, mean in zip(design.weights, design.targets[name], strict=True):
             got = sum((w * y for w, y in zip(row, exact, strict=True)), Fraction(0)) / (1 << 32)
             assert abs(got - Fraction(mean)) <= Fraction(1, 10**9)
 
@@ -42,9 +43,10 @@ def test_an_optional_number_is_proven_and_precise(epsilon: float, bar: float) ->
     """n·Var of the mean among those with a number: 90 % have one, uniform. Asking one of two: 10.6, 2.86, 1.05."""
     design = optional_number(epsilon)
     proven(design)
-    shares = np.append(PRESENT * as_prior("uniform").on_levels(len(design.levels)), 1 - PRESENT)
-    assert float(shares @ design.second_moments("value")) / PRESENT**2 <= bar  # the mean itself is 0
-    presence = float(shares @ design.second_moments("present")) - PRESENT**2
+    shares = np.append(PRESENT * as_prior("uniform").on_levels(design.takes[0].n_levels), 1 - PRESENT)
+    value, present = second_moments(design)
+    assert float(shares @ value) / PRESENT**2 <= bar  # the mean itself is 0
+    presence = float(shares @ present) - PRESENT**2
     assert presence <= {1.0: 2.7, 2.0: 0.45, 4.0: 0.12}[epsilon]
 
 
@@ -53,11 +55,11 @@ def test_a_pair_is_proven_and_precise(epsilon: float, bar: float) -> None:
     """The second moment of each number, both uniform; one of two numbers asked has 9.1, 2.34, 1.25, 0.91."""
     design = number_pair(epsilon)
     proven(design)
-    one = as_prior("uniform").on_levels(len(design.levels))
+    one = as_prior("uniform").on_levels(design.takes[0].n_levels)
     shares = np.outer(one, one).ravel()
-    for name in ("first", "second"):
-        assert float(shares @ design.second_moments(name)) <= bar
-    assert len(design.weights) == len(design.levels) ** 2 <= 81
+    for second in second_moments(design):
+        assert float(shares @ second) <= bar
+    assert len(design.weights) == design.takes[0].n_levels ** 2 <= 81
     assert len(design.weights[0]) <= 256
 
 
@@ -65,15 +67,14 @@ def test_a_pair_serves_unequal_priors() -> None:
     """A prior on one number lowers that number's second moment; unbiasedness and proof do not depend on it."""
     design = number_pair(2.0, first=stats.norm(0, 0.1), second="uniform")
     proven(design)
-    first = as_prior(stats.norm(0, 0.1)).on_levels(len(design.levels))
-    second = as_prior("uniform").on_levels(len(design.levels))
+    first = as_prior(stats.norm(0, 0.1)).on_levels(design.takes[0].n_levels)
+    second = as_prior("uniform").on_levels(design.takes[0].n_levels)
     shares = np.outer(first, second).ravel()
     even = number_pair(2.0)
-    for name in ("first", "second"):
-        own = float(shares @ design.second_moments(name))
-        assert own < float(shares @ even.second_moments(name)) * 1.02
-    both = sum(float(shares @ design.second_moments(name)) for name in ("first", "second"))
-    assert both < 0.95 * sum(float(shares @ even.second_moments(name)) for name in ("first", "second"))
+    own = [float(shares @ moments) for moments in second_moments(design)]
+    other = [float(shares @ moments) for moments in second_moments(even)]
+    assert all(a < b * 1.02 for a, b in zip(own, other, strict=True))
+    assert sum(own) < 0.95 * sum(other)
 
 
 def test_larger_budgets_use_the_design_of_the_largest() -> None:
@@ -102,7 +103,7 @@ def test_designs_are_kept_and_checked(tmp_path, monkeypatch) -> None:
     (path,) = tmp_path.glob("design-*.json")
     cache.forget()
 
-    def refuse() -> Design:
+    def refuse() -> Table:
         raise AssertionError("designed twice")
 
     key = json.loads(path.read_bytes()[32:])["key"]

@@ -59,11 +59,11 @@ def test_agrees_with_the_plain_programme(epsilon, averaged):
     half, side = np.linspace(0, 1, 3) / unit, np.linspace(0, 1.5, 13)[1:]
     folded = np.array([0.2, 0.4, 0.4]) if averaged else None
     whole = np.array([0.2, 0.2, 0.2, 0.2, 0.2]) if averaged else None
-    solution = solve(epsilon, half, side, folded)
+    measure, dual = solve(epsilon, half, side, folded)
     levels = np.concatenate([-half[:0:-1], half])
     outputs = np.concatenate([-side[::-1], [0.0], side])
     expected = plain(epsilon, levels, outputs, whole)
-    dual, second = solution.dual, window_rows(solution.measure, epsilon, levels) @ outputs**2
+    second = window_rows(measure, epsilon, levels) @ outputs**2
     value = dual.mu.sum() + dual.nu @ levels - dual.pi @ levels**2
     achieved = whole @ (second - levels**2) if averaged else (second - levels**2).max()
     # 1e-7: the solvers' tolerance
@@ -79,10 +79,9 @@ def test_bound_of_three_inputs_is_the_continuous_optimum():
     half = np.array([0.0, 1.0]) * math.tanh(0.5)
     outputs = np.linspace(0, 1.6, 20)[1:]
     for _ in range(6):
-        solution = solve(epsilon, half, outputs)
-        y, value = worst_outputs(solution.dual, epsilon)
+        _, dual = solve(epsilon, half, outputs)
+        y, value = worst_outputs(dual, epsilon)
         outputs = np.union1d(outputs, y[(y > 0) & (value < 0)])
-    dual = solution.dual
     value = dual.mu.sum() + dual.nu @ dual.levels - dual.pi @ dual.levels**2
     assert certified(dual, epsilon) == pytest.approx(value, rel=1e-4)
 

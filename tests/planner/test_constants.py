@@ -15,7 +15,7 @@ def test_the_bound_for_optional_numbers_is_just_beyond_the_outputs_of_the_design
     ratios = []
     for epsilon in (1.0, 2.0, 3.0, 4.0):
         made = optional_number(epsilon)
-        largest = max(float(np.abs(made.channel.decoders[name]).max()) for name in ("value", "present"))
+        largest = max(float(np.abs(made.decoders[name]).max()) for name in ("value", "present"))
         ratios.append(optional_reach(epsilon) / largest)
     assert min(ratios) >= 1.0
     assert min(ratios) < 1.15

@@ -15,21 +15,18 @@ from hdr4me.channels.subset import Subset
 from hdr4me.errors import InvalidInput
 from hdr4me.mechanisms import mechanism
 
-LONG = 64
-"""Bytes of a report above which a shorter one is looked for: every report of a survey is padded to the longest."""
+LONG = (
+    64  # bytes above which a shorter report is considered: every report of a survey is padded to the longest
+)
 NEARLY = 1.2  # how many times the least error a shorter report may have
 
 
 def categorical_choice(epsilon: float, n_categories: int) -> str:
     """The oracle that a survey uses: least error, unless its reports are long and shorter ones nearly as good.
 
-    No oracle has a smaller expected error than subset selection, which is GRR where sets of one are best. Its reports
-    have one number for each category of the set, and each of them is sent and counted; above `LONG` bytes a projective
-    report is taken if its expected error is at most `NEARLY` times as large. That is one number to send and to count,
-    and counts of any size are decoded once, in about a second for a million categories.
-
-    >>> [categorical_choice(1.0, v) for v in (4, 10, 4043)]
-    ['grr', 'subset', 'projective']
+    No oracle has a smaller expected error than subset selection, which is GRR where sets of one are best. If its
+    reports exceed `LONG` bytes, a projective report, which is one number, is used if its error is at most `NEARLY`
+    times as large.
     """
     return _choice(float(epsilon), n_categories)[0]
 
@@ -48,9 +45,8 @@ def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
     sent = size * Field(n_categories).size
     if sent > LONG:
         space = best_space(epsilon, n_categories)
-        ratio = (
-            space_oracle(epsilon, n_categories, *space).total / oracle("subset", epsilon, n_categories).total
-        )
+        ratio = space_oracle(epsilon, n_categories, *space).total
+        ratio /= oracle("subset", epsilon, n_categories).total
         if ratio <= NEARLY:
             return "projective", (
                 f"one number of {Field(n_points(*space)).size} bytes to send and count, not subset selection's "
@@ -61,19 +57,15 @@ def _choice(epsilon: float, n_categories: int) -> tuple[str, str]:
 
 def categorical_channel(name: str, epsilon: float, n_categories: int, base: str = "optimal") -> Channel:
     """The channel called `name` for a dimension with this many categories."""
-    own = {"grr": response, "subset": subset_selection, "projective": projective}
-    if name in own:
-        return own[name](epsilon, n_categories)
-    return oue(epsilon, n_categories) if name == "oue" else histogram(epsilon, n_categories, base)
+    if name == "histogram":
+        return histogram(epsilon, n_categories, base)
+    own = {"grr": response, "subset": subset_selection, "projective": projective, "oue": oue}
+    return own[name](epsilon, n_categories)
 
 
 @lru_cache(maxsize=4096)
 def categorical_fits(name: str, epsilon: float, n_categories: int) -> bool:
-    """Whether there is a channel called `name` for so many categories: each kind has limits of its own.
-
-    Unary and histogram encoding have an entry, and subset selection a field, for at most 65,536 categories; the weights
-    of randomised response are whole numbers, which cannot express a small budget for very many categories.
-    """
+    """Whether there is a channel called `name` for this many categories: each kind has limits of its own."""
     if name == "auto":
         name = categorical_choice(epsilon, n_categories)
     if name in ("oue", "histogram"):
@@ -114,9 +106,8 @@ def response(epsilon: float, n_categories: int) -> HeavySet:
     other = math.ceil(ONE / (exp_lower(epsilon) + n_categories - 1))
     same = ONE - (n_categories - 1) * other
     if same <= other:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it for {n_categories} categories"
-        )
+        reason = f"{BITS} bits cannot express it for {n_categories} categories"
+        raise InvalidInput.of("epsilon", epsilon, reason)
     return HeavySet("grr", float(epsilon), Subset(n_categories, 1), same)
 
 
@@ -125,9 +116,6 @@ def oue(epsilon: float, n_categories: int) -> Entries:
 
     q = ⌈2^32 / (r + 1)⌉ / 2^32 with r ≤ e^ε rational. Two inputs differ in two entries, whose ratios multiply:
     (1/2)/q · (1−q)/(1/2) = (1−q)/q ≤ r ≤ e^ε.
-
-    >>> oue(1.0, 4).weights
-    ((3139872686, 1155094610), (2147483648, 2147483648))
     """
     check_epsilon(epsilon)
     half = ONE // 2
@@ -141,12 +129,8 @@ def oue(epsilon: float, n_categories: int) -> Entries:
 def histogram(epsilon: float, n_categories: int, base: str = "optimal") -> Entries:
     """The paper's histogram encoding: every entry of the one-hot vector under ε/2, by the mechanism `base`.
 
-    An absent entry is −1 and a present one +1 for that mechanism's exact table (entries 0 and 1 used as they are
-    would triple Piecewise's error); only its two outermost rows are needed. A report d counts for (d + 1)/2. Two
-    entries change between two inputs, so ε/2 each makes ε together.
-
-    >>> histogram(1.0, 4, "duchi").weights
-    ((2673442470, 1621524826), (1621524826, 2673442470))
+    An absent entry is −1 and a present one +1 for that mechanism's exact table, of which only the two outermost rows
+    are needed; a report d is decoded as (d + 1)/2. Two entries change between two inputs, so that ε/2 each makes ε.
     """
     check_epsilon(epsilon)
     table = mechanism(base, epsilon=epsilon / 2).exact()

@@ -10,9 +10,8 @@ import numpy as np
 
 from hdr4me.mechanisms.law import Floats, Parts, UniformMixture
 
-_EPSILON_PRIME = math.log(
-    (3 + math.sqrt(65)) / 2
-)  # 1.7095…: from here on P(0 | t = 0) is as large as privacy allows
+# 1.7095…: from here on P(0 | t = 0) is as large as privacy allows
+_EPSILON_PRIME = math.log((3 + math.sqrt(65)) / 2)
 
 
 @dataclass(frozen=True)
@@ -20,9 +19,6 @@ class Duchi(UniformMixture):
     """Two reports, ±C with C = coth(ε/2); P(+C) = 1/2 + t/(2C).
 
     The mean is t, Var = C² − t², ρ = (C⁴ − t⁴)/C.
-
-    >>> round(float(Duchi(epsilon=1.0).variance(0.5)), 6)
-    4.432694
     """
 
     epsilon: float
@@ -39,11 +35,8 @@ class Duchi(UniformMixture):
 
     def parts(self, t: Floats) -> Parts:
         up, down = self._gap + (1 - t), self._gap + (1 + t)
-        return Parts(
-            weight=np.stack([down, up]) / (2 * self.bound),
-            offset=np.stack([up, -down]),
-            half_width=np.zeros((2, *t.shape)),
-        )
+        weight = np.stack([down, up]) / (2 * self.bound)
+        return Parts(weight, np.stack([up, -down]), np.zeros((2, *t.shape)))
 
 
 @dataclass(frozen=True)
@@ -53,9 +46,6 @@ class ThreeOutputs(UniformMixture):
     P(±C|t) = (1 − P(0|t) ± t/C)/2 with C = (1+e^{−ε})/((1−e^{−ε})(1−a·e^{−ε})), so the mean is t and
     Var = C²(1 − P(0|t)) − t², which is largest inside the domain. The share a is the one of least largest variance: 0
     up to ε = ln 2, e^ε/(e^ε+2) from ε = 1.7095 on, and the root of a cubic between them.
-
-    >>> round(float(ThreeOutputs(epsilon=2.0).variance(0.0)), 6)
-    0.460022
     """
 
     epsilon: float

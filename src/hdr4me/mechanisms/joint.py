@@ -1,31 +1,23 @@
 """Tables designed for a prior: of one number (`optimal_mean`), of an optional number, and of a pair of numbers.
 
-All three are one linear program, rounded to integers. Where few of many dimensions are
-sent, the spread of the values counts for more than the largest variance of a report, and a table may favour the values
-that are common. It is unbiased for every value; only its variance depends on how well the prior was guessed.
-
-Inputs are points x of R^k (one number; a pair of numbers; a value and whether there is one), a report is a point y of
-R^k, and the channel P(y|x) is unbiased: Σ_y P(y|x)·y = x. Among all ε-LDP channels the program finds, on a finite set
-of outputs, the one of least Σ_x π(x)·Σ_y P(y|x)·c(y) with c(y) = Σ_j w_j·y_j² and a prior π. With
-L(y) = e^ε·min_x P(y|x) it reads
+All three are one linear program, rounded to integers. They are unbiased for every value; the prior decides only for
+which values the variance is small. Inputs and reports are points x and y of R^k. The program finds the ε-LDP channel
+with Σ_y P(y|x)·y = x of least Σ_x π(x)·Σ_y P(y|x)·c(y), c(y) = Σ_j w_j·y_j². With L(y) = e^ε·min_x P(y|x) it reads
 
     P(y|x) = e^-ε·L(y) + (1 − e^-ε)·H(y|x),   0 ≤ H(y|x) ≤ L(y),   Σ_y P(y|x) = 1,   Σ_y P(y|x)·y = x.
 
-Signed permutations of the coordinates that leave inputs, prior and cost alone may be taken to leave L and H alone too
-(the average of a solution over such a group is a solution): then one input of each orbit is enough.
-
-The multipliers μ (mass) and ν (mean) tell which outputs are missing: an output y lowers the cost if and only if
-F(y) = Σ_x min(c_x(y), e^ε·c_x(y)) < 0 with c_x(y) = π(x)·c(y) − ν_x·y − μ_x. So the program starts with a coarse
-grid of outputs and adds the local minima of F that are negative, until the cost no longer falls.
+A solution may be averaged over the signed permutations that leave inputs, prior and cost alone: one input of each orbit
+is enough. With the multipliers μ (mass) and ν (mean), an output y lowers the cost if and only if
+F(y) = Σ_x min(c_x(y), e^ε·c_x(y)) < 0 with c_x(y) = π(x)·c(y) − ν_x·y − μ_x. The program starts with a coarse grid of
+outputs and adds the negative local minima of F until the cost no longer falls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,32 +25,29 @@ from scipy import sparse
 
 from hdr4me.channels import Table as TableChannel
 from hdr4me.channels import Take
-from hdr4me.channels.proof import BITS, check_epsilon
+from hdr4me.channels.proof import check_epsilon
+from hdr4me.channels.response import probabilities
 from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.cache import Design, cached_design
+from hdr4me.mechanisms.cache import cached_design
 from hdr4me.mechanisms.law import Floats
 from hdr4me.mechanisms.optimal import DUCHI_UP_TO
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.programme import minimise
 from hdr4me.mechanisms.table import Integers, Table, duchi_table, unbiased_rows, window_table
 
-JOINT_FROM, JOINT_UP_TO = 0.05, 10.0
-"""The budgets of one report that joint designs are made for; a larger budget uses the design of the largest."""
-_SQUARE = 8
-"""The symmetries of a square: two numbers that are spread alike, and evenly about the middle, have all of them."""
-
+JOINT_FROM, JOINT_UP_TO = (
+    0.05,
+    10.0,
+)  # the budgets of joint designs; a larger budget uses the design of the largest
 _UNBIASED = 1e-12  # how far a row's mean may be from its level, relative to the largest decoded value
-
-_LARGEST = 10.0
-"""Beyond, 256 cells limit the variance and not privacy: the window of least mean variance is taken."""
-_LEVELS = ((1.5, 17), (3.0, 33), (math.inf, 65))
-_WINDOWS = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8))
+_ROUNDS = 12
+_UNUSED = 1e-9  # outputs with less than this share of the light mass are left out
 
 
 def optional_number(
     epsilon: float, *, prior: Any = "uniform", present: float = 0.9, presence_weight: float = 0.3
-) -> Design:
+) -> TableChannel:
     """One report for a number that may be missing: its value and whether there is one, under the whole ε.
 
     The mean among those who have a number is Σ value / Σ present over the reports; its variance is
@@ -70,18 +59,17 @@ def optional_number(
     if not (math.isfinite(presence_weight) and presence_weight > 0):
         raise InvalidInput.of("presence_weight", presence_weight, "a finite number > 0")
     law = as_prior(prior)
-    n_levels = next(levels for top, levels in ((2.0, 9), (4.0, 17), (math.inf, 33)) if budget <= top)
+    n_levels = 9 if budget <= 2.0 else 17 if budget <= 4.0 else 33
 
-    def make() -> Design:
+    def make() -> TableChannel:
         levels = np.linspace(-1.0, 1.0, n_levels)
         inputs = np.concatenate([np.stack([levels, np.ones(n_levels)], axis=1), np.zeros((1, 2))])
         shares = np.append(present * law.on_levels(n_levels), 1 - present)
         question = Question(inputs, shares, np.array([1.0, presence_weight]))
         reach = optional_reach(budget)
-        channel = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
-        weights, decoders = _rounded(budget, channel, question)
-        names = {"value": decoders[:, 0], "present": decoders[:, 1]}
-        return _as_design("optional", budget, (Take("optional", n_levels + 1),), weights, names)
+        rows = solve(budget, question, np.array([reach, reach + 0.5]), coarse=15, fine=161)
+        takes = (Take("optional", n_levels + 1),)
+        return _channel("optional", budget, takes, *_rounded(budget, rows, question))
 
     key = {"takes": "optional", "epsilon": budget.hex(), "prior": law.key, "present": present}
     return cached_design({**key, "presence_weight": presence_weight}, make)
@@ -93,45 +81,45 @@ def optional_reach(epsilon: float) -> float:
     return 1.6 * (math.exp(budget) + 2) / math.expm1(budget)
 
 
-def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> Design:
+def number_pair(epsilon: float, *, first: Any = "uniform", second: Any = "uniform") -> TableChannel:
     """One report for two numbers, each unbiased, under the whole ε."""
     budget = _budget(epsilon)
     laws = as_prior(first), as_prior(second)
 
-    even = len(_pair_question(5, *laws).symmetries()) == _SQUARE
-    steps = ((1.5, 5), (2.5, 7), (math.inf, 9)) if even else ((1.5, 5), (4.5, 7), (math.inf, 9))
+    def question(n_levels: int) -> Question:
+        levels = np.linspace(-1.0, 1.0, n_levels)
+        inputs = np.stack([np.repeat(levels, n_levels), np.tile(levels, n_levels)], axis=1)
+        return Question(inputs, np.outer(*(law.on_levels(n_levels) for law in laws)).ravel(), np.ones(2))
 
-    def make() -> Design:
-        most = next(levels for top, levels in steps if budget <= top)
+    # two numbers with the same symmetric prior have all eight symmetries of a square
+    even = len(question(5).symmetries()) == 8
+    settled = 1e-4 if even else 2e-3
+
+    def make() -> TableChannel:
+        # randomised response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
+        corner = (math.exp(budget) + 3) / math.expm1(budget)
+        reach = np.full(2, (2.6 if budget < 2.8 else 1.7) * corner)
+        most = 5 if budget <= 1.5 else 7 if budget <= (2.5 if even else 4.5) else 9
         for n_levels in range(most, 2, -2):
-            question = _pair_question(n_levels, *laws)
-            channel = _pair(budget, question, 1e-4 if even else 2e-3)
-            if channel.outputs.shape[0] <= MAX_CELLS:
-                weights, decoders = _rounded(budget, channel, question)
-                names = {"value": decoders[:, 0], "value 2": decoders[:, 1]}
-                return _as_design("pair", budget, (Take("number", n_levels),) * 2, weights, names)
+            asked = question(n_levels)
+            rows = solve(budget, asked, reach, coarse=13, fine=161, settled=settled)
+            if rows.shape[1] <= MAX_CELLS:
+                takes = (Take("number", n_levels),) * 2
+                return _channel("pair", budget, takes, *_rounded(budget, rows, asked))
         raise ArithmeticError(f"no pair design at epsilon = {budget} has at most {MAX_CELLS} cells")
 
     key = {"takes": "pair", "epsilon": budget.hex(), "first": laws[0].key, "second": laws[1].key}
-    return cached_design(key if even else {**key, "settled": 2e-3}, make)
+    return cached_design(key if even else {**key, "settled": settled}, make)
 
 
-def _pair_question(n_levels: int, first: Prior, second: Prior) -> Question:
-    levels = np.linspace(-1.0, 1.0, n_levels)
-    inputs = np.stack([np.repeat(levels, n_levels), np.tile(levels, n_levels)], axis=1)
-    shares = np.outer(first.on_levels(n_levels), second.on_levels(n_levels)).ravel()
-    return Question(inputs, shares, np.ones(2))
-
-
-def _pair(epsilon: float, question: Question, settled: float) -> Channel:
-    # randomised response among the four corners has outputs ±corner; sparse outputs reach further at small budgets
-    corner = (math.exp(epsilon) + 3) / math.expm1(epsilon)
-    reach = (2.6 if epsilon < 2.8 else 1.7) * corner
-    return solve(epsilon, question, np.full(2, reach), coarse=13, fine=161, settled=settled)
+def second_moments(design: TableChannel) -> list[Floats]:
+    """E[decoder²] of each row, for every decoder of a joint design."""
+    rows = probabilities(design.weights)
+    return [np.asarray(rows @ np.array(design.decoders[name]) ** 2) for name in design.targets]
 
 
 def _budget(epsilon: float) -> float:
-    """ε, no more than the largest that designs are made for; a smaller one than the least is refused."""
+    """ε, at most the largest budget of a joint design; a budget below the smallest is an error."""
     check_epsilon(epsilon)
     if epsilon < JOINT_FROM:
         raise InvalidInput.of("epsilon", epsilon, f"joint designs need at least {JOINT_FROM} for one report")
@@ -144,16 +132,15 @@ def optimal_mean(epsilon: float, prior: Any = "uniform") -> Table:
     law = as_prior(prior)
     if epsilon <= DUCHI_UP_TO:
         return duchi_table("optimal_mean", epsilon)
-    if epsilon > _LARGEST:
-        windows = [window_table("optimal_mean", epsilon, n, width) for n, width in _WINDOWS]
+    if epsilon > JOINT_UP_TO:  # 256 cells limit the variance here, not privacy
+        windows = [window_table("optimal_mean", epsilon, 256, width) for width in (1, 2, 3, 4, 6, 8)]
         return min(windows, key=lambda table: prior_variance(table, law))
     budget = float(epsilon)
-    most = next(levels for top, levels in _LEVELS if budget <= top)
     key = {"takes": "number", "epsilon": budget.hex(), "prior": law.key}
-    design = cached_design(key, lambda: _mean_design(budget, most, law))
-    made = design.channel
+    made = cached_design(key, lambda: _mean_design(budget, law))
+    levels = np.linspace(-1.0, 1.0, made.takes[0].n_levels)
     decode, weights = np.array(made.decoders["value"]), np.array(made.weights, np.int64)
-    return Table("optimal_mean", budget, np.array(design.levels), decode, weights)
+    return Table("optimal_mean", budget, levels, decode, weights)
 
 
 def prior_variance(table: Table, prior: Any) -> float:
@@ -163,56 +150,47 @@ def prior_variance(table: Table, prior: Any) -> float:
     return float(law.on_levels(table.n_levels) @ second) - law.mean_square
 
 
-def _mean_design(epsilon: float, most: int, prior: Prior) -> Design:
-    """With as many levels as the cells can tell apart: with fewer cells than levels no decoding meets every level."""
-    n_levels = most
+def _mean_design(epsilon: float, prior: Prior) -> TableChannel:
+    """The design with the most levels that its cells can tell apart: fewer cells than levels cannot be unbiased."""
+    n_levels = 17 if epsilon <= 1.5 else 33 if epsilon <= 3.0 else 65
+    # the largest report of a good unbiased channel is below twice Duchi's C
+    reach = np.array([2.0 / math.tanh(epsilon / 2)])
     while True:
         levels = np.linspace(-1.0, 1.0, n_levels)
         question = Question(levels[:, None], prior.on_levels(n_levels), np.ones(1))
-        # the largest report of an unbiased channel that is any good is below twice Duchi's C
-        reach = 2.0 / math.tanh(epsilon / 2)
-        channel = solve(epsilon, question, np.array([reach]), coarse=41, fine=801)
-        weights, decoders = _rounded(epsilon, channel, question)
-        miss = np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - question.inputs).max()
-        if channel.outputs.shape[0] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
+        rows = solve(epsilon, question, reach, coarse=41, fine=801)
+        weights, decoders = _rounded(epsilon, rows, question)
+        miss = np.abs(probabilities(weights) @ decoders - question.inputs).max()
+        if rows.shape[1] <= MAX_CELLS and miss < _UNBIASED * max(1.0, np.abs(decoders).max()):
             break
         n_levels = (n_levels + 1) // 2
-    return _as_design("number", epsilon, (Take("number", n_levels),), weights, {"value": decoders[:, 0]})
+    return _channel("number", epsilon, (Take("number", n_levels),), weights, decoders)
 
 
-def _rounded(epsilon: float, channel: Channel, question: Question) -> tuple[Integers, Floats]:
+def _rounded(epsilon: float, rows: Floats, question: Question) -> tuple[Integers, Floats]:
     """Integer rows and the decoders of least mean square over the prior."""
-    start = np.zeros_like(channel.outputs)
-    return unbiased_rows(channel.rows, epsilon, question.inputs, start, question.prior)
+    start = np.zeros((rows.shape[1], question.inputs.shape[1]))
+    return unbiased_rows(rows, epsilon, question.inputs, start, question.prior)
 
 
-def _as_design(
-    name: str, epsilon: float, parts: tuple[Take, ...], weights: Integers, decoders: Mapping[str, Floats]
-) -> Design:
-    rows = tuple(map(tuple, weights.tolist()))
-    return Design(
-        TableChannel(name, epsilon, {k: tuple(x.tolist()) for k, x in decoders.items()}, rows, parts)
-    )
+def _channel(
+    name: str, epsilon: float, takes: tuple[Take, ...], weights: Integers, decoders: Floats
+) -> TableChannel:
+    second = "present" if name == "optional" else "value 2"
+    columns = dict(zip(("value", second), map(tuple, decoders.T.tolist()), strict=False))
+    return TableChannel(name, epsilon, columns, tuple(map(tuple, weights.tolist())), takes)
 
 
 # -- the linear program -----------------------------------------------------------------------------------------
 
-_ROUNDS = 12
-_SETTLED = 1e-4
-_UNUSED = 1e-9  # outputs with less than this share of the light mass are left out
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What the programme is asked.
+    """The data of the linear program."""
 
-    `inputs` has one row per input and one column per number, `prior` holds their shares, `cost` the weight of each
-    number's second moment.
-    """
-
-    inputs: Floats
-    prior: Floats
-    cost: Floats
+    inputs: Floats  # one row per input, one column per number
+    prior: Floats  # the share of each input
+    cost: Floats  # the weight of each number's second moment
 
     def symmetries(self) -> Floats:
         """The signed permutation matrices that leave inputs, prior and cost alone; the identity is the first."""
@@ -230,16 +208,7 @@ class Question:
         return np.array(found)
 
 
-@dataclass(frozen=True, eq=False)
-class Channel:
-    """Real probabilities `rows[x, y]` and the points `outputs[y]` that the cells stand for."""
-
-    rows: Floats
-    outputs: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     """One solution: L, P, its cost, and the multipliers of every input."""
 
     outputs: Floats
@@ -249,37 +218,33 @@ class _Found:
     mu: Floats
     nu: Floats
 
+    def used(self) -> NDArray[np.bool_]:
+        return np.asarray(self.light > _UNUSED * self.light.sum())
+
 
 def solve(
-    epsilon: float, question: Question, reach: Floats, coarse: int, fine: int, settled: float = _SETTLED
-) -> Channel:
-    """The channel of least cost."""
+    epsilon: float, question: Question, reach: Floats, coarse: int, fine: int, settled: float = 1e-4
+) -> Floats:
+    """P(y|x) of the channel of least cost."""
     group = question.symmetries()
     centre = (question.inputs.max(axis=0) + question.inputs.min(axis=0)) / 2
 
-    def grid(points: int) -> list[Floats]:
-        return [np.linspace(c - r, c + r, points) for c, r in zip(centre, reach, strict=True)]
+    def grid(points: int) -> Floats:
+        axes = np.linspace(centre - reach, centre + reach, points, axis=1)
+        return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     look = grid(fine)
-    found = _programme(epsilon, question, group, _closed(_points(grid(coarse)), group))
+    found = _programme(epsilon, question, group, _closed(grid(coarse), group))
     for _ in range(_ROUNDS):
-        missing = _valleys(epsilon, question, found, look)
+        missing = _valleys(epsilon, question, found, look, (fine,) * len(reach))
         if missing.size == 0:
             break
-        last, used = found.cost, found.outputs[_used(found)]
+        last, used = found.cost, found.outputs[found.used()]
         found = _programme(epsilon, question, group, _closed(np.concatenate([used, missing]), group))
         if last - found.cost < settled * last:
             break
-    rows = found.rows[:, _used(found)]
-    return Channel(rows / rows.sum(axis=1, keepdims=True), found.outputs[_used(found)])
-
-
-def _used(found: _Found) -> NDArray[np.bool_]:
-    return np.asarray(found.light > _UNUSED * found.light.sum())
-
-
-def _points(axes: list[Floats]) -> Floats:
-    return np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+    rows = found.rows[:, found.used()]
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _key(points: Floats) -> NDArray[np.int64]:
@@ -307,12 +272,12 @@ def _orbits(points: Floats, group: Floats) -> NDArray[np.int64]:
 
 
 def _programme(epsilon: float, question: Question, group: Floats, outputs: Floats) -> _Found:
-    """The programme on these outputs, one equation of mass and k of mean for one input of each orbit."""
+    """The solution for these outputs: one equation of mass and k of mean for one input of each orbit."""
     inputs = question.inputs
     orbit, family = _orbits(outputs, group), _orbits(inputs, group)
     first = np.unique(family, return_index=True)[1]
     weight = np.bincount(family, weights=question.prior)
-    n_light, n_heavy, k = int(orbit.max()) + 1, len(first) * len(outputs), inputs.shape[1]
+    n_light, n_heavy = int(orbit.max()) + 1, len(first) * len(outputs)
     light, share = math.exp(-epsilon), -math.expm1(-epsilon)
 
     def equation(coefficient: Floats) -> list[Any]:
@@ -321,39 +286,23 @@ def _programme(epsilon: float, question: Question, group: Floats, outputs: Float
         return [sparse.csr_array(np.tile(common, (len(first), 1))), heavy]
 
     cost = outputs**2 @ question.cost
-    place = np.arange(n_heavy)
-    below = sparse.csr_array(
-        (-np.ones(n_heavy), (place, np.tile(orbit, len(first)))), shape=(n_heavy, n_light)
-    )
+    where = np.arange(n_heavy), np.tile(orbit, len(first))
+    below = sparse.csr_array((-np.ones(n_heavy), where), shape=(n_heavy, n_light))
+    equations = [equation(y) for y in (np.ones(len(outputs)), *outputs.T)]
     result = minimise(
         epsilon,
         np.concatenate([np.bincount(orbit, weights=cost) * light, np.outer(weight, cost * share).ravel()]),
         A_ub=sparse.hstack([below, sparse.eye_array(n_heavy)], format="csr"),
         b_ub=np.zeros(n_heavy),
-        A_eq=sparse.block_array(
-            [equation(np.ones(len(outputs))), *(equation(outputs[:, j]) for j in range(k))], format="csr"
-        ),
-        b_eq=np.concatenate([np.ones(len(first)), *(inputs[first, j] for j in range(k))]),
+        A_eq=sparse.block_array(equations, format="csr"),
+        b_eq=np.concatenate([np.ones(len(first)), *inputs[first].T]),
     )
     spread = np.maximum(result.x[:n_light], 0.0)[orbit]
     heavy = np.clip(result.x[n_light:].reshape(len(first), len(outputs)), 0.0, spread)
-    multipliers = result.eqlin.marginals.reshape(1 + k, len(first))
+    mu, *nu = result.eqlin.marginals.reshape(-1, len(first))
     size = np.bincount(family)[family]
-    rows, nu = _unfolded(inputs, outputs, group, first, heavy, multipliers[1:])
-    return _Found(
-        outputs,
-        spread,
-        light * spread + share * rows,
-        float(result.fun),
-        multipliers[0][family] / size,
-        nu / size[:, None],
-    )
-
-
-def _unfolded(
-    inputs: Floats, outputs: Floats, group: Floats, first: NDArray[np.int64], heavy: Floats, nu: Floats
-) -> tuple[Floats, Floats]:
-    """H and ν of every input: the mean over the group elements that carry its orbit's first input to it."""
+    # H and ν of every input: the mean over the group elements that carry its orbit's first input to it
+    slope = np.stack(nu, axis=1)
     home, cell = _places(inputs), _places(outputs)
     rows, slopes, hits = np.zeros((len(inputs), len(outputs))), np.zeros(inputs.shape), np.zeros(len(inputs))
     for g in group:
@@ -361,20 +310,22 @@ def _unfolded(
         moved = [cell[tuple(key)] for key in _key(outputs @ g.T).tolist()]
         for number, row in enumerate(to):
             rows[row, moved] += heavy[number]
-            slopes[row] += g @ nu[:, number]
+            slopes[row] += g @ slope[number]
             hits[row] += 1
-    return rows / hits[:, None], slopes / hits[:, None]
+    channel = light * spread + share * (rows / hits[:, None])
+    slopes = slopes / hits[:, None] / size[:, None]
+    return _Found(outputs, spread, channel, float(result.fun), mu[family] / size, slopes)
 
 
-def _valleys(epsilon: float, question: Question, found: _Found, axes: list[Floats]) -> Floats:
-    """The local minima of F below nought on the grid, at most a hundred, deepest first."""
-    points = _points(axes)
+def _valleys(
+    epsilon: float, question: Question, found: _Found, points: Floats, shape: tuple[int, ...]
+) -> Floats:
+    """The negative local minima of F on the grid, at most a hundred, deepest first."""
     square = points**2 @ question.cost
     value = np.zeros(len(points))
     for share, nu, mu in zip(question.prior, found.nu, found.mu, strict=True):
         c = share * square - points @ nu - mu
         value += np.minimum(c * math.exp(-epsilon), c)
-    shape = tuple(len(a) for a in axes)
     grid = value.reshape(shape)
     padded = np.pad(grid, 1, constant_values=np.inf)
     low = np.ones(shape, dtype=np.bool_)

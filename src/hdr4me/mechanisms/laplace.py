@@ -14,11 +14,6 @@ class Laplace(AdditiveNoise):
     """Noise of density exp(−|z|/λ)/2λ with λ = 2/ε, the width of [−1, 1] over ε.
 
     Var = 2λ² and ρ = 6λ³ (the paper's Eq. for ρ prints 3λ³: it integrates one side only).
-
-    >>> Laplace(epsilon=1.0).variance(0.3)
-    array(8.)
-    >>> Laplace(epsilon=1.0).abs_third_moment(0.3)
-    array(48.)
     """
 
     epsilon: float

@@ -1,9 +1,8 @@
 """What a mechanism is, and the two families of output law that the paper's mechanisms belong to.
 
-A mechanism turns one true value t into one random value t*. Density, moments, calibration and sampling follow from its
-law: a `UniformMixture` (the paper's *bounded* mechanisms) or `AdditiveNoise` (*unbounded*). In both E[t*|t] is affine
-in t, so that calibration needs the collected mean only. Sampled in floating point these laws are not private on a real
-machine; a survey deploys the integer table that `Mechanism.exact` returns.
+In both, a `UniformMixture` (bounded) and `AdditiveNoise` (unbounded), E[t*|t] is affine in the true value t, so that
+calibration needs only the mean of the reports t*. Sampled in floating point these laws are not private; a survey
+deploys the integer table that `Mechanism.exact` returns.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hdr4me.mechanisms.table import Table
-
 
 Floats = NDArray[np.float64]
 
@@ -58,12 +56,7 @@ def probe_points(low: float, high: float) -> Floats:
 
 
 def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name: str) -> Calibration:
-    """Slope and intercept of `mean` over the domain, refused where it is not affine at every probed point.
-
-    >>> affine_mean(lambda t: t**3, (-1.0, 1.0), "cube")
-    Traceback (most recent call last):
-    hdr4me.errors.InvalidInput: mechanism = 'cube' cannot be calibrated: its mean is not affine in the value
-    """
+    """Slope and intercept of `mean` over the domain; an error if it is not affine at every probed point."""
     points = probe_points(*domain)
     at = np.asarray(mean(points), dtype=np.float64)
     slope = float((at[-1] - at[0]) / (points[-1] - points[0]))
@@ -74,19 +67,12 @@ def affine_mean(mean: Callable[[Floats], Any], domain: tuple[float, float], name
 
 
 class Mechanism(ABC):
-    """How one value is perturbed under the budget `epsilon` of one value.
-
-    >>> from hdr4me.mechanisms import mechanism
-    >>> law = mechanism("duchi", epsilon=1.0)
-    >>> float(law.mean(0.5)), float(law.bias(0.5))
-    (0.5, 0.0)
-    """
+    """How one value is perturbed under the budget `epsilon` of one value."""
 
     name: str
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Of a dataclass: its budget is a positive finite number."""
         check_epsilon(self.epsilon)
 
     @property
@@ -157,9 +143,9 @@ class Mechanism(ABC):
         """`t` as an array, refused where it leaves the domain."""
         values = np.asarray(t, dtype=np.float64)
         low, high = self.domain
-        if not np.all((values >= low) & (values <= high)):
-            bad = values[~((values >= low) & (values <= high))].flat[0]
-            raise InvalidInput.of("t", float(bad), f"{self.name} takes values in [{low:g}, {high:g}]")
+        bad = values[~((values >= low) & (values <= high))]
+        if bad.size:
+            raise InvalidInput.of("t", float(bad.flat[0]), f"{self.name} takes values in [{low:g}, {high:g}]")
         return values
 
 

@@ -1,12 +1,14 @@
-"""`optimal`: the table of the linear programme, with its certificate.
+"""`optimal`: the table of the linear program, with its certificate.
 
-`Search` finds the light mass that the programme wants and the bound that its dual proves. The heavy windows
-above that mass in closed form, integers (`table.py`) and a decoding that is exactly unbiased make the table.
+`Search` finds the light mass and the bound that the dual proves. The table is made of the heavy windows above that mass
+in closed form, rounded to integers, and of a decoding that is exactly unbiased.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +16,26 @@ from numpy.typing import NDArray
 from hdr4me.channels.proof import check_epsilon
 from hdr4me.channels.table.channel import MAX_CELLS
 from hdr4me.errors import InvalidInput
-from hdr4me.mechanisms.cache import achieved, cached_table
+from hdr4me.mechanisms.cache import kept
 from hdr4me.mechanisms.law import Floats
-from hdr4me.mechanisms.programme import Measure, Objective, Search, window_rows, window_starts
+from hdr4me.mechanisms.programme import (
+    Dual,
+    Measure,
+    Objective,
+    Search,
+    certified,
+    unfolded,
+    window_rows,
+    window_starts,
+)
 from hdr4me.mechanisms.table import Certificate, Table, duchi_table, round_rows, unbiased_decode, window_table
 
+DESIGN_VERSION = 3  # raised whenever a change makes tables, or their files, differ
 DUCHI_UP_TO = 0.05  # up to here Duchi's two cells are within 0.2 % of the limit and more would gain nothing
-
-
-PROGRAMME_UP_TO = 12.0
-"""Beyond, 256 cells are what limits the variance, not privacy: a window does as well, and nothing is proven."""
+PROGRAMME_UP_TO = (
+    12.0  # beyond, 256 cells limit the variance, not privacy: a window does as well, without proof
+)
+_LARGEST_MULTIPLIER = 1e9
 
 
 def optimal(epsilon: float, objective: Objective = "max") -> Table:
@@ -39,37 +51,82 @@ def optimal(epsilon: float, objective: Objective = "max") -> Table:
     check_epsilon(epsilon)
     if objective not in ("max", "mean"):
         raise InvalidInput(f"objective = {objective!r} is not allowed: use 'max' or 'mean'")
-    slow = DUCHI_UP_TO < epsilon <= PROGRAMME_UP_TO
-    return cached_table(float(epsilon), objective, design, on_disk=slow)
+    budget = float(epsilon)
+    return kept(
+        f"optimal-v{DESIGN_VERSION}-{objective}-{budget.hex()}.json",
+        lambda: design(budget, objective),
+        _packed,
+        lambda stored: _unpacked(stored, budget, objective),
+        on_disk=DUCHI_UP_TO < epsilon <= PROGRAMME_UP_TO,
+    )
+
+
+def _packed(table: Table) -> dict[str, Any]:
+    assert table.certificate is not None
+    proof = table.certificate.proof
+    assert proof is not None
+    return {"weights": table.weights.tolist(), "decode": table.decode.tolist(), "proof": proof.tolist()}
+
+
+def _unpacked(stored: Any, epsilon: float, objective: Objective) -> Table | None:
+    """The stored table with its privacy, variance and bound computed again; None if the proof does not support it."""
+    weights, proof = stored["weights"], np.array(stored["proof"], dtype=np.float64)
+    bound = _bound(proof, epsilon, objective)
+    table = Table("optimal", epsilon, np.linspace(-1.0, 1.0, len(weights)), stored["decode"], weights)
+    most = 0.05 if epsilon <= 8.0 else 0.5  # the gap of every design is well below this
+    if bound is None or not bound <= _achieved(table, objective) <= (1 + most) * bound:
+        return None
+    return _certify(table, objective, bound, proof)
+
+
+def _bound(proof: Floats, epsilon: float, objective: Objective) -> float | None:
+    """The variance that the multipliers prove to be a limit, or None if they prove nothing.
+
+    Any distribution π over inputs proves a limit for the largest variance; for the mean it must be the uniform one.
+    """
+    levels, _, _, pi = proof
+    search = Search(epsilon, objective)
+    if not (np.abs(proof) <= _LARGEST_MULTIPLIER).all() or pi.min() < 0 or not math.isclose(pi.sum(), 1.0):
+        return None
+    if levels.size > 1 << 10 or np.abs(levels).max() > (1 + 1e-12) / search.unit:
+        return None
+    mean_square = None
+    if objective == "mean":
+        half, prior, mean_square = search.inputs(levels.size - 2)
+        assert prior is not None
+        whole, shares = np.concatenate([-half[:0:-1], half]), unfolded(prior, 1.0)
+        if whole.shape != levels.shape or not np.allclose(whole, levels) or not np.allclose(shares, pi):
+            return None
+    return certified(Dual(*proof), epsilon, mean_square) * search.unit**2
+
+
+def _achieved(table: Table, objective: Objective) -> float:
+    return table.max_variance() if objective == "max" else table.mean_variance()
 
 
 def design(epsilon: float, objective: Objective) -> Table:
-    """The same, designed afresh."""
-    if epsilon <= DUCHI_UP_TO:
-        search = Search(epsilon, objective)
-        search.run(9, 60, rounds=1)
-        return _certify(
-            duchi_table("optimal", epsilon), objective, search.bound * search.unit**2, search.proof
-        )
-    if epsilon <= 8.0:
-        return _programme_table(epsilon, objective)
-    shapes = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8), (200, 8))
-    candidates = [window_table("optimal", epsilon, n_cells, width) for n_cells, width in shapes]
-    bound, proof = 0.0, None
+    """The table of `optimal`, designed without the cache."""
+    search, candidates = Search(epsilon, objective), []
+    if epsilon > 8.0:
+        shapes = ((256, 1), (256, 2), (256, 3), (256, 4), (256, 6), (256, 8), (200, 8))
+        candidates = [window_table("optimal", epsilon, n_cells, width) for n_cells, width in shapes]
     if epsilon <= PROGRAMME_UP_TO:
-        table = _programme_table(epsilon, objective)
-        assert table.certificate is not None
-        candidates.append(table)
-        bound, proof = table.certificate.bound, table.certificate.proof
-    best = min(candidates, key=lambda table: achieved(table, objective))
-    return _certify(best, objective, bound, proof)
+        stages, n_levels = _stages(epsilon, objective)
+        for levels, outputs, rounds in stages:
+            search.run(levels, outputs, rounds)
+        duchi = epsilon <= DUCHI_UP_TO
+        candidates.append(duchi_table("optimal", epsilon) if duchi else _table(search, n_levels))
+    best = min(candidates, key=lambda table: _achieved(table, objective))
+    return _certify(best, objective, max(search.bound, 0.0) * search.unit**2, search.proof)
 
 
 def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, int]], int]:
-    """How fine to go, (levels, outputs, rounds) stage by stage, and the table's own number of levels.
+    """The (levels, outputs, rounds) of each stage, and the table's own number of levels.
 
     Random rounding between levels of distance s adds up to s²/4 to the variance: more budget, more levels.
     """
+    if epsilon <= DUCHI_UP_TO:
+        return [(9, 60, 1)], 2
     if epsilon <= 1.5:
         return [(17, 60, 2)], 17
     if epsilon <= 2.6:
@@ -81,22 +138,13 @@ def _stages(epsilon: float, objective: Objective) -> tuple[list[tuple[int, int, 
     return [(17, 60, 1), (33, 100, 1), (97 if objective == "max" else 129, 260, 2)], 161
 
 
-def _programme_table(epsilon: float, objective: Objective) -> Table:
-    search = Search(epsilon, objective)
-    stages, n_levels = _stages(epsilon, objective)
-    for levels, outputs, rounds in stages:
-        search.run(levels, outputs, rounds)
+def _table(search: Search, n_levels: int) -> Table:
+    """Integers and decoding for the light mass that was found."""
     assert search.measure is not None
-    table = _table(search.measure, search.unit, epsilon, n_levels)
-    return _certify(table, objective, search.bound * search.unit**2, search.proof)
-
-
-def _table(measure: Measure, unit: float, epsilon: float, n_levels: int) -> Table:
-    """Integers and decoding for a light mass given in units of C."""
-    levels = np.linspace(-1.0, 1.0, n_levels)
+    levels, epsilon, unit = np.linspace(-1.0, 1.0, n_levels), search.epsilon, search.unit
     limit = MAX_CELLS
     while True:
-        cells = _merged(measure, limit)
+        cells = _merged(search.measure, limit)
         reach = -float((window_rows(cells, epsilon, np.array([-9.0])) @ cells.outputs)[0])
         cells = Measure(cells.outputs * max(1.0, 1 / (unit * reach)), cells.mass)
         cells = _split(cells, epsilon, levels / unit)
@@ -125,17 +173,16 @@ def _merged(measure: Measure, limit: int) -> Measure:
         y, mass = np.delete(y, k + 1), np.delete(mass, k + 1)
     centre = measure.mass[middle : middle + 1]
     centre = centre[centre > 1e-4 * mass.mean()]
-    return Measure(
-        np.concatenate([-y[::-1], np.zeros(centre.size), y]), np.concatenate([mass[::-1], centre, mass])
-    )
+    outputs = np.concatenate([-y[::-1], np.zeros(centre.size), y])
+    return Measure(outputs, np.concatenate([mass[::-1], centre, mass]))
 
 
 def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
     """Cells cut in pieces at the outer ends of the windows: left ends for t ≤ 0, right ends for t ≥ 0.
 
-    Three rows whose windows begin in one cell and end in another are linearly dependent, so that no decoding could
-    make their integer means exact. Cut like this they are independent, and the law is the same. If there is no room
-    for all cuts, only cells with several of these ends are cut.
+    Three rows whose windows begin in one cell and end in another are linearly dependent, so that no decoding makes
+    their integer means exact; the cut rows are independent. Without room for all cuts, only cells with several of these
+    ends are cut.
     """
     start, width = window_starts(cells, epsilon, levels)
     edges = np.concatenate([[0.0], np.cumsum(cells.mass)])
@@ -154,4 +201,4 @@ def _split(cells: Measure, epsilon: float, levels: Floats) -> Measure:
 
 
 def _certify(table: Table, objective: Objective, bound: float, proof: Floats | None) -> Table:
-    return replace(table, certificate=Certificate(objective, bound, achieved(table, objective), proof))
+    return replace(table, certificate=Certificate(objective, bound, _achieved(table, objective), proof))

@@ -15,11 +15,10 @@ from hdr4me.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
-MOST_TABLES = 16
-"""Numbers with more different priors than this share one table, so that a survey's document stays small."""
-
-_QUANTILES = 4096
-_PER_BIN = 64
+MOST_TABLES = (
+    16  # numbers with more different priors share one table, so that a survey's document stays small
+)
+_QUANTILES, _PER_BIN = 4096, 64
 _ALLOWED = (
     "'uniform', a distribution with ppf (SciPy's), a histogram (edges, weights), or an array of values, "
     "all scaled to [-1, 1]"
@@ -70,12 +69,7 @@ class Prior:
 
 
 def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
-    """The prior that is meant by "uniform", a SciPy distribution, a histogram or an array of values.
-
-    >>> from scipy.stats import norm
-    >>> round(as_prior(norm(0, 0.1)).variance, 4)
-    0.01
-    """
+    """The prior given as "uniform", a SciPy distribution, a histogram or an array of values."""
     if isinstance(given, Prior):
         return given
     if isinstance(given, str):
@@ -88,11 +82,8 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
     try:
         if isinstance(given, tuple) and len(given) == 2:
             edges, weights = (np.asarray(part, dtype=np.float64) for part in given)
-            if (
-                edges.ndim == weights.ndim == 1
-                and edges.size == weights.size + 1
-                and (np.diff(edges) > 0).all()
-            ):
+            flat = edges.ndim == weights.ndim == 1 and edges.size == weights.size + 1
+            if flat and (np.diff(edges) > 0).all():
                 return _weighted(*_in_bins(edges, weights, _PER_BIN), low, high)
             raise InvalidInput.of("prior", given, "a histogram has increasing edges, one more than weights")
         values = np.asarray(given, dtype=np.float64)
@@ -105,12 +96,9 @@ def as_prior(given: Any, low: float = -1.0, high: float = 1.0) -> Prior:
 
 def mean_law(priors: Sequence[Prior]) -> Prior:
     """The law of a value of any of these numbers, each number as likely; their own prior if it is the same for all."""
-    different: dict[str, Prior] = {}
-    count: Counter[str] = Counter()
     keys = {id(prior): prior.key for prior in priors}
-    for prior in priors:
-        different.setdefault(keys[id(prior)], prior)
-        count[keys[id(prior)]] += 1
+    count = Counter(keys[id(prior)] for prior in priors)
+    different = {keys[id(prior)]: prior for prior in priors}
     if len(different) == 1:
         return priors[0]
     values = np.concatenate([prior.values for prior in different.values()])

@@ -1,27 +1,23 @@
-"""The linear programme behind `optimal`, and the bound that its dual proves.
+"""The linear program behind `optimal`, and the bound that its dual proves.
 
-Among all ε-LDP channels P(y|t) with E[y|t] = t the largest variance is least (or the mean variance, for t uniform on
-[-1, 1]) where, writing P(y|t) = l(y) + (e^ε − 1)·h(y|t) with 0 ≤ h ≤ l,
+It minimises v, the largest variance (or the mean variance, for t uniform on [-1, 1]), over the ε-LDP channels
+P(y|t) = l(y) + (e^ε − 1)·h(y|t), 0 ≤ h ≤ l, with l symmetric and h(y|t) = h(−y|−t), under
 
-    Σ_y h(y|t) = w,   Σ_y l(y) + (e^ε − 1)·w = 1,   (e^ε − 1)·Σ_y y·h(y|t) = t,
-    Σ_y y²·P(y|t) − t² ≤ v   is least in v.
+    Σ_y h(y|t) = w,  Σ_y l(y) + (e^ε − 1)·w = 1,  (e^ε − 1)·Σ_y y·h(y|t) = t,  Σ_y y²·P(y|t) − t² ≤ v.
 
-l may be taken symmetric and h(y|t) = h(−y|−t), since the average of a solution and its mirror image is one. All lengths
-here are in units of Duchi's C = coth(ε/2), the scale of the answer, so that small budgets are as well-conditioned
-as large ones.
-
-The dual needs no grid of outputs. With multipliers μ (mass), ν (mean), π ≥ 0 (variance, Σπ = 1) on some levels t_i,
-put c_i(y) = π_i·y² − ν_i·y − μ_i. If F(y) = Σ_i min(c_i(y), e^ε·c_i(y)) ≥ 0 for every real y, then for every ε-LDP
-unbiased mechanism, whatever its reports, Σ_i P(y|t_i)·c_i(y) ≥ l(y)·F(y) ≥ 0; summed over y,
-max_i Var(t_i) ≥ Σ_i (μ_i + ν_i·t_i − π_i·t_i²). F is a parabola between the roots of the c_i, so its minimum over the
-whole line is found exactly, and lowering every μ_i by the same δ repairs a violation.
+All lengths are in units of Duchi's C = coth(ε/2), which keeps small budgets well-conditioned. The dual needs no grid
+of outputs. With multipliers μ (mass), ν (mean), π ≥ 0 (variance, Σπ = 1) on levels t_i, let
+c_i(y) = π_i·y² − ν_i·y − μ_i. If F(y) = Σ_i min(c_i(y), e^ε·c_i(y)) ≥ 0 for every real y, then
+Σ_i P(y|t_i)·c_i(y) ≥ l(y)·F(y) ≥ 0 for every ε-LDP unbiased mechanism; summed over y, max_i Var(t_i) ≥
+Σ_i (μ_i + ν_i·t_i − π_i·t_i²). F is a parabola between the roots of the c_i, so its minimum is found exactly, and
+lowering every μ_i by the same δ repairs a violation.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +32,7 @@ _FIRST_TOP = 1.4  # the largest output of an optimal mechanism is below 1.3 C at
 _FURTHEST = 4.0  # the dual is kept honest up to here; beyond, its parabolas rise by themselves
 
 
-@dataclass(frozen=True)
-class Dual:
+class Dual(NamedTuple):
     """Multipliers of mass, mean and variance at `levels` (both signs, increasing)."""
 
     levels: Floats
@@ -46,20 +41,11 @@ class Dual:
     pi: Floats
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """The light mass l: `mass` at `outputs` (both signs, increasing, symmetric)."""
 
     outputs: Floats
     mass: Floats
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What the programme found on its grids: the light mass and the multipliers."""
-
-    measure: Measure
-    dual: Dual
 
 
 def minimise(epsilon: float, cost: Floats, **constraints: Any) -> Any:
@@ -78,20 +64,17 @@ def solve(
     outputs: Floats,
     prior: Floats | None = None,
     allowed: NDArray[np.bool_] | None = None,
-) -> Solution:
-    """The programme on non-negative `levels` (first 0) and positive `outputs`, both mirrored, in units of C.
+) -> tuple[Measure, Dual]:
+    """The optimum for non-negative `levels` (first 0) and positive `outputs`, both mirrored, in units of C.
 
     Without `prior` the largest variance over the levels is minimised, with it the second moment averaged with these
-    weights (of t and −t together; they sum to one and may be zero). For inputs uniform on [-1, 1] each level stands
-    for the group of inputs around it: whatever the mechanism, averaging it over a group is again ε-LDP, has the
-    group's centre for its mean and the group's average second moment, so that the programme over the centres is
-    a bound for the mechanism. t = 1 takes part with weight zero, for it must be reached.
-
-    `allowed[i, y]` says where h may be positive (columns: mirrored outputs with 0 in the middle); to leave out what a
-    coarser solution shows to be zero makes the programme several times smaller.
+    weights (of t and −t together). For inputs uniform on [-1, 1] each level stands for the group of inputs around it:
+    the average of a mechanism over a group is ε-LDP with the group's centre as its mean, so that the program over the
+    centres bounds every mechanism. t = 1 has weight zero, since it must only be reached.
+    `allowed[i, y]` (columns: mirrored outputs with 0 in the middle) says where h may be positive.
     """
     n_half, n_side = levels.size, outputs.size
-    both = np.concatenate([-outputs[::-1], [0.0], outputs])
+    both = _mirrored(outputs)
     fold = np.abs(np.arange(both.size) - n_side)  # which l an output uses
     if allowed is None:
         allowed = np.ones((n_half, both.size), dtype=np.bool_)
@@ -134,20 +117,19 @@ def solve(
     pi = np.maximum(-found.ineqlin.marginals[:n_half], 0.0) if prior is None else prior
     pi = pi / pi.sum()
     spread = np.maximum(found.x[:n_light], 0.0) * light
-    return Solution(
-        Measure(both, np.concatenate([spread[:0:-1], spread])),
-        Dual(np.concatenate([-levels[:0:-1], levels]), _mirror(mu, 1.0), _mirror(nu, -1.0), _mirror(pi, 1.0)),
-    )
+    whole = np.concatenate([-levels[:0:-1], levels])
+    dual = Dual(whole, unfolded(mu, 1.0), unfolded(nu, -1.0), unfolded(pi, 1.0))
+    return Measure(both, np.concatenate([spread[:0:-1], spread])), dual
 
 
-def _mirror(half: Floats, sign: float) -> Floats:
+def unfolded(half: Floats, sign: float) -> Floats:
     """Multipliers of the folded programme, shared equally between t and −t; the one at 0 stays whole."""
     return np.concatenate([sign * half[:0:-1] / 2, half[:1], half[1:] / 2])
 
 
 def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
     """The minimum of F on each interval between roots of the c_i: (outputs, values), in increasing order."""
-    mu, nu, pi = dual.mu, dual.nu, dual.pi
+    _, mu, nu, pi = dual
     inner = nu * nu + 4 * pi * mu
     real = (pi > 0) & (inner > 0)
     # the root of larger size first, the other from their product, so that neither cancels
@@ -170,16 +152,14 @@ def worst_outputs(dual: Dual, epsilon: float) -> tuple[Floats, Floats]:
 def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> float:
     """A variance, in units of C², that no ε-LDP mechanism with an unbiased report of any kind goes below.
 
-    Where F is negative every μ_i is lowered by δ, the least that bisection finds to be enough. `mean_square` is that
-    of the inputs where the levels stand for groups of them (see `solve`). The last factor pays for
-    the double precision of this function itself.
+    Every μ_i is lowered by the least δ that bisection finds sufficient for F ≥ 0. `mean_square` is that of the inputs
+    where the levels stand for groups of them (see `solve`). The last factor covers rounding errors of this function.
     """
-    # a sum of products in double precision is off by less than this, for outputs of the size that matters
+    # the rounding error of a sum of products is smaller than this, for outputs of the size that matters
     slack = 1e-14 * float(np.abs(dual.mu).sum() + np.abs(dual.nu).sum() + dual.pi.sum())
 
     def proven(delta: float) -> bool:
-        lowered = Dual(dual.levels, dual.mu - delta, dual.nu, dual.pi)
-        return bool(worst_outputs(lowered, epsilon)[1].min() >= slack)
+        return bool(worst_outputs(dual._replace(mu=dual.mu - delta), epsilon)[1].min() >= slack)
 
     low, high = 0.0, 1e-9
     while not proven(high):
@@ -195,9 +175,8 @@ def certified(dual: Dual, epsilon: float, mean_square: float | None = None) -> f
 def window_starts(measure: Measure, epsilon: float, levels: Floats) -> tuple[Floats, float]:
     """Where on the scale of cumulated light mass each level's heavy window starts, and how wide all of them are.
 
-    Given l, the row of a level t minimises Σ y²·P(y) under Σ P = 1, Σ y·P = t and l ≤ P ≤ e^ε·l: its Lagrangian puts
-    P at e^ε·l exactly where y² − νy − μ < 0, which is an interval. So it is a heavy window of constant light
-    mass w that slides with t, and its mean is piecewise linear in the place where it starts.
+    Given l, the row of least second moment is P = e^ε·l exactly where y² − νy − μ < 0, which is an interval: a heavy
+    window of constant light mass that slides with t. Its mean is piecewise linear in its start.
     """
     total = measure.mass.sum()
     growth = math.expm1(epsilon)
@@ -216,9 +195,6 @@ def window_rows(measure: Measure, epsilon: float, levels: Floats) -> Floats:
     first, last = start[:, None], start[:, None] + width
     inside = np.minimum(last, cumulative[1:]) - np.maximum(first, cumulative[:-1])
     return np.asarray(measure.mass + math.expm1(epsilon) * np.clip(inside, 0.0, measure.mass))
-
-
-# -- from coarse to fine: grids that the last solution chooses -----------------------------------------------
 
 
 @dataclass
@@ -240,20 +216,20 @@ class Search:
         """Solve with this many levels and outputs, `rounds` times, each time with the outputs that were missed."""
         levels, prior, mean_square = self.inputs(n_levels)
         outputs, step = self._outputs(n_outputs)
-        coarse, solution = self.measure, None
+        coarse, dual = self.measure, None
         for _ in range(rounds):
             allowed = None
             if coarse is not None:
                 allowed = _near_windows(coarse, self.epsilon, levels, outputs, step)
-                if solution is not None:
-                    allowed |= _wanted(solution, levels.size, outputs)
-            solution = solve(self.epsilon, levels, outputs, prior, allowed)
-            bound = certified(solution.dual, self.epsilon, mean_square)
+                if dual is not None:  # what the last dual would make heavy, whether or not it was allowed
+                    mu, nu, pi = (x[-levels.size :, None] for x in dual[1:])
+                    y = _mirrored(outputs)
+                    allowed |= pi * y**2 - nu * y - mu < 0
+            self.measure, dual = solve(self.epsilon, levels, outputs, prior, allowed)
+            bound = certified(dual, self.epsilon, mean_square)
             if bound > self.bound:
-                self.bound, dual = bound, solution.dual
-                self.proof = np.stack([dual.levels, dual.mu, dual.nu, dual.pi])
-            outputs = np.union1d(outputs, _missed(solution, self.epsilon))
-            self.measure = solution.measure
+                self.bound, self.proof = bound, np.stack(dual)
+            outputs = np.union1d(outputs, _missed(dual, self.epsilon))
 
     def inputs(self, n: int) -> tuple[Floats, Floats | None, float | None]:
         """Non-negative levels, their weights and the inputs' mean square, the last two for "mean" only."""
@@ -293,16 +269,9 @@ def _near_windows(
     return np.asarray((y >= (low - margin)[:, None]) & (y <= (high + margin)[:, None]))
 
 
-def _wanted(solution: Solution, n_half: int, outputs: Floats) -> NDArray[np.bool_]:
-    """Which level and output pairs the last dual would make heavy, whether or not they were allowed."""
-    mu, nu, pi = (x[-n_half:, None] for x in (solution.dual.mu, solution.dual.nu, solution.dual.pi))
-    y = _mirrored(outputs)
-    return np.asarray(pi * y**2 - nu * y - mu < 0)
-
-
-def _missed(solution: Solution, epsilon: float) -> Floats:
+def _missed(dual: Dual, epsilon: float) -> Floats:
     """Positive outputs at which the dual is violated, one for each valley of F."""
-    y, value = worst_outputs(solution.dual, epsilon)
+    y, value = worst_outputs(dual, epsilon)
     around = np.concatenate([[np.inf], value, [np.inf]])
     valley = (value <= around[:-2]) & (value <= around[2:]) & (value < -1e-12) & (y > 1e-9)
     return y[valley]

@@ -1,14 +1,13 @@
 """Which mechanisms there are: one line for each, and those that other packages register.
 
-A factory is called as `factory(epsilon=…, **options)` with the budget of ONE value and returns a `Mechanism`. Built-in
-ones are named by module and attribute, so that nothing is imported before it is asked for. An installed package adds
-its own through the entry points of group "hdr4me.mechanisms", a running program through `register_mechanism`.
+A factory is called as `factory(epsilon=…, **options)` with the budget of one value and is imported at its first use.
+An installed package adds its own through the entry points of group "hdr4me.mechanisms".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -17,10 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hdr4me.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from hdr4me.mechanisms.law import Mechanism
-
 
 GROUP = "hdr4me.mechanisms"  # the group of entry points that other packages declare their factories in
 
@@ -47,9 +43,8 @@ class Registered:
         except TypeError as error:
             if not options:
                 raise
-            raise InvalidInput(
-                f"options {sorted(options)} are not allowed for mechanism {self.name!r}: {error}"
-            ) from error
+            what = f"options {sorted(options)} are not allowed for mechanism {self.name!r}"
+            raise InvalidInput(f"{what}: {error}") from error
         return made
 
 
@@ -73,17 +68,12 @@ _known["square_wave"] = replace(_known["square_wave"], scaled=(("domain", (-1.0,
 _BUILT_IN = tuple(_known)
 
 
-def _declared() -> Iterable[EntryPoint]:
-    """The entry points of installed packages; the module that reads them is slow to import, so only here."""
-    from importlib.metadata import entry_points
-
-    return entry_points(group=GROUP)
-
-
 @cache
 def _load_plugins() -> None:
     """Register what installed packages declare; a name that is taken stays what it is."""
-    for point in _declared():
+    from importlib.metadata import entry_points  # slow to import
+
+    for point in entry_points(group=GROUP):
         _known.setdefault(point.name, Registered(point.name, f"{point.module}:{point.attr}"))
 
 
@@ -134,10 +124,9 @@ def register_mechanism(
         raise InvalidInput.of("name", name, "a word of letters, digits and underscores")
     if not (callable(factory) or (isinstance(factory, str) and ":" in factory)):
         raise InvalidInput.of("factory", factory, "a callable, or 'module:attribute'")
-    entry = Registered(name, factory, summary, planned)
     if name in _known and _known[name].factory != factory:
         raise InvalidInput.of("name", name, "this name belongs to another mechanism")
-    _known[name] = entry
+    _known[name] = Registered(name, factory, summary, planned)
 
 
 def scaled_mechanism(name: str, *, epsilon: float, **options: Any) -> Mechanism:

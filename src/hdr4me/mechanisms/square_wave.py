@@ -28,12 +28,7 @@ class SquareWave(UniformMixture):
     """With probability a uniform within b of t, else uniform on the domain widened by b on each side.
 
     On [0, 1] (its own domain): b = (εe^ε − e^ε + 1) / (2e^ε(e^ε − 1 − ε)), E[t*|t] = at + (1−a)/2 with
-    a = 1 − (1−e^{−ε})/ε. It is biased: δ = (1−a)(1/2 − t). On another
-    domain all lengths scale with its width.
-
-    >>> wave = SquareWave(epsilon=0.001)
-    >>> round(wave.half_width, 10), round(float(wave.bias(1.0)), 10)
-    (0.4996667778, -0.4997500833)
+    a = 1 − (1−e^{−ε})/ε. It is biased: δ = (1−a)(1/2 − t). On another domain all lengths scale with its width.
     """
 
     epsilon: float
@@ -47,10 +42,7 @@ class SquareWave(UniformMixture):
 
     @property
     def half_width(self) -> float:
-        """b on the unit interval: 1/2 as ε → 0, 0 as ε → ∞.
-
-        e^ε − 1 − ε = e^ε P(2, ε) with P the incomplete gamma function: no cancellation, no overflow.
-        """
+        """b on the unit interval; e^ε − 1 − ε = e^ε P(2, ε), P the incomplete gamma function, cannot cancel."""
         return _excess(self.epsilon) * math.exp(-self.epsilon) / (2 * float(gammainc(2.0, self.epsilon)))
 
     @property

@@ -1,8 +1,4 @@
-"""The exact mechanism: a table of integers that is the mechanism, its proof and its sampler.
-
-Integer rows are rounded from real rows with an unbiased decoding, or are windows in closed form: N equal cells, W heavy
-ones among them, which slide with the level.
-"""
+"""The exact mechanism: a table of integers that is the mechanism, its proof and its sampler."""
 
 from __future__ import annotations
 
@@ -47,18 +43,9 @@ class Certificate:
 class Table(Mechanism):
     """An integer table: input level i is reported as cell y with probability weights[i, y] / 2^32.
 
-    The levels are equally spaced on [-1, 1], and `decode` is what a cell counts for. A value t between two levels is
-    first rounded to one of them at random, so that its expectation is t; the rows' means are the levels, hence
+    The levels are equally spaced on [-1, 1], and a cell is decoded as the number `decode[y]`. A value t between two
+    levels is first rounded to one of them at random, with expectation t; the rows' means are the levels, hence
     E[decode | t] = t exactly.
-
-    >>> import numpy as np
-    >>> half = 1 << 31
-    >>> table = Table("coin", 1.5, np.array([-1.0, 1.0]), np.array([-2.0, 2.0]),
-    ...               np.array([[half + half // 2, half // 2], [half // 2, half + half // 2]]))
-    >>> table.privacy_loss
-    Fraction(3, 1)
-    >>> float(table.mean(0.25)), float(table.variance(0.0))
-    (0.25, 4.0)
     """
 
     name: str
@@ -71,22 +58,19 @@ class Table(Mechanism):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        put = object.__setattr__
         for attribute, dtype in (("levels", np.float64), ("decode", np.float64), ("weights", np.int64)):
             array = np.array(getattr(self, attribute), dtype=dtype)
             array.flags.writeable = False
-            put(self, attribute, array)
+            object.__setattr__(self, attribute, array)
         name = f"table {self.name!r}"
         if self.weights.ndim != 2:
             raise InvalidInput(f"{name}: weights of shape {self.weights.shape}; rows and cells are expected")
         if self.levels.shape != (self.n_levels,) or self.decode.shape != (self.n_cells,):
-            raise InvalidInput(
-                f"{name}: {self.levels.size} levels and {self.decode.size} decoded values "
-                f"for {self.n_levels} rows and {self.n_cells} cells"
-            )
+            sizes = f"{self.levels.size} levels and {self.decode.size} decoded values"
+            raise InvalidInput(f"{name}: {sizes} for {self.n_levels} rows and {self.n_cells} cells")
         if np.abs(self.levels - np.linspace(-1, 1, self.n_levels)).max() > 1e-12:
             raise InvalidInput(f"{name}: levels must be equally spaced from -1 to 1")
-        put(self, "privacy_loss", self.channel().loss)
+        object.__setattr__(self, "privacy_loss", self.channel().loss)
 
     def channel(self) -> TableChannel:
         """The deployed form of this table, which proves its privacy and its decoding."""
@@ -151,9 +135,8 @@ class Table(Mechanism):
         out = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            out[part] = (self.law_at(flat[part]) * np.abs(self.decode - flat[part, None]) ** power).sum(
-                axis=-1
-            )
+            distance = np.abs(self.decode - flat[part, None])
+            out[part] = (self.law_at(flat[part]) * distance**power).sum(axis=-1)
         return out.reshape(values.shape)
 
     def max_variance(self) -> float:
@@ -177,8 +160,7 @@ class Table(Mechanism):
     def sample_cells(self, t: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """One cell per value, from the same integers as a deployed client but with `rng`, for simulation.
 
-        The cells are 64-bit numbers of NumPy, which neither a report nor a block of reports accepts: what was seeded is
-        never counted as a report.
+        Reports do not accept these 64-bit integers, so that a seeded cell is never counted as a report.
         """
         row, fraction = self._rounding(t)
         threshold = np.rint(fraction * 65536.0).astype(np.int64)
@@ -201,22 +183,14 @@ Integers = NDArray[np.int64]
 
 
 def round_rows(rows: Floats, epsilon: float, total: int = 1 << BITS) -> Integers:
-    """Integer rows near total·rows that sum to `total` and whose columns keep the ratio e^ε: proven, not hoped.
+    """Integer rows near total·rows that sum to `total` and whose column ratios are proven to be at most e^ε.
 
-    For each column y take the floor f_y = max(1, ⌈total·min_i P(y|i)⌉) and the ceiling c_y = ⌊r·f_y⌋, where
-    r ≤ e^ε is rational. Whatever rows keep f_y ≤ w_iy ≤ c_y have column ratio at most c_y/f_y ≤ r ≤ e^ε. Such a row
-    with sum `total` exists if and only if Σ f_y ≤ total ≤ Σ c_y: start at the floors and raise cells one unit at
-    a time, and the sum passes through every integer up to Σ c_y. So
-
-    * if Σ f_y > total, floors are lowered (never below 1);
-    * if Σ c_y < total, every floor is raised by one, or fewer of them if Σ f_y would pass `total` (c_y ≥ f_y, so
-      then Σ c_y ≥ total). For rows that are ε-private twice is more than enough: from f_y ≥ total·min + 1 follows
-      Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private end here, with an error;
-    * each row is its rounded target clamped between floors and ceilings, and the units it lacks or has too many
-      are dealt out among the cells that have room.
-
-    >>> round_rows(np.array([[0.7, 0.3], [0.3, 0.7]]), 1.0, total=100).tolist()
-    [[70, 30], [30, 70]]
+    Each column y has the floor f_y = max(1, ⌈total·min_i P(y|i)⌉) and the ceiling c_y = ⌊r·f_y⌋ with r ≤ e^ε rational,
+    so that f_y ≤ w_iy ≤ c_y implies a column ratio of at most r. A row with sum `total` exists if and only if
+    Σ f_y ≤ total ≤ Σ c_y. If Σ f_y > total, floors are lowered (never below 1). If Σ c_y < total, floors are raised by
+    one; for ε-private rows twice is enough, since f_y ≥ total·min + 1 implies
+    Σ c_y ≥ Σ (r·f_y − 1) ≥ total·r·Σ min ≥ total. Rows that are not private are an error. Each row is its rounded
+    target clamped between floors and ceilings, with the difference to `total` shared out among the cells with room.
     """
     ratio = exp_lower(epsilon)
     target = rows * float(total)
@@ -246,7 +220,7 @@ def _ceilings(floors: Integers, ratio: Fraction, total: int) -> Integers:
 
 
 def _fit(target: Floats, floors: Integers, ceilings: Integers, total: int) -> Integers:
-    """One row: the rounded target within its limits, the difference to `total` dealt out."""
+    """One row: the rounded target within its limits, the difference to `total` shared out."""
     row = np.clip(np.rint(target), floors, ceilings).astype(np.int64)
     lack = total - int(row.sum())
     return row + _deal(lack, ceilings - row) if lack >= 0 else row - _deal(-lack, row - floors)
@@ -258,38 +232,27 @@ def _deal(units: int, room: Integers) -> Integers:
         return np.zeros_like(room)
     available = int(room.sum())
     shares = np.array([units * r // available for r in room.tolist()], dtype=np.int64)
-    left = units - int(shares.sum())
     # a share is short of units·room/available ≤ room by less than one, so there are at least as many open cells
-    open_cells = np.flatnonzero(shares < room)[:left]
-    shares[open_cells] += 1
+    shares[np.flatnonzero(shares < room)[: units - int(shares.sum())]] += 1
     return shares
 
 
 def unbiased_decode(
-    weights: Integers,
-    decode: Floats,
-    levels: Floats,
-    prior: Floats | None = None,
-    *,
-    rcond: float = 1e-14,
+    weights: Integers, decode: Floats, levels: Floats, prior: Floats | None = None, *, rcond: float = 1e-14
 ) -> Floats:
-    """`decode` with the smallest change that makes every row's mean its level.
+    """`decode` with the smallest change, in the norm of the average row, that makes every row's mean its level.
 
-    The norm of the change is the one of the average row (averaged with `prior` where it is given). With P the rows, D
-    the diagonal of their average and r = levels − P·decode, the change is D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, found by the
-    pseudo-inverse of P·D^(−1/2) and refined until the residual is at rounding level. From a `decode` of zeros
-    this gives the decoding of least mean square over the prior. Directions in which the rows differ by less than
-    `rcond` of the largest are left as they are.
+    With P the rows, D the diagonal of their average (over `prior`) and r = levels − P·decode, the change is
+    D⁻¹Pᵀ(P·D⁻¹·Pᵀ)⁻¹·r, by the pseudo-inverse of P·D^(−1/2) with cut-off `rcond`, refined to rounding level. From a
+    `decode` of zeros this gives the decoding of least mean square over the prior.
     """
-    rows = np.ldexp(weights.astype(np.float64), -BITS)
+    rows = probabilities(weights)
     average = rows.mean(axis=0) if prior is None else prior @ rows
     root = np.sqrt(np.maximum(average, 2.0**-BITS))
-    scaled = rows / root
-    decode = decode.astype(np.float64)
-    solve = np.linalg.pinv(scaled, rcond=rcond)
+    solve = np.linalg.pinv(rows / root, rcond=rcond)
     for _ in range(3):
         decode = decode + (solve @ (levels - rows @ decode)) / root
-    return np.asarray(decode, dtype=np.float64)
+    return decode
 
 
 def unbiased_rows(
@@ -297,17 +260,15 @@ def unbiased_rows(
 ) -> tuple[Integers, Floats]:
     """Integer rows near `rows`, and decoders near `decoders`, whose means are the inputs.
 
-    Rows that depend on each other linearly cannot all be met by decoders once they are rounded. Then the decoders meet
-    what is independent, and single units are moved between the cells of a row until its means are met too.
+    No decoder meets all of several linearly dependent rows once they are rounded. Then single units are moved between
+    the cells of a row until its means are met too.
     """
     weights = round_rows(rows, epsilon)
     for _ in range(3):
-        columns = [
-            unbiased_decode(weights, decoders[:, j], inputs[:, j], prior, rcond=_INDEPENDENT)
-            for j in range(inputs.shape[1])
-        ]
+        pairs = zip(decoders.T, inputs.T, strict=True)
+        columns = [unbiased_decode(weights, y, x, prior, rcond=_INDEPENDENT) for y, x in pairs]
         decoders = np.stack(columns, axis=1)
-        if np.abs(np.ldexp(weights.astype(np.float64), -BITS) @ decoders - inputs).max() < _EXACT:
+        if np.abs(probabilities(weights) @ decoders - inputs).max() < _EXACT:
             break
         weights = _moved(weights, decoders, inputs, epsilon)
     return weights, decoders
@@ -325,7 +286,7 @@ def _moved(weights: Integers, decoders: Floats, inputs: Floats, epsilon: float) 
     moved = weights.copy()
     for row, wanted in zip(moved, inputs, strict=True):
         for _ in range(_MOVES):
-            miss = np.ldexp(row.astype(np.float64), -BITS) @ decoders - wanted
+            miss = probabilities(row) @ decoders - wanted
             if np.abs(miss).max() < _EXACT:
                 break
             after = np.abs(miss + step).max(axis=2)
@@ -348,18 +309,11 @@ def window(
     """(levels, decode, weights) of the window of `width` heavy ones among `n_cells` cells, rows summing to `total`.
 
     Light cells weigh B, heavy ones A, and the first ρ heavy ones A + 1, so that (N−W)·B + W·A + ρ = total with
-    0 ≤ ρ < W. B is the least integer with A + 1 ≤ r·B (A ≤ r·B when ρ = 0), r ≤ e^ε rational: the ratio is kept by
-    construction. The pattern moves rigidly, one cell a level, so with equally spaced decoding the mean moves
-    by the same amount every level: it is affine without any correction.
-
-    >>> levels, decode, weights = window(1.0, 4, 2, total=1000)
-    >>> weights.tolist()
-    [[365, 365, 135, 135], [135, 365, 365, 135], [135, 135, 365, 365]]
+    0 ≤ ρ < W. B is the least integer with A + 1 ≤ r·B (A ≤ r·B when ρ = 0), r ≤ e^ε rational. The pattern moves one
+    cell a level, so that the mean of an equally spaced decoding is affine in the level.
     """
     if not 1 <= width < n_cells:
-        raise InvalidInput(
-            f"width = {width} is not allowed: it must be at least 1 and below n_cells = {n_cells}"
-        )
+        raise InvalidInput.of("width", width, f"it must be at least 1 and below n_cells = {n_cells}")
     ratio = exp_lower(epsilon)
     top, bottom = ratio.numerator, ratio.denominator
     light = -(-total * bottom // ((n_cells - width) * bottom + width * top))  # (N−W)·B + W·r·B ≥ total
@@ -370,10 +324,8 @@ def window(
         light += 1
     moved = (heavy - light) * width + rest
     if heavy < light or moved <= 0:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: {BITS} bits cannot express it with {n_cells} cells; use more than "
-            f"{2 * n_cells / total:.1e}"
-        )
+        more = f"{BITS} bits cannot express it with {n_cells} cells; use more than {2 * n_cells / total:.1e}"
+        raise InvalidInput(f"epsilon = {epsilon} is not allowed: {more}")
     n_levels = n_cells - width + 1
     weights = np.full((n_levels, n_cells), light, dtype=np.int64)
     for i in range(n_levels):
@@ -403,9 +355,7 @@ def binary(epsilon: float, n_levels: int, total: int) -> tuple[Floats, Integers]
     low, high = int(ends[0, 1]), int(ends[0, 0])
     step = (high - low) // (n_levels - 1)
     if step < 1:
-        raise InvalidInput(
-            f"epsilon = {epsilon} is not allowed: {total} cannot be stepped over {n_levels} levels"
-        )
+        raise InvalidInput.of("epsilon", epsilon, f"{total} cannot be stepped over {n_levels} levels")
     middle = (low + high - step * (n_levels - 1)) // 2
     first = middle + step * np.arange(n_levels, dtype=np.int64)
     weights = np.stack([total - first, first], axis=1)

@@ -1,15 +1,11 @@
-"""The exact twin of every mechanism: the table of integers that is deployed in its place.
+"""The discretisation of every mechanism: the table of integers that is deployed in its place.
 
-* Duchi, Piecewise and Square wave are windows with the continuous mechanism's share of heavy cells; the decoding
-  calibrates Square wave, whose twin is unbiased on [-1, 1].
-* Hybrid is Piecewise's window and Duchi's two cells side by side, each with its share of the row.
-* Laplace, SCDF and Staircase are binned and clamped: a bin's weight is the noise's mass in it, an end bin takes the
-  tail. Binning is post-processing, so it keeps ε-LDP; integers are made by `table.py`.
-* Any other law is binned by `exact`: a report that falls into a bin is sent as the bin's number, and the cells are
-  decoded so that the mean is the value, whatever the law's own bias. A law that does not keep its ε is refused.
+* Duchi, Piecewise and Square wave become windows with the continuous mechanism's share of heavy cells.
+* Hybrid becomes Piecewise's window and Duchi's two cells side by side, each with its share of the row.
+* Laplace, SCDF and Staircase are binned and clamped; binning is post-processing, so it keeps ε-LDP.
+* Any other law is binned by `exact` and decoded without bias.
 
-32 bits hold N cells under ε only if light and heavy weights differ by some units, that is N ≲ 2^32·ε: with a tiny
-budget the twin has fewer cells, in the end two.
+32 bits hold about 2^32·ε cells: with a tiny budget the table has fewer cells, in the end two.
 """
 
 from __future__ import annotations
@@ -39,22 +35,18 @@ from hdr4me.mechanisms.table import (
     window_table,
 )
 
-SMALLEST_EPSILON = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
-
-_TOTAL = 1 << BITS
-_COARSE, _FINE, _FINE_FROM = (65, 17, 5, 3, 2), (129, 33, 9, 3, 2), 6.0
-_TAIL = 1e-4
+_SMALLEST_WINDOW = 1e-9  # below it, two weights of 2^31 that differ by one unit already differ by too much
 _SMALLEST = 1e-6
+_TOTAL = 1 << BITS
+_TAIL = 1e-4
 _UNITS = 64  # the least difference of heavy and light weights that more than two cells are used with
 
 
 def exact_twin(mechanism: Mechanism) -> Table:
     """The table that deploys `mechanism`."""
     epsilon = mechanism.epsilon
-    if epsilon < SMALLEST_EPSILON:
-        raise InvalidInput.of(
-            "epsilon", epsilon, f"a table of {BITS} bits expresses {SMALLEST_EPSILON} or more"
-        )
+    if epsilon < _SMALLEST_WINDOW:
+        raise InvalidInput.of("epsilon", epsilon, f"a table of {BITS} bits expresses 1e-09 or more")
     if isinstance(mechanism, Duchi):
         return duchi_table("duchi", epsilon)
     if isinstance(mechanism, Piecewise):
@@ -77,12 +69,8 @@ def _most_cells(epsilon: float) -> int:
 def _shape(epsilon: float, share: float, most: int = MAX_CELLS) -> tuple[int, int]:
     """(cells, heavy cells) with heavy/cells nearest to `share`, among the finer half of what is possible."""
     most = min(most, _most_cells(epsilon))
-    candidates = []
-    for n in range(max(2, most // 2), most + 1):
-        width = min(max(1, round(share * n)), n - 1)
-        candidates.append((abs(Fraction(width, n) - Fraction(share)), -n, width))
-    _, minus_n, width = min(candidates)
-    return -minus_n, width
+    shapes = [(n, min(max(1, round(share * n)), n - 1)) for n in range(max(2, most // 2), most + 1)]
+    return min(shapes, key=lambda shape: (abs(Fraction(shape[1], shape[0]) - Fraction(share)), -shape[0]))
 
 
 def _side_by_side(mechanism: Hybrid) -> Table:
@@ -115,14 +103,11 @@ def _binned(mechanism: AdditiveNoise) -> Table:
 
 
 def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
-    """(cells, levels, bin width): levels are bins' centres, about a tenth of the standard deviation apart.
-
-    The range holds all but 1e-4 of the noise at either end: a bin is then a small part of a standard deviation.
-    """
+    """(cells, levels, bin width): levels are bins' centres, about a tenth of the standard deviation apart."""
     most = _most_cells(mechanism.epsilon)
     if most < 8:
         return 2, 2, 2.0
-    reach = 1.0 + _noise_quantile(mechanism, 1e-4)
+    reach = 1.0 + _quantile(lambda z: float(mechanism.noise_tail(np.array(z))), 0.0, steps=41)
     width = 2 * reach / most
     if width >= 2.0:  # the levels ±1 cannot be centres: any even number of bins will do
         return most - most % 2, 2, width
@@ -135,27 +120,11 @@ def _bins(mechanism: AdditiveNoise) -> tuple[int, int, float]:
     return n_cells, gaps + 1, width
 
 
-def _noise_quantile(mechanism: AdditiveNoise, tail: float) -> float:
-    """z with P(N > z) about `tail`, by doubling and bisection."""
-
-    def beyond(z: float) -> float:
-        return float(mechanism.noise_tail(np.array(z)))
-
-    low, high = 0.0, 1.0
-    while beyond(high) > tail:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle) > tail else (low, middle)
-    return high
-
-
 def _interval_mass(mechanism: AdditiveNoise, edges: Floats) -> Floats:
     """P(edges[k] < N ≤ edges[k+1]) from the tails, so that small masses keep their digits."""
     tail = np.where(np.isinf(edges), 0.0, mechanism.noise_tail(np.abs(np.where(np.isinf(edges), 0.0, edges))))
-    low, high = edges[:-1], edges[1:]
     left, right = tail[:-1], tail[1:]
-    return np.where(low >= 0, left - right, np.where(high <= 0, right - left, 1 - left - right))
+    return np.where(edges[:-1] >= 0, left - right, np.where(edges[1:] <= 0, right - left, 1 - left - right))
 
 
 def _bin_means(mechanism: AdditiveNoise, edges: Floats, width: float) -> Floats:
@@ -207,18 +176,17 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
         if not hasattr(law, attribute):
             raise InvalidInput.of("law", law, f"it must have {attribute} to be made exact")
     check_epsilon(law.epsilon)
-    name = str(getattr(law, "name", type(law).__name__))
     try:
         law.cdf(np.zeros(1), np.full(1, sum(_domain(law)) / 2))
     except NotImplementedError:
-        raise InvalidInput.of("law", name, "it has no cdf, which is needed to make it exact") from None
+        raise InvalidInput.of("law", _name(law), "it has no cdf, which is needed to make it exact") from None
     if law.epsilon < _SMALLEST:
         raise InvalidInput.of("epsilon", law.epsilon, f"bins of 32 bits express {_SMALLEST} or more")
     for name, count in (("levels", levels), ("cells", cells)):
         if count is not None and not (isinstance(count, int) and 2 <= count <= MAX_CELLS):
             raise InvalidInput.of(name, count, f"a whole number from 2 to {MAX_CELLS}")
     edges = _edges(law, MAX_CELLS if cells is None else cells)
-    choices = _FINE if law.epsilon > _FINE_FROM else _COARSE
+    choices = (129, 33, 9, 3, 2) if law.epsilon > 6.0 else (65, 17, 5, 3, 2)
     made = []
     for n in choices if levels is None else (levels,):
         table = _binned_table(law, n, edges)
@@ -235,14 +203,17 @@ def exact(law: Any, *, levels: int | None = None, cells: int | None = None) -> T
 
 
 def _faithful(table: Table, law: Any) -> bool:
-    """Is the table's mean variance the law's, after calibration by the ends of its mean, to 2 %?"""
+    """Whether the table's mean variance is within 2 % of that of the calibrated law."""
     if not (hasattr(law, "variance") and hasattr(law, "mean")):
         return False
-    low, high = _domain(law)
-    t = np.linspace(low, high, 65)
+    t = np.linspace(*_domain(law), 65)
     mean = np.asarray(law.mean(t), dtype=np.float64)
     slope = float(mean[-1] - mean[0]) / 2
     return table.mean_variance() <= 1.02 * float(np.mean(law.variance(t))) / slope**2
+
+
+def _name(law: Any) -> str:
+    return str(getattr(law, "name", type(law).__name__))
 
 
 def _domain(law: Any) -> tuple[float, float]:
@@ -263,13 +234,13 @@ def _edges(law: Any, n_cells: int) -> Floats:
     return edges
 
 
-def _quantile(beyond: Callable[[float], float], start: float) -> float:
+def _quantile(beyond: Callable[[float], float], start: float, steps: int = 40) -> float:
     """x with `beyond(x)` about 1e-4, by doubling steps from `start` and bisection."""
     low, step = start, 1.0
     while beyond(low + step) > _TAIL:
         step *= 2
     high = low + step
-    for _ in range(40):
+    for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle) > _TAIL else (low, middle)
     return high
@@ -290,9 +261,7 @@ def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
     start = (places - (means[0] + means[-1]) / 2) / slope
     weights, decoders = unbiased_rows(rows, law.epsilon, levels[:, None], start[:, None])
     try:
-        return Table(
-            str(getattr(law, "name", type(law).__name__)), law.epsilon, levels, decoders[:, 0], weights
-        )
+        return Table(_name(law), law.epsilon, levels, decoders[:, 0], weights)
     except InvalidInput as refusal:
         if "unbiased" not in str(refusal):
             raise
@@ -301,16 +270,13 @@ def _binned_table(law: Any, n_levels: int, edges: Floats) -> Table | None:
 
 def _binned_rows(law: Any, n_levels: int, edges: Floats) -> tuple[Floats, Floats]:
     """P(bin | level) and the bins' middles; bins that no level reaches are left out."""
-    first, last = _domain(law)
-    t = np.linspace(first, last, n_levels)
+    t = np.linspace(*_domain(law), n_levels)
     inner = np.asarray(law.cdf(edges[None, 1:-1], t[:, None]), dtype=np.float64)
     if inner.shape != (n_levels, edges.size - 2) or not ((inner >= -1e-12) & (inner <= 1 + 1e-12)).all():
         raise InvalidInput.of("law", law, "its cdf(x, t) must be probabilities and broadcast over x and t")
-    rows = np.diff(np.concatenate([np.zeros((n_levels, 1)), inner, np.ones((n_levels, 1))], axis=1), axis=1)
-    width = edges[2] - edges[1] if edges.size > 3 else 1.0
-    places = np.concatenate(
-        [[edges[1] - width / 2], (edges[1:-2] + edges[2:-1]) / 2, [edges[-2] + width / 2]]
-    )
+    rows = np.diff(inner, axis=1, prepend=0.0, append=1.0)
+    half = (edges[2] - edges[1] if edges.size > 3 else 1.0) / 2
+    places = np.concatenate([[edges[1] - half], (edges[1:-2] + edges[2:-1]) / 2, [edges[-2] + half]])
     reached = rows.max(axis=0) > 1e-12
     rows = np.clip(rows[:, reached], 0.0, None)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True)), np.asarray(places[reached])

@@ -38,6 +38,7 @@ from hdr4me.mechanisms.joint import (
     optimal_mean,
     optional_number,
     prior_variance,
+    second_moments,
 )
 from hdr4me.mechanisms.priors import Prior, as_prior
 from hdr4me.mechanisms.registry import registered, scaled_mechanism
@@ -192,8 +193,8 @@ def pair_moments(epsilon: float, laws: Laws, own: Laws, *, exact: bool) -> Float
 @lru_cache(maxsize=256)
 def _designed_pair(epsilon: float, laws: Laws, own: Laws) -> Floats:
     made = number_pair(epsilon, first=laws[0], second=laws[1])
-    both = np.outer(*(prior.on_levels(len(made.levels)) for prior in own)).ravel()
-    squares = [made.second_moments(name) for name in ("first", "second")]
+    both = np.outer(*(prior.on_levels(made.takes[0].n_levels) for prior in own)).ravel()
+    squares = second_moments(made)
     noise = [max(float(y @ both) - prior.mean_square, _LEAST) for y, prior in zip(squares, own, strict=True)]
     return np.array([*noise, max(float(y.max()) for y in squares)])
 
@@ -222,7 +223,7 @@ _LEVELS = np.concatenate([-OPTIONAL_POINTS[:0:-1], OPTIONAL_POINTS])
 def optional_design(epsilon: float) -> Marginal:
     """The report of the table that a survey has under a budget."""
     made = optional_number(epsilon)
-    levels = np.array(made.levels)
+    levels = np.linspace(-1.0, 1.0, made.takes[0].n_levels)
     targets = {"value": np.append(levels, 0.0), "present": np.append(np.ones(levels.size), 0.0)}
     decoders = {name: np.array(made.decoders[name]) for name in targets}
     return Marginal(probabilities(made.weights)[:, None, :], targets, decoders, levels)

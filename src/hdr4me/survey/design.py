@@ -167,11 +167,11 @@ def _channel(
         case ("optional",):
             from hdr4me.mechanisms.joint import optional_number
 
-            return optional_number(epsilon).channel
+            return optional_number(epsilon)
         case ("pair", _):
             from hdr4me.mechanisms.joint import number_pair
 
-            return number_pair(epsilon, **pair_laws).channel
+            return number_pair(epsilon, **pair_laws)
         case ("block", size):
             from hdr4me.channels.agreement.design import agreement_channel
 
