@@ -104,18 +104,14 @@ FIGURES(
     "VI, Fig. 2",
     "In all three mechanisms, our framework effectively approximates experimental results.",
     f"each of three Kolmogorov–Smirnov tests has p > {_LEVEL}",
-    needs="fig2",
 )(partial(_normal, figure="fig2", names=_THREE))
-
 
 FIGURES(
     "framework-models-case-study",
     "VI, Fig. 3",
     "In both mechanisms, the pdf functions computed in our case study perfectly model the experimental results.",
     f"both Kolmogorov–Smirnov tests have p > {_LEVEL}",
-    needs="fig3",
 )(partial(_normal, figure="fig3", names=_PAIR))
-
 
 FIGURES(
     "piecewise-wins-small-tolerance",
@@ -125,7 +121,6 @@ FIGURES(
     needs="fig3",
     beyond=Beyond(DOMAIN, "With both mechanisms on [−1, 1]", partial(_table2, large=False, common=True)),
 )(partial(_table2, large=False, common=False))
-
 
 FIGURES(
     "square-wins-large-tolerance",
@@ -198,7 +193,6 @@ def _square_width(results: Results) -> Finding:
     "VI, Fig. 5",
     "(Utility improves) as opposed to … the current aggregation, as dimensionality increases.",
     "the naive MSE rises at every step of d, in both panels",
-    needs="fig5",
 )
 def _grows_with_d(results: Results) -> Finding:
     panels = _panels(results, figure="fig5")
@@ -432,7 +426,6 @@ FIGURES(
     "both are better than naive by more than two standard errors in all 36 cells",
 )(partial(_enhances_all, data=("poisson", "uniform", "cov19")))
 
-
 FIGURES(
     "l2-flat-at-500-and-750",
     "VI, Fig. 4(g), (h), (j), (k)",
@@ -501,7 +494,6 @@ FIGURES(
     "VI, Fig. 5",
     "Our protocol enhances the current aggregation regardless of dimensionality.",
     "both L1 and L2 are better than naive by more than two standard errors in all 12 cells",
-    needs="fig5",
 )(partial(_enhances_all, data=("cov19",), figure="fig5"))
 
 
@@ -511,7 +503,6 @@ FIGURES(
     "L2 provides even better utilities as dimensionality increases, as opposed to both the current aggregation "
     "and L1.",
     "from the smallest to the largest d L2's MSE falls while L1's and the naive one rise, in both panels",
-    needs="fig5",
 )
 def _opposed(results: Results, reading: Reading) -> Finding:
     parts, holds = [], True
@@ -532,7 +523,6 @@ def _opposed(results: Results, reading: Reading) -> Finding:
     "VI, Fig. 5",
     "MSE results of L2 in both mechanisms decrease as dimensionality increases (d = 50, 100, 200).",
     "it falls at both steps and by more than 2 % in all, in both panels",
-    needs="fig5",
 )
 def _decreases(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, figure="fig5")
@@ -551,7 +541,6 @@ FIGURES(
     "VI, Fig. 5",
     "As the dimensionality becomes extremely large (d = 400, 800, 1600), MSE results of L2 hardly change.",
     f"its largest MSE is at most {HARDLY:g} times its smallest, in both panels",
-    needs="fig5",
 )(partial(_hardly_moves, data=("cov19",), figure="fig5", first=3))
 
 
@@ -560,7 +549,6 @@ FIGURES(
     "VI, Fig. 5",
     "The regularization weights of L2 are much larger than those of L1 as dimensionality increases.",
     "the median weight of L2 is more than twice that of L1 in all 12 cells",
-    needs="fig5",
 )
 def _weights(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results, figure="fig5") for cell in panel]

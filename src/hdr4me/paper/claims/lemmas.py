@@ -217,7 +217,6 @@ LEMMAS(
     beyond=Beyond(GENERAL, _MORE, partial(_bound, cases=_ALL_CASES)),
 )(partial(_bound, cases=PAPER_CASES))
 
-
 LEMMAS(
     "theorem-2-few-reports",
     "IV-D, after Theorem 2",
@@ -226,14 +225,12 @@ LEMMAS(
     beyond=Beyond(GENERAL, _MORE, partial(_tolerable, cases=_ALL_CASES)),
 )(partial(_tolerable, cases=PAPER_CASES))
 
-
 LEMMAS(
     "lemma-4-per-dimension",
     "V-B, Lemma 4",
     "L1 improves accuracy in the j-th dimension if λ*_j = sup|θ̂_j − θ̄_j| and |θ̂_j − θ̄_j| > 1.",
     "it is strictly closer in every simulated dimension beyond the threshold",
 )(partial(_lemma, method="l1"))
-
 
 LEMMAS(
     "lemma-5-per-dimension",
