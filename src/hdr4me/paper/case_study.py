@@ -41,11 +41,7 @@ class Line:
 
 
 def verdict(printed: str, value: float) -> str:
-    """Compare a printed number with a computed one, at the precision of the printing.
-
-    >>> verdict("533.210", 533.210352970), verdict("-0.049", -0.049975008), verdict("0.644", 0.501728)
-    ('right', 'rounded', 'wrong')
-    """
+    """Compare a printed number with a computed one, at the precision of the printing."""
     stated = Decimal(printed)
     unit = Decimal(1).scaleb(int(stated.as_tuple().exponent))
     exact = Decimal(value)

@@ -134,11 +134,7 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """The readings by what they have in common, where that says it all; else their names.
-
-    >>> _shortened([r.name for r in READINGS if r.reference == "bias"])
-    'all with L2 reference bias'
-    """
+    """The readings by what they have in common, where that says it all; else their names."""
     chosen = [r for r in READINGS if r.name in names]
     for field, words in (("reference", "L2 reference"), ("spread", "spread"), ("width", "z =")):
         values = {getattr(r, field) for r in chosen}
@@ -369,11 +365,8 @@ def _own(results: Results, reading: Reading) -> list[Block]:
     cells = [cell for panel in panels for cell in panel]
     first = cells[0]
     farthest = max(abs(cell.distance) for cell in cells)
-    rows = []
-    for method in METHODS:
-        better = sum(cell.enhances(method, reading) for cell in cells)
-        worse = sum(cell.harms(method, reading) for cell in cells)
-        rows.append([method.upper(), better, worse, len(cells) - better - worse])
+    effects = {method: Counter(cell.effect(method, reading) for cell in cells) for method in METHODS}
+    rows = [[method.upper(), found[1], found[-1], found[0]] for method, found in effects.items()]
     parts: list[Block] = [
         Text(
             f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "

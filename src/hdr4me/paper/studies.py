@@ -56,11 +56,7 @@ def scale_named(name: str) -> Scale:
 
 
 def cells_for(target: str, scale: Scale) -> list[AnyCell]:
-    """Every cell that a target needs.
-
-    >>> len(cells_for("fig4", SCALES["full"])), len(cells_for("fig5", SCALES["full"]))
-    (72, 12)
-    """
+    """Every cell that a target needs."""
     if target not in TARGETS:
         raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
     # The share of users who report a dimension of Figure 2 stays at 1 %: only their number shrinks.
@@ -90,10 +86,7 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
 
 @dataclass(frozen=True)
 class Own:
-    """A study of one's own: which data, how many users, which numbers of dimensions, budgets and mechanisms.
-
-    `dataset` is one of `DATASETS`, or "data" for a file.
-    """
+    """A study of one's own; `dataset` is one of `DATASETS`, or "data" for a file."""
 
     dataset: str
     n_users: int
@@ -103,11 +96,7 @@ class Own:
 
 
 def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
-    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions.
-
-    >>> len(own_cells(Own("uniform", 100, (5, 10), (1.0, 2.0, 4.0), ("duchi",)), SCALES["quick"]))
-    6
-    """
+    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions."""
     for number in own.dims:
         if not 1 <= number <= 65536:
             raise InvalidInput.of("dims", number, "integers from 1 to 65536")

@@ -217,7 +217,7 @@ def _enhances_all(
     missed, evidence = [], []
     for method in METHODS:
         found = _ratios(cells, method, reading)
-        flags = [cell.enhances(method, reading) for cell in cells]
+        flags = [cell.effect(method, reading) > 0 for cell in cells]
         evidence.append(f"{method.upper()}/naive {span(found)}, better in {_of_all(flags)} cells")
         missed += [
             f"{method.upper()} {cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
@@ -319,9 +319,8 @@ def _heavy_weights(results: Results, reading: Reading) -> Finding:
 )
 def _outperformed(results: Results, reading: Reading) -> Finding:
     cell = results.curve("fig4", "gaussian", "square_wave")[-1]
-    worse = cell.harms("l2", reading)
     return either(
-        worse,
+        cell.effect("l2", reading) < 0,
         f"ε = {cell.cell.epsilon:g}: L2 {cell.outcome('l2', reading).mse:.3g}, naive "
         f"{cell.outcome('naive').mse:.3g}, ratio {cell.ratio('l2', reading):.3g}",
         "Noise and bias are so small there that any shrinking costs more than it saves.",
@@ -356,7 +355,7 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
 )
 def _may_harm(results: Results, reading: Reading) -> Finding:
     cells = results.of("fig4")
-    counts = {method: sum(cell.harms(method, reading) for cell in cells) for method in METHODS}
+    counts = {method: sum(cell.effect(method, reading) < 0 for cell in cells) for method in METHODS}
     return Finding(
         all(counts.values()),
         f"of {len(cells)} cells L1 is worse than naive in {counts['l1']}, L2 in {counts['l2']}",
@@ -405,7 +404,7 @@ def _unsuitable(results: Results, reading: Reading) -> Finding:
         for m in METHODS
         for cells in panels
         for cell in cells
-        if cell.enhances(m, reading) and cell.ratio(m, reading) < 1 - SAME
+        if cell.effect(m, reading) > 0 and cell.ratio(m, reading) < 1 - SAME
     ]
     names = sorted({cell.panel for cell in helped})
     one, two = ([span(_ratios(cells, method, reading)) for cells in panels] for method in METHODS)
