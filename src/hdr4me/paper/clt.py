@@ -44,10 +44,7 @@ class CltCell:
 
 @dataclass(frozen=True)
 class CltResult:
-    """The simulated deviations and the framework's law of them, with the Kolmogorov–Smirnov test of the two.
-
-    `sd` is the exact one, `paper_sd` that of Lemmas 2 and 3 (which drop the sampling of users).
-    """
+    """The simulated deviations and their predicted law; `paper_sd` is that of Lemmas 2 and 3, without sampling."""
 
     cell: CltCell
     seed: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,6 @@ from numpy.typing import NDArray
 from hdr4me.atomic import replacing, write_text
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.simulation.sums import generator
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
@@ -30,11 +28,7 @@ NORMALISATIONS = ("auto", "fixed", "min-max")
 
 @dataclass(frozen=True)
 class Dataset:
-    """`n_users` users by `n_dims` dimensions, already in [−1, 1]; `column(j)` is the j-th dimension.
-
-    `title` is the name in tables and figures; a stand-in says so there. `normalisation` is how the values
-    came into [−1, 1].
-    """
+    """`n_users` users by `n_dims` dimensions in [−1, 1] after `normalisation`; `column(j)` is the j-th dimension."""
 
     name: str
     title: str
@@ -59,11 +53,7 @@ def check_normalisation(way: str) -> str:
 
 
 def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
-    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max).
-
-    >>> [normalise(np.array([0.0, 5.0, 20.0]), way, 0, 10).tolist() for way in ("fixed", "min-max")]
-    [[-1.0, 0.0, 1.0], [-1.0, -0.5, 1.0]]
-    """
+    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max)."""
     if way == "min-max":
         low, high = float(values.min()), float(values.max())
         if low == high:
@@ -73,11 +63,7 @@ def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -
 
 
 def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int64]:
-    """Which columns make up a data set of `wanted` dimensions out of one of `available` (section VI, Fig. 5).
-
-    Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
-    all of them and then columns drawn again at random, as the paper does.
-    """
+    """Which of `available` columns make up `wanted` dimensions: the first of one random order, then drawn again."""
     order = generator(seed, "order of dimensions", available).permutation(available)
     if wanted <= available:
         return order[:wanted]
@@ -102,10 +88,6 @@ class Moments:
         E[t*|t] is affine and Var(t*|t) quadratic in t, so the framework predicts the same bias and variance
         from these two values as from all n. The upper one is mean + sd, or 1 where that leaves the domain;
         (upper − mean)(mean − lower) = variance gives the lower.
-
-        >>> values, shares = Moments(np.array([0.8]), np.array([0.8])).two_points()  # zeros and ones
-        >>> values.round(9).tolist(), shares.round(9).tolist()
-        ([[1.0, 0.0]], [[0.8, 0.2]])
         """
         flip = np.where(self.mean < 0, -1.0, 1.0)
         mean = np.abs(self.mean)
@@ -125,10 +107,7 @@ def moments(columns: Iterable[Column]) -> Moments:
 
 
 def store(dataset: Dataset, path: Path) -> None:
-    """Write every column once (float32, one after the other) and, last, the description beside it.
-
-    Workers map only the columns they use, and the machine keeps one copy.
-    """
+    """Write every column once, for workers to map (float32, one after the other), and then the description."""
     rows = []
     with replacing(path) as temporary, temporary.open("wb") as out:
         for j in range(dataset.n_dims):
@@ -166,10 +145,7 @@ _EMBEDDINGS = (-10.0, 10.0)
 
 
 def _gaussian(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """σ = 1/16 in every dimension; expectation 0.9 in the first tenth of them (rounded up), 0 in the others.
-
-    The numbers are already on the scale of [−1, 1]; about 5 % of the values about 0.9 are clipped at 1.
-    """
+    """σ = 1/16 in every dimension; expectation 0.9 in the first tenth of them (rounded up), 0 in the others."""
     noise = generator(seed, "gaussian", n_users, n_dims, j).standard_normal(n_users, dtype=np.float32)
     return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
 
@@ -189,7 +165,7 @@ def _cov19(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]
     """x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance.
 
     The first factor is skewed, as embeddings of clustered documents are, so that min–max leaves means that
-    differ from zero. It is not the data of the paper, and its title says so wherever it is shown.
+    differ from zero.
     """
     rng = generator(seed, "cov19 stand-in", n_users, n_dims, j)
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
@@ -247,8 +223,7 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
     """The first `n_users` vectors and `n_dims` dimensions of an embeddings file (all, where it has fewer).
 
     Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats; a first line whose
-    second field is not a number is a heading. The vectors are gathered in `scratch`, a file of float32 that can be
-    removed after use, so that memory stays small.
+    second field is not a number is a heading. The file `scratch` holds the vectors, so that memory stays small.
     """
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -265,7 +240,10 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
             if not kept:
                 raise FormatError(f"{path.name}, line 1: an id and at least one number are needed")
             # One thread, so that an error names the row.
-            skipped = 0 if _is_number(fields[1]) else 1
+            skipped = 1
+            with suppress(ValueError):
+                float(fields[1])
+                skipped = 0
             lines = pc.ReadOptions(column_names=names, skip_rows=skipped, use_threads=False)
             floats = dict.fromkeys(kept, pa.float64())
             options = pc.ConvertOptions(include_columns=kept, column_types=floats, null_values=[])
@@ -295,45 +273,31 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
     return Dataset("cov19", path.name, gathered, len(kept), way, column)
 
 
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 class OwnFile(NamedTuple):
-    """What a file holds: rows, the names of its columns of numbers, and those of the columns left out."""
+    """What a file holds: rows, its columns of numbers by name, and the names of the columns left out."""
 
     n_rows: int
-    columns: tuple[str, ...]
+    columns: dict[str, Floats]
     left_out: tuple[str, ...]
 
 
-def describe(path: Path) -> OwnFile:
-    """What of a file can be used; an error names the column that cannot."""
-    return _own(path)[1]
-
-
 def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
-    """The first `n_users` rows of every column of numbers in a file of records.
-
-    `way` is `min-max` (or `auto`): each column's own smallest and largest value become −1 and 1; or `fixed`: the
-    values are on [−1, 1] already, and what lies outside is clipped.
-    """
+    """The first `n_users` rows of every column of numbers in a file of records; `auto` is `min-max`."""
     way = "min-max" if way == "auto" else way
-    table, found = _own(path)
+    found = describe(path)
+    columns = list(found.columns.values())
     if n_users > found.n_rows:
         raise InvalidInput.of("users", n_users, f"at most {found.n_rows}, the rows of {path.name}")
 
     def column(j: int) -> Column:
-        return normalise(_floats(table, found.columns[j])[:n_users], way, -1.0, 1.0)
+        return normalise(columns[j][:n_users], way, -1.0, 1.0)
 
-    return Dataset("data", path.name, n_users, len(found.columns), way, column)
+    return Dataset("data", path.name, n_users, len(columns), way, column)
 
 
-def _own(path: Path) -> tuple[pa.Table, OwnFile]:
+def describe(path: Path) -> OwnFile:
+    """What of a file can be used; an error names the column that cannot."""
+    import pyarrow as pa
     import pyarrow.types as kinds
 
     from hdr4me.io.reading import read_table
@@ -342,23 +306,21 @@ def _own(path: Path) -> tuple[pa.Table, OwnFile]:
         raise InvalidInput.of("data", str(path), "there is no such file")
     table = read_table(path)
     numbers = (kinds.is_integer, kinds.is_floating, kinds.is_boolean)
-    used = tuple(field.name for field in table.schema if any(test(field.type) for test in numbers))
+    used = {
+        field.name: table.column(field.name).cast(pa.float64()).to_numpy()
+        for field in table.schema
+        if any(test(field.type) for test in numbers)
+    }
     others = tuple(name for name in table.column_names if name not in used)
     if not used:
         raise FormatError(f"{path.name}: no column of numbers, only {', '.join(others) or 'nothing'}")
     if table.num_rows < 2:
         raise FormatError(f"{path.name}: at least two rows are needed, found {table.num_rows}")
-    for name in used:
-        bad = int(np.sum(~np.isfinite(_floats(table, name))))
+    for name, values in used.items():
+        bad = int(np.sum(~np.isfinite(values)))
         if bad:
             raise FormatError(
                 f"{path.name}, column {name!r}: {bad} of {table.num_rows} values are missing or not finite; fill "
                 "them in or leave the column out of the file"
             )
-    return table, OwnFile(table.num_rows, used, others)
-
-
-def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
-    import pyarrow as pa
-
-    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+    return OwnFile(table.num_rows, used, others)

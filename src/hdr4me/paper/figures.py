@@ -1,7 +1,4 @@
-"""The paper's figures, drawn from this run's numbers, and the figure of an own study.
-
-One palette and one grammar: the paper's own curves are solid, everything of ours is not.
-"""
+"""The paper's figures, drawn from this run's numbers, and the figure of an own study."""
 
 from __future__ import annotations
 
@@ -177,21 +174,15 @@ def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, reading: Re
     places = np.arange(len(cells))
     for method, look in _BASELINES.items():
         if any(item.method == method for item in cells[0].outcomes):
-            drawn = {key: value for key, value in look.items() if key != "label"}
             mse = [cell.outcome(method).mse for cell in cells]
-            axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **drawn})
+            axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **look})
     for method, look in _PAPER_CURVES.items():
         found = [cell.outcome(method, reading) for cell in cells]
         axes.errorbar(
             places,
             [item.mse for item in found],
             yerr=[2 * item.standard_error for item in found],
-            color=look["color"],
-            marker=look["marker"],
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            elinewidth=0.8,
-            zorder=4,
+            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.8, "zorder": 4},
         )
     axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
     axes.set_yscale("log")

@@ -24,10 +24,7 @@ _FOUND = ["seed", "how", "true_mean", "bias", "sd", "paper_sd", "berry_esseen", 
 
 
 def as_first_run(about: About, output: Path) -> About:
-    """Where nothing was computed anew, the record of the run that did, if `output` has one of the same numbers.
-
-    Drawing a report again must not make its run look shorter, or its machine another.
-    """
+    """Where nothing was computed anew: `about` with time and machine of the run in `output` that made the numbers."""
     try:
         before = json.loads((output / "run.json").read_text(encoding="utf-8"))
         same = all(before[name] == getattr(about, name) for name in ("scale", "seed", "processor_seconds"))

@@ -1,8 +1,4 @@
-"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on.
-
-Each cell has random streams of its own, named after it, so neither the number of workers nor the order in
-which they finish changes a digit.
-"""
+"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on."""
 
 from __future__ import annotations
 
@@ -65,11 +61,10 @@ def run_cells(
     workers: int = 1,
     advance: Callable[[int], None] = lambda cost: None,
 ) -> list[AnyResult]:
-    """The results of `cells`, in their order.
+    """The results of `cells`, in their order; finished cells are kept in `work` and taken from there the next time.
 
-    Finished cells are kept in `work` and taken from there the next time. Where the file of a cell cannot be read, or
-    belongs to another cell, the cell is run again. The number of workers does not change a digit; `advance` is called
-    with the cost of each cell as it finishes.
+    Each cell has random streams of its own, so the number of workers does not change a digit. `advance` is called with
+    the cost of each cell as it finishes.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]

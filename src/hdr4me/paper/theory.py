@@ -1,7 +1,4 @@
-"""Simulations that test the paper's lemmas and theorems themselves, apart from its figures.
-
-Each study has random streams of its own, so that none of them changes a number of Figures 2 to 5.
-"""
+"""Simulations that test the paper's lemmas and theorems themselves, apart from its figures."""
 
 from __future__ import annotations
 
