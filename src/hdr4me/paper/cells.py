@@ -213,7 +213,7 @@ def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int
     """Simulate the naive means of these columns, apply every method to each repeat, compare with the true means."""
     start = time.process_time()
     law = cell.law
-    here = data.moments.take(dimensions)
+    here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
     prediction = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)

@@ -78,10 +78,6 @@ class Moments:
     mean: Floats
     square: Floats
 
-    def take(self, dimensions: NDArray[np.int64]) -> Moments:
-        """The moments of these dimensions."""
-        return Moments(self.mean[dimensions], self.square[dimensions])
-
     def two_points(self) -> tuple[Floats, Floats]:
         """For each dimension, two values in [−1, 1] and their shares with the same mean and mean square.
 
@@ -144,30 +140,41 @@ _FACTORS = 4
 _EMBEDDINGS = (-10.0, 10.0)
 
 
-def _gaussian(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """σ = 1/16 in every dimension; expectation 0.9 in the first tenth of them (rounded up), 0 in the others."""
-    noise = generator(seed, "gaussian", n_users, n_dims, j).standard_normal(n_users, dtype=np.float32)
-    return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
+# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions. Each
+# has a title, what `auto` stands for, and the range of `fixed`.
+SYNTHETIC = {
+    "gaussian": ("Gaussian", "fixed", (-1.0, 1.0)),
+    # Up to five standard deviations above the largest expectation.
+    "poisson": ("Poisson", "min-max", (0.0, 149.0)),
+    "uniform": ("Uniform", "fixed", (-1.0, 1.0)),
+    "cov19": ("COV-19 (stand-in)", "min-max", _EMBEDDINGS),
+}
 
 
-def _poisson(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """Each dimension is Poisson with an expectation drawn uniformly from the integers 1 … 99."""
-    rng = generator(seed, "poisson", n_users, n_dims, j)
-    return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
+    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
+    title, auto, fixed = SYNTHETIC[name]
+    way = auto if way == "auto" else way
+
+    def column(j: int) -> Column:
+        return normalise(_values(name, n_users, n_dims, seed, j), way, *fixed)
+
+    return Dataset(name, title, n_users, n_dims, way, column, stand_in=name == "cov19")
 
 
-def _uniform(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """Each value is uniform on [−1, 1]."""
-    return 2 * generator(seed, "uniform", n_users, n_dims, j).random(n_users, dtype=np.float32) - 1
-
-
-def _cov19(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance.
-
-    The first factor is skewed, as embeddings of clustered documents are, so that min–max leaves means that
-    differ from zero.
-    """
-    rng = generator(seed, "cov19 stand-in", n_users, n_dims, j)
+def _values(name: str, n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """The j-th column before normalisation."""
+    stream = "cov19 stand-in" if name == "cov19" else name
+    rng = generator(seed, stream, n_users, n_dims, j)
+    if name == "gaussian":  # σ = 1/16, and expectation 0.9 in the first tenth of the dimensions (rounded up)
+        noise = rng.standard_normal(n_users, dtype=np.float32)
+        return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
+    if name == "poisson":  # with an expectation drawn uniformly from the integers 1 … 99
+        return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+    if name == "uniform":
+        return 2 * rng.random(n_users, dtype=np.float32) - 1
+    # x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance. The first is
+    # skewed, as embeddings of clustered documents are, so that min–max leaves means that differ from zero.
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
     weights[0] += np.sign(weights[0])
     weights *= np.sqrt(0.85) / np.linalg.norm(weights)
@@ -184,36 +191,6 @@ def _factors(n_users: int, seed: int) -> Column:
     shared = rng.standard_normal((_FACTORS, n_users), dtype=np.float32)
     shared[0] = (rng.standard_gamma(6.0, n_users, dtype=np.float32) - 6) / np.sqrt(6)
     return shared
-
-
-class _Recipe(NamedTuple):
-    """How a data set is made: its title, what `auto` stands for, the range of `fixed`, the values of a column."""
-
-    title: str
-    auto: str
-    fixed: tuple[float, float]
-    column: Callable[[int, int, int, int], NDArray[np.floating]]
-
-
-# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions.
-SYNTHETIC = {
-    "gaussian": _Recipe("Gaussian", "fixed", (-1.0, 1.0), _gaussian),
-    # Up to five standard deviations above the largest expectation.
-    "poisson": _Recipe("Poisson", "min-max", (0.0, 149.0), _poisson),
-    "uniform": _Recipe("Uniform", "fixed", (-1.0, 1.0), _uniform),
-    "cov19": _Recipe("COV-19 (stand-in)", "min-max", _EMBEDDINGS, _cov19),
-}
-
-
-def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
-    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
-    recipe = SYNTHETIC[name]
-    way = recipe.auto if way == "auto" else way
-
-    def column(j: int) -> Column:
-        return normalise(recipe.column(n_users, n_dims, seed, j), way, *recipe.fixed)
-
-    return Dataset(name, recipe.title, n_users, n_dims, way, column, stand_in=name == "cov19")
 
 
 # -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
