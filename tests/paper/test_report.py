@@ -13,8 +13,7 @@ import pytest
 from hdr4me.pages.document import Table, to_markdown
 from hdr4me.paper.claims import CLAIMS, judge
 from hdr4me.paper.methods import DEFAULT
-from hdr4me.paper.publish import publish
-from hdr4me.paper.report import blocks_of
+from hdr4me.paper.report import blocks_of, publish
 from hdr4me.paper.results import COLUMNS, Results
 
 

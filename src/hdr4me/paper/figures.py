@@ -16,10 +16,10 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from hdr4me.paper.cells import MECHANISMS, CellResult
-from hdr4me.paper.clt import CltResult
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.results import Results
 from hdr4me.paper.studies import DATASETS
+from hdr4me.paper.theory import CltResult
 
 # The three curves of the paper's panels.
 _PAPER_CURVES: dict[str, dict[str, Any]] = {

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hdr4me.paper.cells import CellResult
-from hdr4me.paper.clt import CltResult
-from hdr4me.paper.theory import TheoryResult
+from hdr4me.paper.theory import CltResult, TheoryResult
 
 AnyResult = CellResult | CltResult | TheoryResult
 _ABOVE = ("some_above", "all_above", "share_above")

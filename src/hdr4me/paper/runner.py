@@ -23,10 +23,9 @@ from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
-from hdr4me.paper.clt import CltCell, CltResult, run_clt
 from hdr4me.paper.results import AnyResult
 from hdr4me.paper.studies import AnyCell
-from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
+from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult, run_clt, run_theory
 
 # Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up.
 STREAMS = 2

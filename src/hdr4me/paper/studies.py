@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from hdr4me.errors import InvalidInput
 from hdr4me.paper.cells import MECHANISMS, Cell, law_for
-from hdr4me.paper.clt import CltCell
-from hdr4me.paper.theory import STUDIES, TheoryCell
+from hdr4me.paper.theory import STUDIES, CltCell, TheoryCell
 
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
 AnyCell = Cell | CltCell | TheoryCell
