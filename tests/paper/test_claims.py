@@ -10,7 +10,7 @@ import pytest
 from hdr4me.paper.claims import CLAIMS, Claim, Finding, judge
 from hdr4me.paper.claims.claim import GENERAL, Beyond
 from hdr4me.paper.methods import DEFAULT, READINGS, enhanced, reading_named
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
 

@@ -86,10 +86,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Variant):
-    """One method's MSE over the repeats; `better` is the share of repeats in which it beats the naive mean.
-
-    `width`, `spread` and `reference` name the reading of λ* where there is one, `weight` is λ*'s median.
-    """
+    """One method's MSE over the repeats, the share in which it beats the naive mean, and the median of λ*."""
 
     mse: float
     standard_error: float
@@ -99,7 +96,7 @@ class Outcome(Variant):
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell: sizes, how it was simulated, the framework's prediction, every method's outcome.
+    """A finished cell: the framework's prediction and every method's outcome.
 
     `some_above` and `all_above` are the probabilities that some, or every, dimension deviates by more than the
     threshold of L1 (first) and of L2 (second); `share_above` is the simulated share of dimensions that do.
@@ -119,13 +116,11 @@ class CellResult:
     outcomes: tuple[Outcome, ...]
 
     def outcome(self, method: str, reading: Reading | None = None) -> Outcome:
-        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers.
-
-        Where a mechanism has no bias both spreads are the same and only the first is kept.
-        """
+        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers."""
         found = [item for item in self.outcomes if item.method == method]
         if reading is None or not found[0].width:
             return found[0]
+        # Without bias both spreads are the same, and only the first is kept.
         spread = reading.spread if any(item.spread == reading.spread for item in found) else "noise"
         wanted = (reading.width, spread, reading.reference if method == "l2" else "")
         item = next(item for item in found if (item.width, item.spread, item.reference) == wanted)

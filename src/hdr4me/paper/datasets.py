@@ -37,12 +37,11 @@ class Dataset:
     normalisation: str
     column: Callable[[int], Column]
     stand_in: bool = False
-    known: Moments | None = None
 
     @cached_property
     def moments(self) -> Moments:
-        """Mean and mean square of each dimension, from `known` if they were stored with the data."""
-        return self.known or moments(self.column(j) for j in range(self.n_dims))
+        """Mean and mean square of each dimension."""
+        return moments(self.column(j) for j in range(self.n_dims))
 
 
 def check_normalisation(way: str) -> str:
@@ -104,24 +103,19 @@ def moments(columns: Iterable[Column]) -> Moments:
 
 def store(dataset: Dataset, path: Path) -> None:
     """Write every column once, for workers to map (float32, one after the other), and then the description."""
-    rows = []
     with replacing(path) as temporary, temporary.open("wb") as out:
         for j in range(dataset.n_dims):
-            column = dataset.column(j)
-            found = moments([column])
-            rows.append((float(found.mean[0]), float(found.square[0])))
-            out.write(column.tobytes())
+            out.write(dataset.column(j).tobytes())
     described = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
     about = {name: getattr(dataset, name) for name in described}
-    write_text(path.with_suffix(".json"), json.dumps({**about, "moments": rows}))
+    write_text(path.with_suffix(".json"), json.dumps(about))
 
 
 def is_stored(path: Path) -> bool:
     """Whether `store` finished there, and both files are complete."""
     try:
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        size = 4 * about["n_dims"] * about["n_users"]
-        return bool(path.stat().st_size == size and len(about["moments"]) == about["n_dims"])
+        return bool(path.stat().st_size == 4 * about["n_dims"] * about["n_users"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -129,10 +123,8 @@ def is_stored(path: Path) -> bool:
 def open_stored(path: Path) -> Dataset:
     """What `store` wrote."""
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    mean, square = np.array(about.pop("moments")).T
-    shape = (about["n_dims"], about["n_users"])
-    whole = np.memmap(path, dtype=np.float32, mode="r", shape=shape)
-    return Dataset(**about, column=lambda j: np.asarray(whole[j]), known=Moments(mean, square))
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=(about["n_dims"], about["n_users"]))
+    return Dataset(**about, column=lambda j: np.asarray(whole[j]))
 
 
 _FACTORS = 4
@@ -263,8 +255,6 @@ def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
     way = "min-max" if way == "auto" else way
     found = describe(path)
     columns = list(found.columns.values())
-    if n_users > found.n_rows:
-        raise InvalidInput.of("users", n_users, f"at most {found.n_rows}, the rows of {path.name}")
 
     def column(j: int) -> Column:
         return normalise(columns[j][:n_users], way, -1.0, 1.0)

@@ -16,7 +16,7 @@ from scipy.stats import multivariate_normal
 
 import hdr4me as hd
 from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
-from hdr4me.paper.case_study import TOLERANCES, case_study, deviation_of, deviation_on, printed_variance
+from hdr4me.paper.case_study import TOLERANCES, case_study, deviation_on, printed_variance
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
@@ -76,7 +76,7 @@ def _section_iv() -> Iterator[Erratum]:
         ),
     )
 
-    own = deviation_of(-0.049, 3.365e-5)
+    own = lines["Square wave: probability within 0.05 from the paper's own bias and variance"].value
     wrong = [
         line
         for name, line in lines.items()
@@ -89,13 +89,13 @@ def _section_iv() -> Iterator[Erratum]:
         "those below",
         "Square wave's bias is (1−a)(½ − 0.55) with 1 − a = (1 − e^{−ε})/ε at ε = 0.001, and its variance the mean "
         "of the paper's own formula over the ten values. Table II's Square row follows neither from these nor from "
-        f"the printed −0.049 and 3.365e-5, which give {float(own.probability_within(0.05)):.4f} at ξ = 0.05.",
+        f"the printed −0.049 and 3.365e-5, which give {own:.4f} at ξ = 0.05.",
         tuple((f"{line.quantity} (printed {line.printed})", line.value) for line in wrong),
     )
 
-    own, common = deviation_on("square_wave"), deviation_on("square_wave", (-1.0, 1.0))
+    wave, common = deviation_on("square_wave"), deviation_on("square_wave", (-1.0, 1.0))
     laws = {
-        "Square wave on [0, 1] as in Table II": own,
+        "Square wave on [0, 1] as in Table II": wave,
         "Square wave on [−1, 1]": common,
         "Piecewise on [−1, 1]": deviation_on("piecewise"),
     }
@@ -115,7 +115,7 @@ def _section_iv() -> Iterator[Erratum]:
         "chance, but 0 on [−1, 1].",
         (
             ("Square wave on [−1, 1]: bias", float(common.bias)),
-            ("Square wave on [0, 1]: bias", float(own.bias)),
+            ("Square wave on [0, 1]: bias", float(wave.bias)),
             *rows,
         ),
     )

@@ -17,8 +17,7 @@ from scipy.stats import norm
 
 from hdr4me.paper.cells import MECHANISMS, CellResult
 from hdr4me.paper.methods import Reading
-from hdr4me.paper.results import Results
-from hdr4me.paper.studies import DATASETS
+from hdr4me.paper.studies import DATASETS, Results
 from hdr4me.paper.theory import CltResult
 
 # The three curves of the paper's panels.
@@ -37,11 +36,9 @@ _BASELINES: dict[str, dict[str, Any]] = {
 }
 _PREDICTED: dict[str, Any] = {"color": "black", "marker": "+", "linestyle": "", "markersize": 7}
 _SETTINGS: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
-    "axes.labelsize": 8.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#55606b",
@@ -58,7 +55,6 @@ _SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "figure.dpi": 110,
 }
 _AXES = {"n_dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
 

@@ -1,13 +1,9 @@
 """The readings of λ*, and every re-calibration that the figures show, applied to one repeat's naive means.
 
-What the paper leaves open in Lemmas 4 and 5, each as a named choice:
-
-- *how large is a supremum*: sup|θ̂_j − θ̄_j| of a normal law is infinite, so it is |centre| + z·σ_j with
-  z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %;
-- *about what*: `noise` takes z·σ_j, the spread about the mechanism's own mean; `deviation` adds the bias |δ_j|
-  (the same thing for Laplace and Piecewise, which have none);
-- *L2's reference* for the unknown θ̄_j: `bias` (the paper's words: the mean of the deviation's normal law),
-  `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
+Lemmas 4 and 5 leave three choices open. The supremum of |θ̂_j − θ̄_j| is infinite for a normal law: its width here is
+z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %. The spread is z·σ_j (`noise`), or with the bias
+|δ_j| added (`deviation`). L2's reference for the unknown θ̄_j is `bias` (the mean of the deviation's normal law, as
+the paper says), `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
 """
 
 from __future__ import annotations
@@ -86,10 +82,9 @@ NAIVE = Variant("naive")
 def enhanced(
     means: Floats, sd: Floats, bias: Floats, true_means: Floats, slope: float
 ) -> Iterator[tuple[Variant, Floats, float | None]]:
-    """Each variant with its means and, for L1 and L2, the median of its weights λ*.
+    """Each variant with its means and, for L1 and L2, the median of its weights λ*; `bias` is the deviation's mean δ_j.
 
-    `bias` is the deviation's own mean δ_j, which the paper's readings use. Ours uses what a collector knows: the
-    naive mean is slope·θ̄_j plus noise.
+    `auto` uses what a collector knows: the naive mean is slope·θ̄_j plus noise.
     """
     yield NAIVE, means, None
     for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:

@@ -22,8 +22,7 @@ from hdr4me.paper.claims.claim import METHODS, NOISY, READING, VERDICTS
 from hdr4me.paper.errata import errata
 from hdr4me.paper.figures import draw
 from hdr4me.paper.methods import READINGS, Reading
-from hdr4me.paper.results import COLUMNS, Results, rows_of
-from hdr4me.paper.studies import DATASETS
+from hdr4me.paper.studies import COLUMNS, DATASETS, Results, rows_of
 from hdr4me.paper.theory import CltResult
 
 TITLE = "HDR4ME: the evaluation, reproduced"

@@ -23,8 +23,7 @@ from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
-from hdr4me.paper.results import AnyResult
-from hdr4me.paper.studies import AnyCell
+from hdr4me.paper.studies import AnyCell, AnyResult
 from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult, run_clt, run_theory
 
 # Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up.
@@ -67,9 +66,7 @@ def run_cells(
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
-    for cell in cells:
-        if cell not in waiting:
-            advance(cell.cost)
+    advance(sum(cell.cost for cell in cells if cell not in waiting))
     waiting.sort(key=lambda cell: cell.cost, reverse=True)
     if workers == 1:
         for cell in waiting:
@@ -182,7 +179,7 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
     return key
 
 
-_opened = lru_cache(maxsize=1)(datasets.open_stored)
+_opened = lru_cache(maxsize=8)(datasets.open_stored)
 
 
 def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:

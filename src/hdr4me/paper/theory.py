@@ -48,10 +48,7 @@ _POPULATIONS = {"l1": (0.9, 0.45, 10_000, L1_THRESHOLD), "l2": (1.0, 0.4, 10_000
 
 
 def _joint_law(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 1 on strongly correlated dimensions: all reported (m = d), and one of two (m < d).
-
-    Under the product form Σ_j z_j² is chi-square with d degrees of freedom, and no two z_j are correlated.
-    """
+    """Theorem 1 on strongly correlated dimensions: is Σ_j z_j² chi-square, and are no two z_j correlated?"""
     d = _CORRELATED
     columns = synthetic("cov19", _USERS, d, seed)
     values = np.stack([columns.column(j) for j in range(d)], axis=1).astype(np.float64)
@@ -100,11 +97,9 @@ def _one_of_two(repeats: int, seed: int) -> dict[str, float]:
 
 
 def _normal_approximation(repeats: int, seed: int) -> dict[str, float]:
-    """Theorem 2: how far the mean of r reports is from its normal law, the bound, and the bound as it is printed.
-
-    `chance` is what the Kolmogorov–Smirnov distance of the simulation adds at most, with 99.9 %: 1.95/√draws.
-    """
+    """Theorem 2: how far the mean of r reports is from its normal law, the bound, and the bound as it is printed."""
     draws = repeats * _PER_REPEAT
+    # Chance adds at most 1.95/√draws to the Kolmogorov–Smirnov distance, with 99.9 %.
     found = {"draws": float(draws), "chance": 1.95 / math.sqrt(draws)}
     for name, epsilon in (*PAPER_CASES, *GENERAL_CASES):
         law = law_for(name, epsilon)
@@ -140,11 +135,7 @@ def _enhanced(means: Floats, sd: Floats, n_dims: int, width: str, reference: str
 
 
 def _lemmas_per_dimension(repeats: int, seed: int) -> dict[str, float]:
-    """Lemmas 4 and 5: the share of dimensions beyond the threshold in which each method is strictly closer.
-
-    True means are uniform on [−1, 1], deviations normal with standard deviations from 0.3 to 30, without bias. The
-    share below the threshold is given beside it.
-    """
+    """Lemmas 4 and 5: the shares of dimensions beyond and below the threshold in which a method is strictly closer."""
     rng = generator(seed, "theory", "lemmas")
     size = repeats * _PER_REPEAT
     true = rng.uniform(-1, 1, len(_SPREADS) * size)
@@ -204,10 +195,6 @@ class TheoryResult:
     seconds: float
     numbers: dict[str, float]
 
-    def __getitem__(self, name: str) -> float:
-        """The number called `name`."""
-        return self.numbers[name]
-
 
 def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
     """Run one study."""
@@ -218,10 +205,7 @@ def run_theory(cell: TheoryCell, seed: int) -> TheoryResult:
 
 @dataclass(frozen=True)
 class CltCell:
-    """`n_users` users report `n_sampled` of `n_dims` dimensions; the first dimension is watched.
-
-    `figure` 2 takes the Uniform data on [−1, 1], `figure` 3 the case study's ten values on [0, 1].
-    """
+    """The first dimension of Figure 2 (Uniform data on [−1, 1]) or 3 (the case study's ten values on [0, 1])."""
 
     figure: str
     mechanism: str

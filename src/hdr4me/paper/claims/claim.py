@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field
 from inspect import signature
 
 from hdr4me.paper.methods import READINGS, Reading
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 
 HOLDS = "reproduced"
 READING = "depends on the reading"
@@ -78,10 +78,7 @@ class Claim(_Sentence):
 
 @dataclass(frozen=True)
 class Section:
-    """The claims of one part of the paper, in the order of the text; it decorates their checks.
-
-    A claim needs the figure that its place names, else that of the section.
-    """
+    """Claims in the order of the text; it decorates their checks. `needs` holds where the place names no figure."""
 
     needs: str
     claims: list[Claim] = field(default_factory=list)

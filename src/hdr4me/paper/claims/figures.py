@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from statistics import geometric_mean
 
 from scipy.stats import t as student
 
@@ -15,7 +16,7 @@ from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS, CellResult
 from hdr4me.paper.claims.claim import DOMAIN, GENERAL, METHODS, NOISY, Beyond, Finding, Section, either, span
 from hdr4me.paper.methods import Reading
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 from hdr4me.paper.theory import counter_example
 
 FIGURES = Section("fig4")
@@ -72,10 +73,7 @@ def _normal(results: Results, *, figure: str, names: Sequence[str]) -> Finding:
 
 
 def _table2(results: Results, *, large: bool, common: bool) -> Finding:
-    """Piecewise ahead at small tolerances, or Square wave far ahead at large ones.
-
-    By the laws that Figure 3 tests, or with both on the `common` domain [−1, 1] that the paper assumes throughout.
-    """
+    """Piecewise ahead at small tolerances, or Square wave far ahead at large ones; `common` is the domain [−1, 1]."""
     tolerances = (0.05, 0.1) if large else (0.001, 0.01)
     if common:
         laws = [case_study.deviation_on(name, (-1.0, 1.0)) for name in _PAIR]
@@ -254,9 +252,7 @@ def _hardly_moves(
 )
 def _overall_gaussian(results: Results, reading: Reading) -> Finding:
     gains = {
-        (method, cells[0].panel): math.exp(
-            sum(math.log(value) for value in _ratios(cells, method, reading)) / len(cells)
-        )
+        (method, cells[0].panel): geometric_mean(_ratios(cells, method, reading))
         for cells in _panels(results, ("gaussian",), _THREE)
         for method in METHODS
     }
@@ -442,9 +438,8 @@ FIGURES(
 def _near_zero(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results, ("uniform", "cov19"), NOISY) for cell in panel]
     against = [cell.outcome("l2", reading).mse / cell.outcome("zeros").mse for cell in cells]
-    holds = all(abs(value - 1) <= SAME for value in against)
     return either(
-        holds,
+        all(abs(value - 1) <= SAME for value in against),
         f"L2's MSE over that of the all-zeros answer: {span(against)}",
         "L2 is then the same as answering zero everywhere: nothing of the users' reports is left.",
         "The weights are not that large under this reading: what is left of the noise can be seen.",

@@ -13,7 +13,7 @@ from hdr4me.framework.normal import berry_esseen_bound
 from hdr4me.paper.cells import MECHANISMS, law_for
 from hdr4me.paper.claims.claim import GENERAL, Beyond, Finding, Section, either, span
 from hdr4me.paper.methods import Reading
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 from hdr4me.paper.theory import GENERAL_CASES, PAPER_CASES, REPORTS, SAMPLED_BUDGETS
 
 LEMMAS = Section("theory")
