@@ -152,10 +152,7 @@ class CellResult:
 def predicted(
     law: Mechanism, data: Moments, n_users: int, columns: Iterable[NDArray[np.floating]] = ()
 ) -> Deviation:
-    """What the framework predicts for this population when all dimensions are reported (Lemmas 2 and 3).
-
-    `columns`, the values of each dimension, are used only where the moments are not enough.
-    """
+    """What Lemmas 2 and 3 predict when all dimensions are reported; `columns` are used where moments are not enough."""
     d, t = data.mean.size, np.linspace(-1.0, 1.0, 101)
     # The moments are enough where E[t*|t] is affine and Var(t*|t) quadratic in t: higher differences vanish.
     moments = ((law.mean(t), 2), (law.variance(t), 3))
@@ -172,10 +169,7 @@ def predicted(
 def naive_means(
     mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
 ) -> Floats:
-    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions].
-
-    Every report is drawn, or a shortcut with the same distribution is used (`way_of` decides).
-    """
+    """θ̂ [repeats, dimensions] when every user reports all of `dimensions`; `way_of` chooses an exact shortcut."""
     n, d = data.n_users, dimensions.size
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):

@@ -162,9 +162,9 @@ def _section_iv() -> Iterator[Erratum]:
     )
 
     found = []
+    sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
     for epsilon in (1.0, 4.0, 8.0):
         law = hd.mechanism("piecewise", epsilon=epsilon)
-        sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
         ratio = hd.deviation(law, **sizes).mse / hd.deviation(law, variance="paper", **sizes).mse
         found.append((f"exact/paper variance, Piecewise, ε = {epsilon:g}, d = 100, m = 1", ratio))
     yield Erratum(

@@ -430,9 +430,8 @@ def publish(results: Results, verdicts: Sequence[Verdict], about: About, output:
     blocks = blocks_of(results, verdicts, about)
     own = results.has("own")
     title = OWN_TITLE if own else TITLE
-    lead = "The paper's case study, computed anew."
-    if own or verdicts:
-        lead = own_lead(results) if own else lead_of(verdicts)
+    lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
+    lead = own_lead(results) if own else lead
     files = {
         "report.html": to_html(title, lead, blocks, drawings),
         "report.md": to_markdown(title, lead, blocks),

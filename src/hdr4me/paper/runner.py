@@ -80,12 +80,9 @@ def run_cells(
     for pattern in ("*.f32", "*.rows", ".*.part"):
         for path in work.glob(pattern):
             path.unlink()
-    results = [_read(cell, settings, work) for cell in cells]
-    found = [result for result in results if result is not None]
+    found = [result for cell in cells if (result := _read(cell, settings, work)) is not None]
     if len(found) < len(cells):
-        raise FormatError(
-            f"a finished cell was written to {work.name} and cannot be read back: is the disk full?"
-        )
+        raise FormatError(f"a finished cell in {work.name} cannot be read back: is the disk full?")
     return found
 
 

@@ -99,11 +99,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict(_Sentence):
-    """The verdict on a claim; evidence and reason are those of the run's own reading.
-
-    `readings_for` names every reading under which the claim holds; `distinct_for` of `distinct_all` counts readings
-    that give the claim the same numbers once.
-    """
+    """The verdict on a claim; `distinct_for` of `distinct_all` counts readings that give it the same numbers once."""
 
     verdict: str
     holds: bool

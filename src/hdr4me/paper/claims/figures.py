@@ -44,11 +44,6 @@ def _spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> fl
     return max(values) / min(values)
 
 
-def _of_all(flags: Sequence[bool]) -> str:
-    """How many are true, of how many."""
-    return f"{sum(flags)} of {len(flags)}"
-
-
 def _panels(
     results: Results, data: Sequence[str] = ("cov19",), names: Sequence[str] = NOISY, figure: str = "fig4"
 ) -> list[list[CellResult]]:
@@ -216,7 +211,7 @@ def _enhances_all(
     for method in METHODS:
         found = _ratios(cells, method, reading)
         flags = [cell.effect(method, reading) > 0 for cell in cells]
-        evidence.append(f"{method.upper()}/naive {span(found)}, better in {_of_all(flags)} cells")
+        evidence.append(f"{method.upper()}/naive {span(found)}, better in {sum(flags)} of {len(flags)} cells")
         missed += [
             f"{method.upper()} {cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
             for cell, ratio, flag in zip(cells, found, flags, strict=True)
@@ -337,7 +332,7 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
     far = [f"ε = {c.cell.epsilon:g}: {v:.3g}" for c, v, s in zip(cells, found, same, strict=True) if not s]
     return either(
         all(same),
-        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {_of_all(same)} budgets",
+        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {sum(same)} of {len(same)} budgets",
         "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
         f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself.",
     )
@@ -374,10 +369,9 @@ FIGURES(
     "no Square wave dimension deviates by more than 1; more than half of the others do, in most cells",
 )
 def _threshold(results: Results) -> Finding:
-    small, large = (
-        [cell.share_above[0] for cell in results.of("fig4") if (cell.cell.mechanism in NOISY) == noisy]
-        for noisy in (False, True)
-    )
+    cells = results.of("fig4")
+    small = [cell.share_above[0] for cell in cells if cell.cell.mechanism not in NOISY]
+    large = [cell.share_above[0] for cell in cells if cell.cell.mechanism in NOISY]
     reached = sum(value > 0.5 for value in large)
     return Finding(
         max(small) == 0 and reached > len(large) / 2,
@@ -551,7 +545,7 @@ def _weights(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(larger),
         f"median λ*: L1 {span(ones)}, L2 {span(twos)}; L2's is more than "
-        f"twice as large in {_of_all(larger)} cells",
+        f"twice as large in {sum(larger)} of {len(larger)} cells",
         "A reference of zero makes L2's weight infinite."
         if reading.reference == "bias"
         else "L2's weight is sup/2θ̄: with a reference near one it is half of L1's, not larger.",
