@@ -15,9 +15,8 @@ from hdr4me.paper import methods
 from hdr4me.paper.cells import Cell, CellResult, Outcome
 from hdr4me.paper.methods import DEFAULT
 from hdr4me.paper.report import About
-from hdr4me.paper.results import Results, gather
 from hdr4me.paper.runner import Settings, run_cells
-from hdr4me.paper.studies import Scale, cells_for
+from hdr4me.paper.studies import Results, Scale, cells_for, gather
 from hdr4me.paper.theory import TheoryCell, TheoryResult
 from hdr4me.recalibration.shrinkage import clip
 

@@ -9,8 +9,8 @@ import pytest
 
 from hdr4me.paper.claims import CLAIMS, Claim, Finding, judge
 from hdr4me.paper.claims.claim import GENERAL, Beyond
-from hdr4me.paper.methods import DEFAULT, READINGS, reading_named
-from hdr4me.paper.results import Results
+from hdr4me.paper.methods import DEFAULT, READINGS, enhanced, reading_named
+from hdr4me.paper.studies import Results
 from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
 
@@ -297,8 +297,7 @@ def test_measures(results):
     first = cells[0]
     naive, l1 = first.outcome("naive"), first.outcome("l1", DEFAULT)
     assert first.ratio("l1", DEFAULT) == l1.mse / naive.mse
-    assert first.enhances("l1", DEFAULT)
-    assert not first.harms("l1", DEFAULT)
+    assert first.effect("l1", DEFAULT) == 1
 
 
 def test_a_reading_without_bias_falls_back_to_the_noise(results):
@@ -309,3 +308,8 @@ def test_a_reading_without_bias_falls_back_to_the_noise(results):
     one, two = (wave.outcome("l1", reading_named(f"z2-{spread}-bias")) for spread in ("noise", "deviation"))
     assert one.spread == "noise"
     assert two.spread == "deviation"
+
+
+def test_l1_thresholds_at_the_width_of_its_reading():
+    found = enhanced(np.array([1.0, -3.0]), np.full(2, 0.5), np.zeros(2), np.zeros(2), 1.0)
+    assert {v.width: new.tolist() for v, new, _ in found if v.method == "l1"}["2"] == [0.0, -2.0]

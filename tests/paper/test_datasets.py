@@ -119,3 +119,9 @@ def test_moments_add_in_double_precision():
     found = moments([column])
     assert found.mean[0] == pytest.approx(float(np.float32(0.1)), rel=1e-12)
     assert found.square[0] == pytest.approx(float(np.float32(0.1)) ** 2, rel=1e-12)
+
+
+def test_a_column_is_scaled_to_the_known_range_or_to_its_own():
+    values = np.array([0.0, 5.0, 20.0])
+    assert normalise(values, "fixed", 0, 10).tolist() == [-1.0, 0.0, 1.0]
+    assert normalise(values, "min-max", 0, 10).tolist() == [-1.0, -0.5, 1.0]

@@ -13,9 +13,8 @@ import pytest
 from hdr4me.pages.document import Table, to_markdown
 from hdr4me.paper.claims import CLAIMS, judge
 from hdr4me.paper.methods import DEFAULT
-from hdr4me.paper.publish import publish
-from hdr4me.paper.report import blocks_of
-from hdr4me.paper.results import COLUMNS, Results
+from hdr4me.paper.report import blocks_of, publish
+from hdr4me.paper.studies import COLUMNS, Results
 
 
 @pytest.fixture(scope="module")

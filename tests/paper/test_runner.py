@@ -8,9 +8,9 @@ import pytest
 
 from hdr4me.paper import runner
 from hdr4me.paper.cells import Cell
-from hdr4me.paper.clt import CltCell
 from hdr4me.paper.runner import Settings, finished_cells, run_cells
 from hdr4me.paper.studies import AnyCell
+from hdr4me.paper.theory import CltCell
 
 CELLS: list[AnyCell] = [
     Cell("fig4", "gaussian", "laplace", 0.8, 400, 8, 3),

@@ -56,11 +56,9 @@ def reproduce(
     from hdr4me.paper.claims import CLAIMS, judge
     from hdr4me.paper.datasets import check_normalisation
     from hdr4me.paper.methods import DEFAULT, reading_named
-    from hdr4me.paper.publish import as_first_run, publish
-    from hdr4me.paper.report import About, lead_of, own_lead, own_table
-    from hdr4me.paper.results import gather
+    from hdr4me.paper.report import About, as_first_run, lead_of, own_lead, own_table, publish
     from hdr4me.paper.runner import Settings, finished_cells, run_cells
-    from hdr4me.paper.studies import cells_for, own_cells, scale_named
+    from hdr4me.paper.studies import cells_for, gather, own_cells, scale_named
 
     mine = target == "own" or any(given is not None for given in (data, users, dims, epsilon, mechanism))
     path = None

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from hdr4me.atomic import replacing
 from hdr4me.engines import Local
-from hdr4me.statistics import Answer
 from hdr4me.survey import Categorical, Numeric, Schema, Survey
 from hdr4me.tally import Tally
 
@@ -109,10 +108,7 @@ def run_demo(
     say: Callable[[str], None] = lambda _: None,
     progress: Progress = lambda label, total: nullcontext(lambda count: None),
 ) -> Demo:
-    """Every step as a collector would take it, with its file left in `folder`; `say` gets a sentence before each step.
-
-    Only the panel is seeded; the reports are not: they use the system's randomness, so each run differs a little.
-    """
+    """Every step as a collector would take it, with its file left in `folder`; only the panel is seeded."""
     from hdr4me.demo.page import write_page
 
     schema = panel_schema()
@@ -125,31 +121,24 @@ def run_demo(
     with replacing(folder / "records.parquet") as temporary:
         pq.write_table(records, temporary)
     say("perturbing every record with cryptographic randomness")
-    engine = Local()
     with progress("perturbing", n_users) as advance:
-        engine.perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
+        Local().perturb(folder / "records.parquet", survey, folder / "reports.parquet", progress=advance)
     say("tallying the reports")
     with progress("tallying", n_users) as advance:
-        tally = engine.tally([folder / "reports.parquet"], survey, progress=advance)
+        tally = Local().tally([folder / "reports.parquet"], survey, progress=advance)
     tally.save(folder / "panel.tally")
     say("estimating and re-calibrating")
     estimate = tally.estimate()
+    better = estimate.recalibrate("auto")
     truth = true_values(records, schema)
     rows = [{**row, "true": truth[row["dimension"], row["category"]]} for row in estimate.table(0.95)]
-    demo = Demo(survey, tally, rows, _advice(estimate, schema, truth))
+    low, high = np.array([schema[name].bounds for name in estimate.means.dimensions]).T
+    true = 2 * (np.array([truth[name, None] for name in estimate.means.dimensions]) - low) / (high - low) - 1
+    before, after = (np.mean((found.means.scaled_value - true) ** 2) for found in (estimate, better))
+    errors = f"The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after."
+    demo = Demo(survey, tally, rows, f"{better.advice[0]} {errors}")
     write_page(demo, folder)
     return demo
-
-
-def _advice(estimate: Answer, schema: Schema, truth: dict[tuple[str, str | None], float]) -> str:
-    """What re-calibration did to the means, and what it really gained: here the truth is known."""
-    better = estimate.recalibrate("auto")
-    means = estimate.means
-    low, high = np.array([schema[name].bounds for name in means.dimensions]).T
-    true = 2 * (np.array([truth[name, None] for name in means.dimensions]) - low) / (high - low) - 1
-    before, after = (float(np.mean((found.scaled_value - true) ** 2)) for found in (means, better.means))
-    chance = " (so small a difference is chance)" if abs(after - before) < 0.1 * before else ""
-    return f"{better.advice[0]} The true mean square errors on [-1, 1]: {before:.3g} before, {after:.3g} after{chance}."
 
 
 def true_values(records: pa.Table, schema: Schema) -> dict[tuple[str, str | None], float]:
@@ -157,8 +146,7 @@ def true_values(records: pa.Table, schema: Schema) -> dict[tuple[str, str | None
     truth: dict[tuple[str, str | None], float] = {}
     for name in schema.columns:
         dimension: Any = schema[name]
-        column: Any = records[name]
-        found = column.fill_null(dimension.default).to_numpy()
+        found = records[name].fill_null(dimension.default).to_numpy()
         for row in dimension.rows:
             values = found == row if row else np.clip(found, *dimension.bounds)
             truth[name, row] = float(values.mean())

@@ -16,18 +16,12 @@ from hdr4me.pages.html import figure, page, paragraph, section, svg, table
 
 _TRUE, _OURS, _QUIET = "#1d2329", "#c2410c", "#94a3b8"
 _ESTIMATE: dict[str, Any] = {"fmt": "o", "ms": 3.5, "lw": 1, "color": _OURS}
-_LOOK: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-}
+_LOOK: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
 
 
 def write_page(demo: Demo, folder: Path) -> None:
     """Write report.html, and day.svg beside it."""
     survey, n = demo.survey, demo.tally.n_reports
-    columns = ["dimension", "category", "true", "estimate", "95 % from", "to", "answers"]
     keys = ["dimension", "category", "true", "estimate", "lower", "upper", "answers"]
     with rc_context(_LOOK):
         days, categories, errors = (draw(demo.rows) for draw in (_days, _categories, _errors))
@@ -38,31 +32,20 @@ def write_page(demo: Demo, folder: Path) -> None:
             section(
                 "What happened",
                 paragraph(
-                    f"Every user drew {survey.n_sampled} of {len(survey.schema)} dimensions at random, randomised it "
-                    f"with an integer table whose privacy loss is proven at most e^{survey.epsilon_per_answer:g}, and "
-                    "sent the cell's number. The collector counted the numbers and calibrated. It never held a true "
-                    "value; this page does, to show how close the answers came."
-                ),
-                paragraph(
-                    f"{demo.coverage:.1%} of the 95 % intervals hold the truth. Re-calibration: {demo.advice}"
+                    f"Every user drew {survey.n_sampled} of {len(survey.schema)} dimensions at random, randomized it "
+                    f"with an integer table whose likelihood ratios are at most e^{survey.epsilon_per_answer:g}, and "
+                    "sent the result. The collector never holds a true value; this page does, to show that "
+                    f"{demo.coverage:.1%} of the 95 % intervals contain it. Re-calibration: {demo.advice}"
                 ),
             ),
-            section(
-                "The day of an average wearer",
-                figure(days, "Hourly means: the truth (line) and the private estimates with 95 % intervals."),
-            ),
+            section("The day of an average wearer", figure(days, "True hourly means (line) and estimates.")),
             section("Questions with fixed answers", figure(categories, "True shares (grey) and estimates.")),
             section(
                 "Is the error what it says it is?",
-                paragraph(
-                    "Each estimate's error over its own standard error should be a standard normal variate, whatever "
-                    "the dimension."
-                ),
-                figure(
-                    errors, f"(estimate − truth)/standard error for {len(demo.rows)} means and frequencies."
-                ),
+                paragraph("Each error divided by its standard error should be a standard normal variate."),
+                figure(errors, f"(estimate − truth)/standard error of {len(demo.rows)} estimates."),
             ),
-            section("Every estimate", table(columns, [[row[key] for key in keys] for row in demo.rows])),
+            section("Every estimate", table(keys, [[row[key] for key in keys] for row in demo.rows])),
         )
         write_text(folder / "report.html", text)
         write_text(folder / "day.svg", svg(days))

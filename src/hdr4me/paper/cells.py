@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdr4me as hd
-from hdr4me.errors import InvalidInput
 from hdr4me.framework import Deviation
 from hdr4me.framework.normal import (
     L1_THRESHOLD,
@@ -50,11 +49,7 @@ def title_of(mechanism: str) -> str:
 
 
 def law_for(name: str, epsilon: float) -> Mechanism:
-    """The mechanism of one value in [−1, 1]; Square wave works there by rescaling and keeps its bias.
-
-    >>> law_for("square_wave", 1.0).domain
-    (-1.0, 1.0)
-    """
+    """The mechanism of one value in [−1, 1]; Square wave works there by rescaling and keeps its bias."""
     options = {"domain": (-1.0, 1.0)} if name == "square_wave" else {}
     return hd.mechanism(name, epsilon=epsilon, **options)
 
@@ -91,10 +86,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Variant):
-    """One method's MSE over the repeats; `better` is the share of repeats in which it beats the naive mean.
-
-    `width`, `spread` and `reference` name the reading of λ* where there is one, `weight` is λ*'s median.
-    """
+    """One method's MSE over the repeats, the share in which it beats the naive mean, and the median of λ*."""
 
     mse: float
     standard_error: float
@@ -104,7 +96,7 @@ class Outcome(Variant):
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell: sizes, how it was simulated, the framework's prediction, every method's outcome.
+    """A finished cell: the framework's prediction and every method's outcome.
 
     `some_above` and `all_above` are the probabilities that some, or every, dimension deviates by more than the
     threshold of L1 (first) and of L2 (second); `share_above` is the simulated share of dimensions that do.
@@ -124,40 +116,26 @@ class CellResult:
     outcomes: tuple[Outcome, ...]
 
     def outcome(self, method: str, reading: Reading | None = None) -> Outcome:
-        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers.
-
-        Where a mechanism has no bias both spreads are the same and only the first is kept.
-        """
+        """One method's outcome, under a reading of λ* where the method has one; the reading notes its numbers."""
         found = [item for item in self.outcomes if item.method == method]
-        spreads = {item.spread for item in found}
-        for item in found:
-            if reading is None or not item.width:
-                return item
-            spread = reading.spread if reading.spread in spreads else "noise"
-            if (item.width, item.spread) == (reading.width, spread) and item.reference in (
-                "",
-                reading.reference,
-            ):
-                reading.note(self.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
-                return item
-        raise InvalidInput(f"method = {method!r} has no outcome in {self.cell.key}")
+        if reading is None or not found[0].width:
+            return found[0]
+        # Without bias both spreads are the same, and only the first is kept.
+        spread = reading.spread if any(item.spread == reading.spread for item in found) else "noise"
+        wanted = (reading.width, spread, reading.reference if method == "l2" else "")
+        item = next(item for item in found if (item.width, item.spread, item.reference) == wanted)
+        reading.note(self.cell.key, method, item.mse, item.standard_error, item.better, item.weight)
+        return item
 
     def ratio(self, method: str, reading: Reading) -> float:
         """The method's MSE over that of the current aggregation."""
         return self.outcome(method, reading).mse / self.outcome("naive").mse
 
-    def enhances(self, method: str, reading: Reading) -> bool:
-        """The MSE is smaller than the naive one, by more than two standard errors of their difference."""
-        return self._differs(method, reading, 1)
-
-    def harms(self, method: str, reading: Reading) -> bool:
-        """The MSE is larger than the naive one, by more than two standard errors of their difference."""
-        return self._differs(method, reading, -1)
-
-    def _differs(self, method: str, reading: Reading, sign: int) -> bool:
-        """The two are taken as independent."""
+    def effect(self, method: str, reading: Reading) -> int:
+        """1 where the MSE is smaller than the naive one, −1 where it is larger, 0 within two standard errors."""
         one, naive = self.outcome(method, reading), self.outcome("naive")
-        return sign * (naive.mse - one.mse) > 2 * math.hypot(one.standard_error, naive.standard_error)
+        gain = naive.mse - one.mse
+        return int(np.sign(gain)) * (abs(gain) > 2 * math.hypot(one.standard_error, naive.standard_error))
 
     @property
     def distance(self) -> float:
@@ -174,13 +152,11 @@ class CellResult:
 def predicted(
     law: Mechanism, data: Moments, n_users: int, columns: Iterable[NDArray[np.floating]] = ()
 ) -> Deviation:
-    """What the framework predicts for this population when all dimensions are reported (Lemmas 2 and 3).
-
-    Mean and mean square of each dimension are enough where E[t*|t] is affine and Var(t*|t) quadratic in t; `columns`,
-    the values of each dimension, are used only where the law is not of that kind.
-    """
-    d = data.mean.size
-    if _is_quadratic(law):
+    """What Lemmas 2 and 3 predict when all dimensions are reported; `columns` are used where moments are not enough."""
+    d, t = data.mean.size, np.linspace(-1.0, 1.0, 101)
+    # The moments are enough where E[t*|t] is affine and Var(t*|t) quadratic in t: higher differences vanish.
+    moments = ((law.mean(t), 2), (law.variance(t), 3))
+    if all(np.abs(np.diff(x, n=order)).max() <= 1e-9 * np.abs(x).max() for x, order in moments):
         values, shares = data.two_points()
         return hd.deviation(law, n_users=n_users, n_dims=d, n_sampled=d, values=values, probabilities=shares)
     # With m = d nobody is left out, so Var θ̂_j = V̄_j/n.
@@ -190,24 +166,10 @@ def predicted(
     return Deviation(bias, variance, np.ones(d, dtype=np.int64), float(n_users), np.full(d, np.nan), "exact")
 
 
-def _is_quadratic(law: Mechanism) -> bool:
-    """Whether E[t*|t] is affine and Var(t*|t) quadratic in t, at 101 values of [−1, 1]."""
-    t = np.linspace(-1.0, 1.0, 101)
-    for values, degree in ((law.mean(t), 1), (law.variance(t), 2)):
-        differences = np.diff(values, n=degree + 1)
-        if np.abs(differences).max() > 1e-9 * np.abs(values).max():
-            return False
-    return True
-
-
 def naive_means(
     mechanism: Mechanism, data: Dataset, dimensions: NDArray[np.int64], repeats: int, seed: int, name: str
 ) -> Floats:
-    """θ̂ when every user reports all of `dimensions`, in each of many repeats: an array [repeats, dimensions].
-
-    Every report is drawn, or an exact shortcut is used (`hdr4me.simulation.aggregate.way_of` decides); all ways have
-    the same distribution.
-    """
+    """θ̂ [repeats, dimensions] when every user reports all of `dimensions`; `way_of` chooses an exact shortcut."""
     n, d = data.n_users, dimensions.size
     way = way_of(mechanism)
     if way == GAMMA and isinstance(mechanism, Laplace):
@@ -237,13 +199,10 @@ def naive_means(
 
 
 def run_cell(cell: Cell, data: Dataset, dimensions: NDArray[np.int64], seed: int) -> CellResult:
-    """Simulate the naive means of these columns, apply every method to each repeat, compare with the true means.
-
-    The cell's key names its random streams under `seed`.
-    """
+    """Simulate the naive means of these columns, apply every method to each repeat, compare with the true means."""
     start = time.process_time()
     law = cell.law
-    here = data.moments.take(dimensions)
+    here = Moments(data.moments.mean[dimensions], data.moments.square[dimensions])
     prediction = predicted(law, here, cell.n_users, (data.column(int(j)) for j in dimensions))
     bias, sd = (np.broadcast_to(x, dimensions.shape) for x in (prediction.bias, prediction.sd))
     means = naive_means(law, data, dimensions, cell.repeats, seed, cell.key)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,6 @@ from numpy.typing import NDArray
 from hdr4me.atomic import replacing, write_text
 from hdr4me.errors import FormatError, InvalidInput
 from hdr4me.simulation.sums import generator
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.float32]
@@ -30,11 +28,7 @@ NORMALISATIONS = ("auto", "fixed", "min-max")
 
 @dataclass(frozen=True)
 class Dataset:
-    """`n_users` users by `n_dims` dimensions, already in [−1, 1]; `column(j)` is the j-th dimension.
-
-    `title` is the name in tables and figures; a stand-in says so there. `normalisation` is how the values
-    came into [−1, 1].
-    """
+    """`n_users` users by `n_dims` dimensions in [−1, 1] after `normalisation`; `column(j)` is the j-th dimension."""
 
     name: str
     title: str
@@ -43,12 +37,11 @@ class Dataset:
     normalisation: str
     column: Callable[[int], Column]
     stand_in: bool = False
-    known: Moments | None = None
 
     @cached_property
     def moments(self) -> Moments:
-        """Mean and mean square of each dimension, from `known` if they were stored with the data."""
-        return self.known or moments(self.column(j) for j in range(self.n_dims))
+        """Mean and mean square of each dimension."""
+        return moments(self.column(j) for j in range(self.n_dims))
 
 
 def check_normalisation(way: str) -> str:
@@ -59,11 +52,7 @@ def check_normalisation(way: str) -> str:
 
 
 def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -> Column:
-    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max).
-
-    >>> [normalise(np.array([0.0, 5.0, 20.0]), way, 0, 10).tolist() for way in ("fixed", "min-max")]
-    [[-1.0, 0.0, 1.0], [-1.0, -0.5, 1.0]]
-    """
+    """2(x − l)/(h − l) − 1 with (l, h) = (`low`, `high`) and clipping, or the column's own extremes (min-max)."""
     if way == "min-max":
         low, high = float(values.min()), float(values.max())
         if low == high:
@@ -73,11 +62,7 @@ def normalise(values: NDArray[np.floating], way: str, low: float, high: float) -
 
 
 def chosen_dimensions(available: int, wanted: int, seed: int) -> NDArray[np.int64]:
-    """Which columns make up a data set of `wanted` dimensions out of one of `available` (section VI, Fig. 5).
-
-    Up to `available`, the first of one random order, so that a smaller set is part of a larger; beyond,
-    all of them and then columns drawn again at random, as the paper does.
-    """
+    """Which of `available` columns make up `wanted` dimensions: the first of one random order, then drawn again."""
     order = generator(seed, "order of dimensions", available).permutation(available)
     if wanted <= available:
         return order[:wanted]
@@ -92,20 +77,12 @@ class Moments:
     mean: Floats
     square: Floats
 
-    def take(self, dimensions: NDArray[np.int64]) -> Moments:
-        """The moments of these dimensions."""
-        return Moments(self.mean[dimensions], self.square[dimensions])
-
     def two_points(self) -> tuple[Floats, Floats]:
         """For each dimension, two values in [−1, 1] and their shares with the same mean and mean square.
 
         E[t*|t] is affine and Var(t*|t) quadratic in t, so the framework predicts the same bias and variance
         from these two values as from all n. The upper one is mean + sd, or 1 where that leaves the domain;
         (upper − mean)(mean − lower) = variance gives the lower.
-
-        >>> values, shares = Moments(np.array([0.8]), np.array([0.8])).two_points()  # zeros and ones
-        >>> values.round(9).tolist(), shares.round(9).tolist()
-        ([[1.0, 0.0]], [[0.8, 0.2]])
         """
         flip = np.where(self.mean < 0, -1.0, 1.0)
         mean = np.abs(self.mean)
@@ -125,28 +102,20 @@ def moments(columns: Iterable[Column]) -> Moments:
 
 
 def store(dataset: Dataset, path: Path) -> None:
-    """Write every column once (float32, one after the other) and, last, the description beside it.
-
-    Workers map only the columns they use, and the machine keeps one copy.
-    """
-    rows = []
+    """Write every column once, for workers to map (float32, one after the other), and then the description."""
     with replacing(path) as temporary, temporary.open("wb") as out:
         for j in range(dataset.n_dims):
-            column = dataset.column(j)
-            found = moments([column])
-            rows.append((float(found.mean[0]), float(found.square[0])))
-            out.write(column.tobytes())
+            out.write(dataset.column(j).tobytes())
     described = ("name", "title", "n_users", "n_dims", "normalisation", "stand_in")
     about = {name: getattr(dataset, name) for name in described}
-    write_text(path.with_suffix(".json"), json.dumps({**about, "moments": rows}))
+    write_text(path.with_suffix(".json"), json.dumps(about))
 
 
 def is_stored(path: Path) -> bool:
     """Whether `store` finished there, and both files are complete."""
     try:
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        size = 4 * about["n_dims"] * about["n_users"]
-        return bool(path.stat().st_size == size and len(about["moments"]) == about["n_dims"])
+        return bool(path.stat().st_size == 4 * about["n_dims"] * about["n_users"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -154,10 +123,8 @@ def is_stored(path: Path) -> bool:
 def open_stored(path: Path) -> Dataset:
     """What `store` wrote."""
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    mean, square = np.array(about.pop("moments")).T
-    shape = (about["n_dims"], about["n_users"])
-    whole = np.memmap(path, dtype=np.float32, mode="r", shape=shape)
-    return Dataset(**about, column=lambda j: np.asarray(whole[j]), known=Moments(mean, square))
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=(about["n_dims"], about["n_users"]))
+    return Dataset(**about, column=lambda j: np.asarray(whole[j]))
 
 
 _FACTORS = 4
@@ -165,33 +132,41 @@ _FACTORS = 4
 _EMBEDDINGS = (-10.0, 10.0)
 
 
-def _gaussian(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """σ = 1/16 in every dimension; expectation 0.9 in the first tenth of them (rounded up), 0 in the others.
-
-    The numbers are already on the scale of [−1, 1]; about 5 % of the values about 0.9 are clipped at 1.
-    """
-    noise = generator(seed, "gaussian", n_users, n_dims, j).standard_normal(n_users, dtype=np.float32)
-    return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
-
-
-def _poisson(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """Each dimension is Poisson with an expectation drawn uniformly from the integers 1 … 99."""
-    rng = generator(seed, "poisson", n_users, n_dims, j)
-    return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions. Each
+# has a title, what `auto` stands for, and the range of `fixed`.
+SYNTHETIC = {
+    "gaussian": ("Gaussian", "fixed", (-1.0, 1.0)),
+    # Up to five standard deviations above the largest expectation.
+    "poisson": ("Poisson", "min-max", (0.0, 149.0)),
+    "uniform": ("Uniform", "fixed", (-1.0, 1.0)),
+    "cov19": ("COV-19 (stand-in)", "min-max", _EMBEDDINGS),
+}
 
 
-def _uniform(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """Each value is uniform on [−1, 1]."""
-    return 2 * generator(seed, "uniform", n_users, n_dims, j).random(n_users, dtype=np.float32) - 1
+def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
+    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
+    title, auto, fixed = SYNTHETIC[name]
+    way = auto if way == "auto" else way
+
+    def column(j: int) -> Column:
+        return normalise(_values(name, n_users, n_dims, seed, j), way, *fixed)
+
+    return Dataset(name, title, n_users, n_dims, way, column, stand_in=name == "cov19")
 
 
-def _cov19(n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
-    """x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance.
-
-    The first factor is skewed, as embeddings of clustered documents are, so that min–max leaves means that
-    differ from zero. It is not the data of the paper, and its title says so wherever it is shown.
-    """
-    rng = generator(seed, "cov19 stand-in", n_users, n_dims, j)
+def _values(name: str, n_users: int, n_dims: int, seed: int, j: int) -> NDArray[np.floating]:
+    """The j-th column before normalisation."""
+    stream = "cov19 stand-in" if name == "cov19" else name
+    rng = generator(seed, stream, n_users, n_dims, j)
+    if name == "gaussian":  # σ = 1/16, and expectation 0.9 in the first tenth of the dimensions (rounded up)
+        noise = rng.standard_normal(n_users, dtype=np.float32)
+        return noise / 16 + (0.9 if j < math.ceil(n_dims / 10) else 0.0)
+    if name == "poisson":  # with an expectation drawn uniformly from the integers 1 … 99
+        return rng.poisson(rng.integers(1, 100), n_users).astype(np.float32)
+    if name == "uniform":
+        return 2 * rng.random(n_users, dtype=np.float32) - 1
+    # x_j = μ_j + s_j(w_j·f + noise): four shared factors f carry about 85 % of every dimension's variance. The first is
+    # skewed, as embeddings of clustered documents are, so that min–max leaves means that differ from zero.
     weights = rng.normal([0.0] * _FACTORS, [1.0, 0.6, 0.4, 0.3])
     weights[0] += np.sign(weights[0])
     weights *= np.sqrt(0.85) / np.linalg.norm(weights)
@@ -210,36 +185,6 @@ def _factors(n_users: int, seed: int) -> Column:
     return shared
 
 
-class _Recipe(NamedTuple):
-    """How a data set is made: its title, what `auto` stands for, the range of `fixed`, the values of a column."""
-
-    title: str
-    auto: str
-    fixed: tuple[float, float]
-    column: Callable[[int, int, int, int], NDArray[np.floating]]
-
-
-# The paper's three synthetic data sets, and a stand-in for COV-19: the same size, strongly correlated dimensions.
-SYNTHETIC = {
-    "gaussian": _Recipe("Gaussian", "fixed", (-1.0, 1.0), _gaussian),
-    # Up to five standard deviations above the largest expectation.
-    "poisson": _Recipe("Poisson", "min-max", (0.0, 149.0), _poisson),
-    "uniform": _Recipe("Uniform", "fixed", (-1.0, 1.0), _uniform),
-    "cov19": _Recipe("COV-19 (stand-in)", "min-max", _EMBEDDINGS, _cov19),
-}
-
-
-def synthetic(name: str, n_users: int, n_dims: int, seed: int, way: str = "auto") -> Dataset:
-    """A data set of `SYNTHETIC`; each column has a random stream of its own, `way` is one of `NORMALISATIONS`."""
-    recipe = SYNTHETIC[name]
-    way = recipe.auto if way == "auto" else way
-
-    def column(j: int) -> Column:
-        return normalise(recipe.column(n_users, n_dims, seed, j), way, *recipe.fixed)
-
-    return Dataset(name, recipe.title, n_users, n_dims, way, column, stand_in=name == "cov19")
-
-
 # -- files: the CORD-19 release's embeddings, and every column of numbers in anybody's own file -------------------
 
 
@@ -247,8 +192,7 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
     """The first `n_users` vectors and `n_dims` dimensions of an embeddings file (all, where it has fewer).
 
     Every line of the file (CSV, plain or compressed) is an id and the same number of finite floats; a first line whose
-    second field is not a number is a heading. The vectors are gathered in `scratch`, a file of float32 that can be
-    removed after use, so that memory stays small.
+    second field is not a number is a heading. The file `scratch` holds the vectors, so that memory stays small.
     """
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -265,7 +209,10 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
             if not kept:
                 raise FormatError(f"{path.name}, line 1: an id and at least one number are needed")
             # One thread, so that an error names the row.
-            skipped = 0 if _is_number(fields[1]) else 1
+            skipped = 1
+            with suppress(ValueError):
+                float(fields[1])
+                skipped = 0
             lines = pc.ReadOptions(column_names=names, skip_rows=skipped, use_threads=False)
             floats = dict.fromkeys(kept, pa.float64())
             options = pc.ConvertOptions(include_columns=kept, column_types=floats, null_values=[])
@@ -295,45 +242,29 @@ def load_cov19(path: Path, n_users: int, n_dims: int, scratch: Path, way: str = 
     return Dataset("cov19", path.name, gathered, len(kept), way, column)
 
 
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 class OwnFile(NamedTuple):
-    """What a file holds: rows, the names of its columns of numbers, and those of the columns left out."""
+    """What a file holds: rows, its columns of numbers by name, and the names of the columns left out."""
 
     n_rows: int
-    columns: tuple[str, ...]
+    columns: dict[str, Floats]
     left_out: tuple[str, ...]
+
+
+def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
+    """The first `n_users` rows of every column of numbers in a file of records; `auto` is `min-max`."""
+    way = "min-max" if way == "auto" else way
+    found = describe(path)
+    columns = list(found.columns.values())
+
+    def column(j: int) -> Column:
+        return normalise(columns[j][:n_users], way, -1.0, 1.0)
+
+    return Dataset("data", path.name, n_users, len(columns), way, column)
 
 
 def describe(path: Path) -> OwnFile:
     """What of a file can be used; an error names the column that cannot."""
-    return _own(path)[1]
-
-
-def load_own(path: Path, n_users: int, way: str = "auto") -> Dataset:
-    """The first `n_users` rows of every column of numbers in a file of records.
-
-    `way` is `min-max` (or `auto`): each column's own smallest and largest value become −1 and 1; or `fixed`: the
-    values are on [−1, 1] already, and what lies outside is clipped.
-    """
-    way = "min-max" if way == "auto" else way
-    table, found = _own(path)
-    if n_users > found.n_rows:
-        raise InvalidInput.of("users", n_users, f"at most {found.n_rows}, the rows of {path.name}")
-
-    def column(j: int) -> Column:
-        return normalise(_floats(table, found.columns[j])[:n_users], way, -1.0, 1.0)
-
-    return Dataset("data", path.name, n_users, len(found.columns), way, column)
-
-
-def _own(path: Path) -> tuple[pa.Table, OwnFile]:
+    import pyarrow as pa
     import pyarrow.types as kinds
 
     from hdr4me.io.reading import read_table
@@ -342,23 +273,21 @@ def _own(path: Path) -> tuple[pa.Table, OwnFile]:
         raise InvalidInput.of("data", str(path), "there is no such file")
     table = read_table(path)
     numbers = (kinds.is_integer, kinds.is_floating, kinds.is_boolean)
-    used = tuple(field.name for field in table.schema if any(test(field.type) for test in numbers))
+    used = {
+        field.name: table.column(field.name).cast(pa.float64()).to_numpy()
+        for field in table.schema
+        if any(test(field.type) for test in numbers)
+    }
     others = tuple(name for name in table.column_names if name not in used)
     if not used:
         raise FormatError(f"{path.name}: no column of numbers, only {', '.join(others) or 'nothing'}")
     if table.num_rows < 2:
         raise FormatError(f"{path.name}: at least two rows are needed, found {table.num_rows}")
-    for name in used:
-        bad = int(np.sum(~np.isfinite(_floats(table, name))))
+    for name, values in used.items():
+        bad = int(np.sum(~np.isfinite(values)))
         if bad:
             raise FormatError(
                 f"{path.name}, column {name!r}: {bad} of {table.num_rows} values are missing or not finite; fill "
                 "them in or leave the column out of the file"
             )
-    return table, OwnFile(table.num_rows, used, others)
-
-
-def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
-    import pyarrow as pa
-
-    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+    return OwnFile(table.num_rows, used, others)

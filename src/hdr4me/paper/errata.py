@@ -1,14 +1,11 @@
-"""The paper's errata: what it prints, what is right, why, and numbers that show it, computed here.
-
-First section IV (mechanisms, case study, lemmas 1 to 3, theorems 1 and 2), then sections V and VI (λ*, lemmas 4 and 5,
-theorems 3 and 4), and commentary on when re-calibration harms.
-"""
+"""The paper's errata: what it prints, what is right, why, and numbers that show it, computed here."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +16,7 @@ from scipy.stats import multivariate_normal
 
 import hdr4me as hd
 from hdr4me.framework.normal import probability_all_exceed, probability_some_exceed
-from hdr4me.paper.case_study import TOLERANCES, Line, case_study, deviation_of, deviation_on, printed_variance
+from hdr4me.paper.case_study import TOLERANCES, case_study, deviation_on, printed_variance
 from hdr4me.paper.methods import Reading
 from hdr4me.paper.theory import counter_example
 from hdr4me.recalibration.hdr4me import soft_threshold
@@ -28,10 +25,7 @@ from hdr4me.simulation.sums import generator
 
 @dataclass(frozen=True)
 class Erratum:
-    """One departure: where, what is printed, what is right, the derivation, the numbers that show it.
-
-    `commentary` marks what the paper does not get wrong but leaves unsaid.
-    """
+    """One error of the paper with its correction, or `commentary` on what the paper leaves unsaid."""
 
     title: str
     where: str
@@ -42,19 +36,31 @@ class Erratum:
     commentary: bool = False
 
 
-def _line(start: str) -> Line:
-    return next(line for line in case_study() if line.quantity.startswith(start))
+def harm_ratio(z: float) -> float:
+    """|θ|/σ beyond which L1 with λ* = zσ has a larger risk than the naive mean."""
+
+    def excess(theta: float) -> float:
+        def loss(x: float) -> float:
+            shrunk = float(soft_threshold(np.array(x), np.array(z)))
+            return (shrunk - theta) ** 2 * math.exp(-0.5 * (x - theta) ** 2) / math.sqrt(2 * math.pi)
+
+        joints = [theta - 12.0, -z, z, theta + 12.0]
+        return sum(quad(loss, a, b)[0] for a, b in pairwise(joints)) - 1.0
+
+    return float(brentq(excess, 0.5, 3.0))
 
 
-def _piecewise_variance() -> Erratum:
-    law = hd.mechanism("piecewise", epsilon=0.001)
-    t = 0.3
+def _section_iv() -> Iterator[Erratum]:
+    """Mechanisms, case study, lemmas 1 to 3, theorems 1 and 2."""
+    lines = {line.quantity: line for line in case_study()}
+    law, t = hd.mechanism("piecewise", epsilon=0.001), 0.3
     half: float = law.half_width  # type: ignore[attr-defined]
     joints = sorted({*law.support, t * (1 + half) - half, t * (1 + half) + half})
     integral = sum(
         quad(lambda x: (x - t) ** 2 * float(law.density(x, t)), a, b)[0] for a, b in pairwise(joints)
     )
-    return Erratum(
+
+    yield Erratum(
         "Variance of Piecewise",
         "IV-C, the equation of Var(t*)",
         "t*/(e^{ε/2m} − 1) + e^{ε/2m + 3}/(3(e^{ε/2m} − 1)²)",
@@ -64,49 +70,41 @@ def _piecewise_variance() -> Erratum:
         "this is t²·s/(s−1) + (s+3)/(3(s−1)²); less t², the line above. The paper's 533.210 follows from it.",
         (
             ("σ² of the case study, formula as printed", printed_variance()),
-            ("σ² of the case study, right", _line("Piecewise: variance").value),
+            ("σ² of the case study, right", lines["Piecewise: variance"].value),
             ("Var(t*) at t = 0.3, ε/m = 0.001, right formula", float(law.variance(t))),
             ("the same by quadrature of the density", integral),
         ),
     )
 
-
-def _case_study_numbers() -> Erratum:
-    own = deviation_of(-0.049, 3.365e-5)
-    lines = [
+    own = lines["Square wave: probability within 0.05 from the paper's own bias and variance"].value
+    wrong = [
         line
-        for line in case_study()
-        if line.verdict == "wrong" and line.quantity.startswith("Square") and "own" not in line.quantity
+        for name, line in lines.items()
+        if line.verdict == "wrong" and name.startswith("Square") and "own" not in name
     ]
-    return Erratum(
+    yield Erratum(
         "Numbers of the case study",
         "IV-C and Table II",
-        f"{len(lines)} numbers of Square wave, in brackets below",
+        f"{len(wrong)} numbers of Square wave, in brackets below",
         "those below",
         "Square wave's bias is (1−a)(½ − 0.55) with 1 − a = (1 − e^{−ε})/ε at ε = 0.001, and its variance the mean "
         "of the paper's own formula over the ten values. Table II's Square row follows neither from these nor from "
-        f"the printed −0.049 and 3.365e-5, which give {float(own.probability_within(0.05)):.4f} at ξ = 0.05.",
-        tuple((f"{line.quantity} (printed {line.printed})", line.value) for line in lines),
+        f"the printed −0.049 and 3.365e-5, which give {own:.4f} at ξ = 0.05.",
+        tuple((f"{line.quantity} (printed {line.printed})", line.value) for line in wrong),
     )
 
-
-def _two_domains() -> Erratum:
-    own, common = deviation_on("square_wave"), deviation_on("square_wave", (-1.0, 1.0))
+    wave, common = deviation_on("square_wave"), deviation_on("square_wave", (-1.0, 1.0))
     laws = {
-        "Square wave on [0, 1] as in Table II": own,
+        "Square wave on [0, 1] as in Table II": wave,
         "Square wave on [−1, 1]": common,
         "Piecewise on [−1, 1]": deviation_on("piecewise"),
     }
     rows = [
-        ("Square wave on [−1, 1]: bias", float(common.bias)),
-        ("Square wave on [0, 1]: bias", float(own.bias)),
-    ]
-    rows += [
         (f"probability within {xi:g}, {name}", float(law.probability_within(xi)))
         for xi in TOLERANCES[2:]
         for name, law in laws.items()
     ]
-    return Erratum(
+    yield Erratum(
         "Table II compares two domains",
         "IV-C and Table II",
         "if the supremum becomes larger (0.05, 0.1), Square wave is far better than Piecewise",
@@ -115,18 +113,44 @@ def _two_domains() -> Erratum:
         "The paper assumes [−1, 1] for every dimension (III-B, IV). At ε/m = 0.001 Square wave's reports hardly "
         "depend on the value and their mean is the middle of the domain: ½ on [0, 1], close to the data's 0.55 by "
         "chance, but 0 on [−1, 1].",
-        tuple(rows),
+        (
+            ("Square wave on [−1, 1]: bias", float(common.bias)),
+            ("Square wave on [0, 1]: bias", float(wave.bias)),
+            *rows,
+        ),
     )
 
+    yield Erratum(
+        "Third moment of Laplace noise",
+        "IV-D, the equation of ρ, and the 1.57 % after it",
+        "ρ = 3λ³, hence at most 1.57 % at r = 1000",
+        "ρ = 6λ³, hence at most 2.69 %",
+        "By parts, E|N|³ = (1/λ)∫₀^∞ x³e^{−x/λ}dx = 3λ·(1/λ)∫₀^∞ x²e^{−x/λ}dx = 3λ·E N² = 3λ·2λ² = 6λ³. The paper "
+        "writes 3λ/2 for the factor 3λ; Berry–Esseen's bound is then too small.",
+        (
+            ("λ⁻³E|N|³ by quadrature", quad(lambda x: x**3 * math.exp(-x), 0, math.inf)[0]),
+            ("bound at r = 1000 with 6λ³", lines["Laplace: Berry–Esseen bound, 1000 reports"].value),
+            ("bound at r = 1000 with 3λ³", lines["Laplace: the same with the paper's 3λ³"].value),
+        ),
+    )
 
-def _lemma1() -> Erratum:
-    t = np.linspace(-1, 1, 201)
+    yield Erratum(
+        "Theorem 2's r_jσ_j",
+        "IV-D, Theorem 2",
+        "0.33554(ρ + 0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³) with E Var(t*) = (r_jσ_j)²",
+        "0.33554(ρ + 0.415 s³)/(s³√r_j) with s² = E Var(t*) = r_jσ_j²",
+        "Lemmas 2 and 3 define σ_j² = E Var(t*)/r_j, so E Var(t*) = r_jσ_j², not (r_jσ_j)². The printed bound is "
+        "right only if σ_j is read as s/r_j. Besides, the constants 0.33554 and 0.415 are those for identically "
+        "distributed terms: reports of a bounded mechanism are such once a user's value is drawn at random with her "
+        "report.",
+    )
+
     numbers = []
     for name, epsilon in (("piecewise", 1.0), ("duchi", 1.0), ("hybrid", 0.5), ("hybrid", 1.0)):
-        variance = hd.mechanism(name, epsilon=epsilon).variance(t)
+        variance = hd.mechanism(name, epsilon=epsilon).variance(np.linspace(-1, 1, 201))
         ratio = float(variance.max() / variance.min())
         numbers.append((f"largest variance over smallest, {name}, ε = {epsilon:g}", ratio))
-    return Erratum(
+    yield Erratum(
         "Lemma 1, second half",
         "IV-B, Lemma 1",
         "Var(t*) and δ are correlated to t if Bound(M) = 1; otherwise t* would be independent of t",
@@ -137,15 +161,13 @@ def _lemma1() -> Erratum:
         tuple(numbers),
     )
 
-
-def _dropped_sampling() -> Erratum:
     found = []
+    sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
     for epsilon in (1.0, 4.0, 8.0):
         law = hd.mechanism("piecewise", epsilon=epsilon)
-        sizes: Any = {"n_users": 10**6, "n_dims": 100, "n_sampled": 1, "prior": "uniform"}
         ratio = hd.deviation(law, **sizes).mse / hd.deviation(law, variance="paper", **sizes).mse
         found.append((f"exact/paper variance, Piecewise, ε = {epsilon:g}, d = 100, m = 1", ratio))
-    return Erratum(
+    yield Erratum(
         "The lemmas drop the sampling of users",
         "IV-B, before Lemma 2",
         "lim (1/r Σ_{i≤r} t_i − 1/n Σ_{i≤n} t_i) = 0, so Var θ̂_j = E Var(t*)/r",
@@ -156,15 +178,13 @@ def _dropped_sampling() -> Erratum:
         tuple(found),
     )
 
-
-def _product_form() -> Erratum:
     law, n = hd.mechanism("piecewise", epsilon=8.0), 10_000
     one = hd.deviation(law, n_users=n, n_dims=2, n_sampled=1, prior="uniform")
     correlation = -(1 / 3) / n / float(one.variance)
     box = multivariate_normal([0.0, 0.0], [[1.0, correlation], [correlation, 1.0]])
     both = float(box.cdf([1.0, 1.0], lower_limit=[-1.0, -1.0]))
     product = float(one.probability_within(float(one.sd))) ** 2
-    return Erratum(
+    yield Erratum(
         "Theorem 1's product form needs m = d",
         "IV-B, Theorem 1",
         "f(θ̂ − θ̄) = Π_j f(θ̂_j − θ̄_j), since each dimension is perturbed independently",
@@ -185,38 +205,9 @@ def _product_form() -> Erratum:
     )
 
 
-def _third_moment() -> Erratum:
-    right = _line("Laplace: Berry–Esseen").value
-    return Erratum(
-        "Third moment of Laplace noise",
-        "IV-D, the equation of ρ, and the 1.57 % after it",
-        "ρ = 3λ³, hence at most 1.57 % at r = 1000",
-        "ρ = 6λ³, hence at most 2.69 %",
-        "By parts, E|N|³ = (1/λ)∫₀^∞ x³e^{−x/λ}dx = 3λ·(1/λ)∫₀^∞ x²e^{−x/λ}dx = 3λ·E N² = 3λ·2λ² = 6λ³. The paper "
-        "writes 3λ/2 for the factor 3λ; Berry–Esseen's bound is then too small.",
-        (
-            ("λ⁻³E|N|³ by quadrature", quad(lambda x: x**3 * math.exp(-x), 0, math.inf)[0]),
-            ("bound at r = 1000 with 6λ³", right),
-            ("bound at r = 1000 with 3λ³", _line("Laplace: the same").value),
-        ),
-    )
-
-
-def _theorem2_scaling() -> Erratum:
-    return Erratum(
-        "Theorem 2's r_jσ_j",
-        "IV-D, Theorem 2",
-        "0.33554(ρ + 0.415(r_jσ_j)³)/(r_j^{7/2}σ_j³) with E Var(t*) = (r_jσ_j)²",
-        "0.33554(ρ + 0.415 s³)/(s³√r_j) with s² = E Var(t*) = r_jσ_j²",
-        "Lemmas 2 and 3 define σ_j² = E Var(t*)/r_j, so E Var(t*) = r_jσ_j², not (r_jσ_j)². The printed bound is "
-        "right only if σ_j is read as s/r_j. Besides, the constants 0.33554 and 0.415 are those for identically "
-        "distributed terms: reports of a bounded mechanism are such once a user's value is drawn at random with her "
-        "report.",
-    )
-
-
-def _supremum() -> Erratum:
-    return Erratum(
+def _sections_v_and_vi() -> Iterator[Erratum]:
+    """λ*, lemmas 4 and 5, theorems 3 and 4."""
+    yield Erratum(
         "λ* is not defined by the text",
         "V-B, Lemmas 4 and 5",
         "λ*_j = sup|θ̂_j − θ̄_j| (L1); λ*_j = sup (θ̂_j − θ̄_j)/(2θ̄_j) with the normal law's mean for θ̄_j (L2)",
@@ -226,15 +217,13 @@ def _supremum() -> Erratum:
         "whatever was reported. Every claim is therefore judged under all readings, and the figures name theirs.",
     )
 
-
-def _some_for_all() -> Erratum:
     theta, sd, d, z = 0.9, 0.45, 100, 3.0
     rng = generator(1, "counter-example")
     naive = theta + sd * rng.standard_normal((2000, d))
     enhanced = soft_threshold(naive, np.full(d, z * sd))
     better = np.sum((enhanced - theta) ** 2, axis=1) < np.sum((naive - theta) ** 2, axis=1)
     second = counter_example("l2", Reading("3", "noise", "domain"))
-    return Erratum(
+    yield Erratum(
         "Theorems 3 and 4: SOME for ALL",
         "V-B, proofs of Theorems 3 and 4",
         "|θ̂_j − θ̄_j| > 1 holds for all j with probability at least 1 − ∫…∫_{[−1,1]^d} f",
@@ -253,23 +242,27 @@ def _some_for_all() -> Erratum:
         ),
     )
 
+    loss = partial(minimize_scalar, lambda t, k: 0.5 * (t - 1) ** 2 + k * t * t, bounds=(0.0, 1.0))
+    once, squared = (float(loss(args=(k,), method="bounded").x) for k in (3, 9))
+    yield Erratum(
+        "The penalty of L2",
+        "V-B, the definition of θ* and the proof of Lemma 5",
+        "R(λ* ∘ θ) = ‖λ* ∘ θ‖₂ in the definition, ‖λ* ∘ θ‖₂² = Σ_j λ*_j²θ_j² in the proof",
+        "Σ_j λ*_jθ_j², the squared norm weighted by λ*_j and not by its square",
+        "The solution used throughout, θ*_j = θ̂_j/(2λ*_j + 1), sets the derivative of ½(θ_j − θ̂_j)² + λ*_jθ_j² to "
+        "zero. The penalty of the proof would give θ̂_j/(2λ*_j² + 1), and the norm of the definition is not "
+        "separable and has no such solution.",
+        (
+            ("argmin of ½(θ − 1)² + λθ² at λ = 3, by search", once),
+            ("1/(2λ + 1), the paper's solution", 1 / 7),
+            ("argmin of ½(θ − 1)² + (λθ)² at λ = 3, by search", squared),
+        ),
+    )
 
-def harm_ratio(z: float) -> float:
-    """|θ|/σ beyond which L1 with λ* = zσ has a larger risk than the naive mean."""
 
-    def excess(theta: float) -> float:
-        def loss(x: float) -> float:
-            shrunk = float(soft_threshold(np.array(x), np.array(z)))
-            return (shrunk - theta) ** 2 * math.exp(-0.5 * (x - theta) ** 2) / math.sqrt(2 * math.pi)
-
-        joints = [theta - 12.0, -z, z, theta + 12.0]
-        return sum(quad(loss, a, b)[0] for a, b in pairwise(joints)) - 1.0
-
-    return float(brentq(excess, 0.5, 3.0))
-
-
-def _when_harmful() -> Erratum:
-    return Erratum(
+def _commentary() -> Iterator[Erratum]:
+    """When re-calibration harms."""
+    yield Erratum(
         "When L1 and L2 harm",
         "V-B, Lemmas 4 and 5",
         "|θ̂_j − θ̄_j| > 1 (L1) and > 2 (L2) as the thresholds of enhancement",
@@ -281,37 +274,12 @@ def _when_harmful() -> Erratum:
         commentary=True,
     )
 
-
-def _norm_squared() -> Erratum:
-    return Erratum(
-        "The penalty of L2",
-        "V-B, the definition of θ* and the proof of Lemma 5",
-        "R(λ* ∘ θ) = ‖λ* ∘ θ‖₂ in the definition, ‖λ* ∘ θ‖₂² = Σ_j λ*_j²θ_j² in the proof",
-        "Σ_j λ*_jθ_j², the squared norm weighted by λ*_j and not by its square",
-        "The solution used throughout, θ*_j = θ̂_j/(2λ*_j + 1), sets the derivative of ½(θ_j − θ̂_j)² + λ*_jθ_j² to "
-        "zero. The penalty of the proof would give θ̂_j/(2λ*_j² + 1), and the norm of the definition is not "
-        "separable and has no such solution.",
-        (
-            ("argmin of ½(θ − 1)² + λθ² at λ = 3, by search", _argmin(lambda t: 3 * t * t)),
-            ("1/(2λ + 1), the paper's solution", 1 / 7),
-            ("argmin of ½(θ − 1)² + (λθ)² at λ = 3, by search", _argmin(lambda t: 9 * t * t)),
-        ),
-    )
-
-
-def _argmin(penalty: Callable[[float], float]) -> float:
-    """Where ½(θ − 1)² + penalty(θ) is smallest on [0, 1]."""
-    found = minimize_scalar(lambda t: 0.5 * (t - 1) ** 2 + penalty(t), bounds=(0.0, 1.0), method="bounded")
-    return float(found.x)
-
-
-def _square_wave_bias() -> Erratum:
     wave, piecewise = (hd.mechanism(name, epsilon=1.0) for name in ("square_wave", "piecewise"))
     grid = np.linspace(0, 1, 2001)
     slope = wave.calibration.slope
     calibrated = 4 * float(np.mean(wave.variance(grid))) / slope**2
     other = float(np.mean(piecewise.variance(2 * grid - 1)))
-    return Erratum(
+    yield Erratum(
         "Square wave's small error is shrinkage",
         "VI, Fig. 4",
         "Square wave's deviation is already small enough in high-dimensional space",
@@ -324,23 +292,6 @@ def _square_wave_bias() -> Erratum:
     )
 
 
-_ERRATA: tuple[Callable[[], Erratum], ...] = (
-    _piecewise_variance,
-    _case_study_numbers,
-    _two_domains,
-    _third_moment,
-    _theorem2_scaling,
-    _lemma1,
-    _dropped_sampling,
-    _product_form,
-    _supremum,
-    _some_for_all,
-    _norm_squared,
-    _when_harmful,
-    _square_wave_bias,
-)
-
-
 def errata() -> list[Erratum]:
     """Every erratum, then the commentary, with their numbers computed."""
-    return sorted((make() for make in _ERRATA), key=lambda item: item.commentary)
+    return [*_section_iv(), *_sections_v_and_vi(), *_commentary()]

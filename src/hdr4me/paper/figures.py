@@ -1,7 +1,4 @@
-"""The paper's figures, drawn from this run's numbers, and the figure of an own study.
-
-One palette and one grammar: the paper's own curves are solid, everything of ours is not.
-"""
+"""The paper's figures, drawn from this run's numbers, and the figure of an own study."""
 
 from __future__ import annotations
 
@@ -19,10 +16,9 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from hdr4me.paper.cells import MECHANISMS, CellResult
-from hdr4me.paper.clt import CltResult
 from hdr4me.paper.methods import Reading
-from hdr4me.paper.results import Results
-from hdr4me.paper.studies import DATASETS
+from hdr4me.paper.studies import DATASETS, Results
+from hdr4me.paper.theory import CltResult
 
 # The three curves of the paper's panels.
 _PAPER_CURVES: dict[str, dict[str, Any]] = {
@@ -40,11 +36,9 @@ _BASELINES: dict[str, dict[str, Any]] = {
 }
 _PREDICTED: dict[str, Any] = {"color": "black", "marker": "+", "linestyle": "", "markersize": 7}
 _SETTINGS: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
-    "axes.labelsize": 8.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#55606b",
@@ -61,7 +55,6 @@ _SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "figure.dpi": 110,
 }
 _AXES = {"n_dims": "number of dimensions $d$", "epsilon": "ε, shared by all dimensions"}
 
@@ -70,37 +63,31 @@ def draw(results: Results, reading: Reading) -> dict[str, Figure]:
     """The figures that this run has numbers for, by the names of their files."""
     found: dict[str, Figure] = {}
     with rc_context(_SETTINGS):
-        if results.has("fig2"):
-            found["figure-2"] = _densities(
-                [results.deviations("fig2", n) for n in MECHANISMS], (11, 3.5), 1.2
-            )
-        if results.has("fig3"):
-            pair = [results.deviations("fig3", name) for name in ("piecewise", "square_wave")]
-            found["figure-3"] = _densities(pair, (8.4, 3.6), 1.5)
+        for number, names in ((2, tuple(MECHANISMS)), (3, ("piecewise", "square_wave"))):
+            if results.has(f"fig{number}"):
+                drawn = [results.deviations(f"fig{number}", name) for name in names]
+                found[f"figure-{number}"] = _densities(drawn)
         if results.has("fig4"):
             # Three mechanisms on four data sets, (a) to (l) in the paper's order.
             panels = [results.curve("fig4", data, name) for data in DATASETS for name in MECHANISMS]
-            found["figure-4"] = _mse_figure(panels, "epsilon", reading, (11, 12.6), (0.052, 0.02), 1.2)
+            found["figure-4"] = _mse_figure(panels, "epsilon", reading)
         if results.has("fig5"):
             panels = [results.curve("fig5", "cov19", name) for name in ("laplace", "piecewise")]
-            found["figure-5"] = _mse_figure(panels, "n_dims", reading, (8.4, 4.1), (0.13, 0.055), 1.5)
+            found["figure-5"] = _mse_figure(panels, "n_dims", reading)
         if results.has("own"):
             axis, panels = results.own_panels()
-            across = min(3, len(panels))
-            height = 3.1 * math.ceil(len(panels) / across) + 1.0
-            size, below = (max(3.7 * across, 7.4), height), (0.62 / height, 0.25 / height)
-            found["figure-own"] = _mse_figure(panels, axis, reading, size, below, 1.2, outer=False)
+            found["figure-own"] = _mse_figure(panels, axis, reading)
     return found
 
 
-def _densities(found: Sequence[CltResult], size: tuple[float, float], pad: float) -> Figure:
-    figure = Figure(figsize=size)
+def _densities(found: Sequence[CltResult]) -> Figure:
+    figure = Figure(figsize=(3.2 + 2.6 * len(found), 3.6))
     axes = figure.subplots(1, len(found))
     for panel, letter, result in zip(axes, cycle(ascii_lowercase), found, strict=False):
         _draw_density(panel, result)
         panel.set_title(f"({letter}) {MECHANISMS[result.cell.mechanism]}", loc="left")
     axes[0].set_ylabel("density")
-    figure.tight_layout(rect=(0, 0.07, 1, 1), w_pad=pad)
+    figure.tight_layout(rect=(0, 0.07, 1, 1), w_pad=1.2)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=2)
     return figure
 
@@ -132,43 +119,34 @@ def _draw_density(axes: Axes, result: CltResult) -> None:
     axes.set_xlabel(r"deviation $\hat\theta_1-\bar\theta_1$")
 
 
-def _mse_figure(
-    panels: Sequence[Sequence[CellResult]],
-    axis: str,
-    reading: Reading,
-    size: tuple[float, float],
-    below: tuple[float, float],
-    pad: float,
-    *,
-    outer: bool = True,
-) -> Figure:
-    """MSE curves in panels, up to three in a row, and the legend under them.
-
-    `below` is the height under the panels and that of the legend's upper row; `outer` labels the outer axes only.
-    """
-    figure = Figure(figsize=size)
+def _mse_figure(panels: Sequence[Sequence[CellResult]], axis: str, reading: Reading) -> Figure:
+    """MSE curves in panels, up to three in a row, and the legend under them."""
     across = min(3, len(panels))
-    grid = figure.subplots(math.ceil(len(panels) / across), across, squeeze=False)
-    places = grid.ravel()
-    for place, letter, cells in zip(places, cycle(ascii_lowercase), panels, strict=False):
+    down = math.ceil(len(panels) / across)
+    height = 2.83 * down + 1.27
+    figure = Figure(figsize=(max(3.67 * across, 8.4), height))
+    places = figure.subplots(down, across, squeeze=False).ravel()
+    for number, (place, letter, cells) in enumerate(
+        zip(places, cycle(ascii_lowercase), panels, strict=False)
+    ):
         _draw_curves(place, cells, axis, reading)
         count = "" if axis == "n_dims" else f" ($d={cells[0].cell.n_dims}$)"
         place.set_title(f"({letter}) {cells[0].panel}{count}", loc="left")
-        if not outer or place in grid[-1]:
+        if number + across >= len(panels):
             place.set_xlabel(_AXES[axis])
-        if not outer or place in grid[:, 0]:
+        if number % across == 0:
             place.set_ylabel("MSE")
     for place in places[len(panels) :]:
         place.set_axis_off()
-    figure.tight_layout(rect=(0, below[0], 1, 1), h_pad=1.4, w_pad=pad)
+    figure.tight_layout(rect=(0, 0.65 / height, 1, 1), h_pad=1.4, w_pad=1.2)
     # Two rows under the panels: the paper's curves above, what is ours below.
     paper = [Line2D([], [], markeredgecolor="white", **look) for look in _PAPER_CURVES.values()]
     paper.append(Line2D([], [], label="framework's prediction", **_PREDICTED))
     waves = any(cells[0].cell.mechanism == "square_wave" for cells in panels)
     looks = [look for name, look in _BASELINES.items() if waves or name != "calibrated"]
     ours = [Line2D([], [], **{"linewidth": 1.0, **look}) for look in looks]
-    for handles, height in ((paper, below[1]), (ours, 0.0)):
-        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, height))
+    for handles, base in ((paper, 0.25 / height), (ours, 0.0)):
+        figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, base))
     return figure
 
 
@@ -177,21 +155,15 @@ def _draw_curves(axes: Axes, cells: Sequence[CellResult], axis: str, reading: Re
     places = np.arange(len(cells))
     for method, look in _BASELINES.items():
         if any(item.method == method for item in cells[0].outcomes):
-            drawn = {key: value for key, value in look.items() if key != "label"}
             mse = [cell.outcome(method).mse for cell in cells]
-            axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **drawn})
+            axes.plot(places, mse, zorder=2, **{"linewidth": 1.0, **look})
     for method, look in _PAPER_CURVES.items():
         found = [cell.outcome(method, reading) for cell in cells]
         axes.errorbar(
             places,
             [item.mse for item in found],
             yerr=[2 * item.standard_error for item in found],
-            color=look["color"],
-            marker=look["marker"],
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            elinewidth=0.8,
-            zorder=4,
+            **{**look, "markeredgecolor": "white", "markeredgewidth": 0.5, "elinewidth": 0.8, "zorder": 4},
         )
     axes.plot(places, [cell.predicted_mse for cell in cells], zorder=5, **_PREDICTED)
     axes.set_yscale("log")

@@ -1,13 +1,9 @@
 """The readings of λ*, and every re-calibration that the figures show, applied to one repeat's naive means.
 
-What the paper leaves open in Lemmas 4 and 5, each as a named choice:
-
-- *how large is a supremum*: sup|θ̂_j − θ̄_j| of a normal law is infinite, so it is |centre| + z·σ_j with
-  z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %;
-- *about what*: `noise` takes z·σ_j, the spread about the mechanism's own mean; `deviation` adds the bias |δ_j|
-  (the same thing for Laplace and Piecewise, which have none);
-- *L2's reference* for the unknown θ̄_j: `bias` (the paper's words: the mean of the deviation's normal law),
-  `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
+Lemmas 4 and 5 leave three choices open. The supremum of |θ̂_j − θ̄_j| is infinite for a normal law: its width here is
+z = 1, 2, 3, or the z that all d dimensions keep at once with 95 %. The spread is z·σ_j (`noise`), or with the bias
+|δ_j| added (`deviation`). L2's reference for the unknown θ̄_j is `bias` (the mean of the deviation's normal law, as
+the paper says), `domain` (1, the largest mean there can be) or `plug-in` (|θ̂_j|, clipped).
 """
 
 from __future__ import annotations
@@ -61,11 +57,7 @@ DEFAULT = Reading("1", "noise", "bias")
 
 
 def reading_named(name: str) -> Reading:
-    """The reading of that name.
-
-    >>> reading_named("z1-noise-domain").reference
-    'domain'
-    """
+    """The reading of that name."""
     for reading in READINGS:
         if reading.name == name:
             return reading
@@ -90,14 +82,9 @@ NAIVE = Variant("naive")
 def enhanced(
     means: Floats, sd: Floats, bias: Floats, true_means: Floats, slope: float
 ) -> Iterator[tuple[Variant, Floats, float | None]]:
-    """Each variant with its means and, for L1 and L2, the median of its weights λ*.
+    """Each variant with its means and, for L1 and L2, the median of its weights λ*; `bias` is the deviation's mean δ_j.
 
-    `bias` is the deviation's own mean δ_j, which the paper's readings use. Ours uses what a collector knows: the
-    naive mean is slope·θ̄_j plus noise.
-
-    >>> found = enhanced(np.array([1.0, -3.0]), np.full(2, 0.5), np.zeros(2), np.zeros(2), 1.0)
-    >>> {v.width: new.tolist() for v, new, _ in found if v.method == "l1"}["2"]
-    [0.0, -2.0]
+    `auto` uses what a collector knows: the naive mean is slope·θ̄_j plus noise.
     """
     yield NAIVE, means, None
     for spread in SPREADS if np.any(bias != 0) else SPREADS[:1]:
@@ -121,11 +108,7 @@ def enhanced(
 
 
 def _oracle(estimates: Floats, sd: Floats, true_means: Floats, slope: float) -> Floats:
-    """E[θ | θ̂_j] under the prior that puts 1/d on each true mean; θ̂_j ~ N(slope·θ_j, sd_j²).
-
-    No rule that treats each dimension alone has a smaller expected squared error over that prior. It cannot be used
-    (it knows the answer); it shows how much any re-calibration could gain.
-    """
+    """E[θ | θ̂_j] under the prior that puts 1/d on each true mean: a bound on the gain of any re-calibration."""
     centres, counts = np.unique(true_means, return_counts=True)
     score = -0.5 * ((estimates[:, None] - slope * centres[None, :]) / sd[:, None]) ** 2
     score -= score.max(axis=1, keepdims=True)

@@ -1,22 +1,29 @@
-"""The page of a run: figures, tables beside the paper's, claims, errata, how it was made."""
+"""The page of a run (figures, tables beside the paper's, claims, errata, how it was made) and its files."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from hdr4me.atomic import replacing, write_text
+from hdr4me.pages import html
 from hdr4me.pages.counted import counted
-from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section
+from hdr4me.pages.document import Block, Heading, Picture, Table, Text, section, to_html, to_markdown
 from hdr4me.paper.case_study import TABLE_COLUMNS, TOLERANCES, deviation_on, table2
 from hdr4me.paper.cells import MECHANISMS, CellResult, title_of
 from hdr4me.paper.claims import Verdict
 from hdr4me.paper.claims.claim import METHODS, NOISY, READING, VERDICTS
-from hdr4me.paper.clt import CltResult
 from hdr4me.paper.errata import errata
+from hdr4me.paper.figures import draw
 from hdr4me.paper.methods import READINGS, Reading
-from hdr4me.paper.results import Results
-from hdr4me.paper.studies import DATASETS
+from hdr4me.paper.studies import COLUMNS, DATASETS, Results, rows_of
+from hdr4me.paper.theory import CltResult
 
 TITLE = "HDR4ME: the evaluation, reproduced"
 OWN_TITLE = "HDR4ME on your own terms"
@@ -134,11 +141,7 @@ def _details(verdicts: Sequence[Verdict]) -> list[Block]:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """The readings by what they have in common, where that says it all; else their names.
-
-    >>> _shortened([r.name for r in READINGS if r.reference == "bias"])
-    'all with L2 reference bias'
-    """
+    """The readings by what they have in common, where that says it all; else their names."""
     chosen = [r for r in READINGS if r.name in names]
     for field, words in (("reference", "L2 reference"), ("spread", "spread"), ("width", "z =")):
         values = {getattr(r, field) for r in chosen}
@@ -369,11 +372,8 @@ def _own(results: Results, reading: Reading) -> list[Block]:
     cells = [cell for panel in panels for cell in panel]
     first = cells[0]
     farthest = max(abs(cell.distance) for cell in cells)
-    rows = []
-    for method in METHODS:
-        better = sum(cell.enhances(method, reading) for cell in cells)
-        worse = sum(cell.harms(method, reading) for cell in cells)
-        rows.append([method.upper(), better, worse, len(cells) - better - worse])
+    effects = {method: Counter(cell.effect(method, reading) for cell in cells) for method in METHODS}
+    rows = [[method.upper(), found[1], found[-1], found[0]] for method, found in effects.items()]
     parts: list[Block] = [
         Text(
             f"Every user reports all dimensions, so each value has the budget ε/d. Data: {first.title}, "
@@ -400,3 +400,86 @@ def _own(results: Results, reading: Reading) -> list[Block]:
         title = name if axis == "n_dims" else f"{name}, {counted(panel[0].cell.n_dims, 'dimension')}"
         parts += section(title, _mse_table(panel, reading, axis), level=3)
     return parts
+
+
+# -- files: the report, the figures, and the numbers behind them --------------------------------------------------
+
+_CLT = ("figure", "mechanism", "epsilon", "n_users", "n_dims", "n_sampled", "repeats")
+_FOUND = ["seed", "how", "true_mean", "bias", "sd", "paper_sd", "berry_esseen", "ks_distance", "ks_p_value"]
+
+
+def as_first_run(about: About, output: Path) -> About:
+    """Where nothing was computed anew: `about` with time and machine of the run in `output` that made the numbers."""
+    try:
+        before = json.loads((output / "run.json").read_text(encoding="utf-8"))
+        same = all(before[name] == getattr(about, name) for name in ("scale", "seed", "processor_seconds"))
+        record = {name: before[name] for name in ("workers", "machine", "seconds", "kept")}
+    except (OSError, ValueError, KeyError):
+        return about
+    return replace(about, **record) if same else about
+
+
+def publish(results: Results, verdicts: Sequence[Verdict], about: About, output: Path) -> list[str]:
+    """Write everything into `output` and return the files' names."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    output.mkdir(parents=True, exist_ok=True)
+    figures = draw(results, about.reading)
+    drawings = {name: html.svg(figure) for name, figure in figures.items()}
+    blocks = blocks_of(results, verdicts, about)
+    own = results.has("own")
+    title = OWN_TITLE if own else TITLE
+    lead = lead_of(verdicts) if verdicts else "The paper's case study, computed anew."
+    lead = own_lead(results) if own else lead
+    files = {
+        "report.html": to_html(title, lead, blocks, drawings),
+        "report.md": to_markdown(title, lead, blocks),
+        "run.json": _json({**asdict(about), "reading": about.reading.name}),
+        **{f"{name}.svg": drawing for name, drawing in drawings.items()},
+    }
+    if not own:
+        files["table-2.csv"] = _csv(TABLE_COLUMNS, table2())
+    if verdicts:
+        claims = {"claims": [asdict(v) for v in verdicts]}
+        files["claims.json"] = _json({**claims, "claims_that_hold_under_a_reading": support_of(verdicts)})
+    if results.clt:
+        panels = [[*(vars(r.cell)[k] for k in _CLT), *(vars(r)[k] for k in _FOUND)] for r in results.clt]
+        points = [
+            [r.cell.figure, r.cell.mechanism, number, f"{value:.9g}"]
+            for r in results.clt
+            for number, value in enumerate(r.deviations)
+        ]
+        files["deviations.csv"] = _csv((*_CLT, *_FOUND), panels)
+        files["deviations-simulated.csv"] = _csv(("figure", "mechanism", "repeat", "deviation"), points)
+    if results.theory:
+        rows = [[r.cell.study, name, value] for r in results.theory for name, value in r.numbers.items()]
+        files["theory.csv"] = _csv(("study", "quantity", "value"), rows)
+    numbers = rows_of(results.cells)
+    if numbers:
+        files["numbers.csv"] = _csv(COLUMNS, [list(row.values()) for row in numbers])
+    for name, text in files.items():
+        write_text(output / name, text)
+    written = [*files, *(f"{name}.{kind}" for name in figures for kind in ("png", "pdf"))]
+    for name, figure in figures.items():
+        with replacing(output / f"{name}.png") as path:
+            figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
+        with replacing(output / f"{name}.pdf") as path:
+            figure.savefig(path, format="pdf", metadata={"CreationDate": None})
+    if numbers:
+        written.append("numbers.parquet")
+        with replacing(output / "numbers.parquet") as path:
+            pq.write_table(pa.Table.from_pylist(numbers), path)
+    return sorted(written)
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,8 +1,4 @@
-"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on.
-
-Each cell has random streams of its own, named after it, so neither the number of workers nor the order in
-which they finish changes a digit.
-"""
+"""Runs the cells: on several workers, with what is finished kept, so that an interrupted run goes on."""
 
 from __future__ import annotations
 
@@ -27,10 +23,8 @@ from hdr4me.atomic import write_text
 from hdr4me.errors import FormatError
 from hdr4me.paper import datasets
 from hdr4me.paper.cells import Cell, CellResult, Outcome, run_cell
-from hdr4me.paper.clt import CltCell, CltResult, run_clt
-from hdr4me.paper.results import AnyResult
-from hdr4me.paper.studies import AnyCell
-from hdr4me.paper.theory import TheoryCell, TheoryResult, run_theory
+from hdr4me.paper.studies import AnyCell, AnyResult
+from hdr4me.paper.theory import CltCell, CltResult, TheoryCell, TheoryResult, run_clt, run_theory
 
 # Rises when a change of the simulation changes its numbers, so that older finished cells are not taken up.
 STREAMS = 2
@@ -65,17 +59,14 @@ def run_cells(
     workers: int = 1,
     advance: Callable[[int], None] = lambda cost: None,
 ) -> list[AnyResult]:
-    """The results of `cells`, in their order.
+    """The results of `cells`, in their order; finished cells are kept in `work` and taken from there the next time.
 
-    Finished cells are kept in `work` and taken from there the next time. Where the file of a cell cannot be read, or
-    belongs to another cell, the cell is run again. The number of workers does not change a digit; `advance` is called
-    with the cost of each cell as it finishes.
+    Each cell has random streams of its own, so the number of workers does not change a digit. `advance` is called with
+    the cost of each cell as it finishes.
     """
     work.mkdir(parents=True, exist_ok=True)
     waiting = [cell for cell in cells if _read(cell, settings, work) is None]
-    for cell in cells:
-        if cell not in waiting:
-            advance(cell.cost)
+    advance(sum(cell.cost for cell in cells if cell not in waiting))
     waiting.sort(key=lambda cell: cell.cost, reverse=True)
     if workers == 1:
         for cell in waiting:
@@ -89,12 +80,9 @@ def run_cells(
     for pattern in ("*.f32", "*.rows", ".*.part"):
         for path in work.glob(pattern):
             path.unlink()
-    results = [_read(cell, settings, work) for cell in cells]
-    found = [result for result in results if result is not None]
+    found = [result for cell in cells if (result := _read(cell, settings, work)) is not None]
     if len(found) < len(cells):
-        raise FormatError(
-            f"a finished cell was written to {work.name} and cannot be read back: is the disk full?"
-        )
+        raise FormatError(f"a finished cell in {work.name} cannot be read back: is the disk full?")
     return found
 
 
@@ -188,7 +176,7 @@ def _prepare(cell: Cell, settings: Settings, work: Path) -> str:
     return key
 
 
-_opened = lru_cache(maxsize=1)(datasets.open_stored)
+_opened = lru_cache(maxsize=8)(datasets.open_stored)
 
 
 def _finish(cell: AnyCell, settings: Settings, work: Path) -> None:

@@ -1,14 +1,15 @@
-"""Which cells each figure is made of, at the paper's sizes and at those of a quick look."""
+"""Which cells each figure is made of, and how figures and claims ask for the numbers of finished cells."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from hdr4me.errors import InvalidInput
-from hdr4me.paper.cells import MECHANISMS, Cell, law_for
-from hdr4me.paper.clt import CltCell
-from hdr4me.paper.theory import STUDIES, TheoryCell
+from hdr4me.paper.cells import MECHANISMS, Cell, CellResult, law_for
+from hdr4me.paper.theory import STUDIES, CltCell, CltResult, TheoryCell, TheoryResult
 
 TARGETS = ("all", "case-study", "fig2", "fig3", "table2", "fig4", "fig5", "theory", "own")
 AnyCell = Cell | CltCell | TheoryCell
@@ -56,11 +57,7 @@ def scale_named(name: str) -> Scale:
 
 
 def cells_for(target: str, scale: Scale) -> list[AnyCell]:
-    """Every cell that a target needs.
-
-    >>> len(cells_for("fig4", SCALES["full"])), len(cells_for("fig5", SCALES["full"]))
-    (72, 12)
-    """
+    """Every cell that a target needs."""
     if target not in TARGETS:
         raise InvalidInput.of("target", target, f"use one of {', '.join(TARGETS)}")
     # The share of users who report a dimension of Figure 2 stays at 1 %: only their number shrinks.
@@ -90,10 +87,7 @@ def cells_for(target: str, scale: Scale) -> list[AnyCell]:
 
 @dataclass(frozen=True)
 class Own:
-    """A study of one's own: which data, how many users, which numbers of dimensions, budgets and mechanisms.
-
-    `dataset` is one of `DATASETS`, or "data" for a file.
-    """
+    """A study of one's own; `dataset` is one of `DATASETS`, or "data" for a file."""
 
     dataset: str
     n_users: int
@@ -103,11 +97,7 @@ class Own:
 
 
 def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
-    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions.
-
-    >>> len(own_cells(Own("uniform", 100, (5, 10), (1.0, 2.0, 4.0), ("duchi",)), SCALES["quick"]))
-    6
-    """
+    """One cell for each mechanism, number of dimensions and budget; every user reports all dimensions."""
     for number in own.dims:
         if not 1 <= number <= 65536:
             raise InvalidInput.of("dims", number, "integers from 1 to 65536")
@@ -124,3 +114,79 @@ def own_cells(own: Own, scale: Scale) -> list[AnyCell]:
         for d in sorted(set(own.dims))
         for epsilon in sorted(set(own.budgets))
     ]
+
+
+# -- results -----------------------------------------------------------------------------------------------------
+
+AnyResult = CellResult | CltResult | TheoryResult
+_ABOVE = ("some_above", "all_above", "share_above")
+_CELL = "figure dataset data stand_in normalisation mechanism epsilon n_users n_dims repeats seed how"
+_OUTCOME = "method width spread reference mse standard_error better weight predicted_mse"
+# One line per cell and method: the numbers behind Figures 4 and 5.
+COLUMNS = (
+    *_CELL.split(),
+    *_OUTCOME.split(),
+    *(f"{name}_{threshold}" for threshold in (1, 2) for name in _ABOVE),
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The cells of Figures 4 and 5, those of 2 and 3, and the studies of lemmas and theorems."""
+
+    cells: tuple[CellResult, ...]
+    clt: tuple[CltResult, ...]
+    theory: tuple[TheoryResult, ...] = ()
+
+    def of(self, figure: str) -> list[CellResult]:
+        """The cells of Figure 4, of Figure 5 or of an own study."""
+        return [result for result in self.cells if result.cell.figure == figure]
+
+    def curve(self, figure: str, dataset: str, mechanism: str) -> list[CellResult]:
+        """The cells of one panel, by budget (Figure 4) or number of dimensions (Figure 5)."""
+        chosen = [r for r in self.of(figure) if (r.cell.dataset, r.cell.mechanism) == (dataset, mechanism)]
+        return sorted(chosen, key=lambda result: (result.cell.n_dims, result.cell.epsilon))
+
+    def own_panels(self) -> tuple[str, list[list[CellResult]]]:
+        """What runs along the axis of an own study ("epsilon" or "n_dims"), and the cells of each panel."""
+        cells = self.of("own")
+        by_size = len({c.cell.epsilon for c in cells}) == 1 and len({c.cell.n_dims for c in cells}) > 1
+        panels: dict[tuple[str, int], list[CellResult]] = {}
+        for result in cells:
+            size = 0 if by_size else result.cell.n_dims
+            panels.setdefault((result.cell.mechanism, size), []).append(result)
+        axis = "n_dims" if by_size else "epsilon"
+        return axis, [sorted(panel, key=lambda r: getattr(r.cell, axis)) for panel in panels.values()]
+
+    def has(self, figure: str) -> bool:
+        """Whether this figure was run."""
+        found: list[AnyResult] = [*self.cells, *self.clt, *self.theory]
+        return any(result.cell.figure == figure for result in found)
+
+    def study(self, name: str) -> dict[str, float]:
+        """The numbers of one study of the theory."""
+        return next(result.numbers for result in self.theory if result.cell.study == name)
+
+    def deviations(self, figure: str, mechanism: str) -> CltResult:
+        """The cell of Figure 2 or 3 for this mechanism."""
+        return next(r for r in self.clt if (r.cell.figure, r.cell.mechanism) == (figure, mechanism))
+
+
+def gather(finished: Iterable[AnyResult]) -> Results:
+    """The results of a run, in the order given."""
+    items = list(finished)
+    return Results(
+        cells=tuple(item for item in items if isinstance(item, CellResult)),
+        clt=tuple(item for item in items if isinstance(item, CltResult)),
+        theory=tuple(item for item in items if isinstance(item, TheoryResult)),
+    )
+
+
+def rows_of(results: Sequence[CellResult]) -> list[dict[str, Any]]:
+    """One dictionary per cell and method, with the keys of `COLUMNS`."""
+    rows = []
+    for result in results:
+        about = {**asdict(result.cell), **vars(result), "data": result.title}
+        about |= {f"{name}_{k}": vars(result)[name][k - 1] for name in _ABOVE for k in (1, 2)}
+        rows += [{**about, **vars(item)} for item in result.outcomes]
+    return [{name: row[name] for name in COLUMNS} for row in rows]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from inspect import signature
 
 from hdr4me.paper.methods import READINGS, Reading
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 
 HOLDS = "reproduced"
 READING = "depends on the reading"
@@ -52,13 +53,19 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One sentence of the paper. `test` says in words what the check asks; `needs` is the figure it is made on."""
+class _Sentence:
+    """One sentence of the paper. `test` says in words what the check asks."""
 
     name: str
     where: str
     text: str
     test: str
+
+
+@dataclass(frozen=True)
+class Claim(_Sentence):
+    """A sentence with its check; `needs` is the figure it is made on."""
+
     needs: str
     check: Check
     beyond: Beyond | None = None
@@ -71,7 +78,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Section:
-    """The claims of one part of the paper, in the order of the text; it decorates their checks."""
+    """Claims in the order of the text; it decorates their checks. `needs` holds where the place names no figure."""
 
     needs: str
     claims: list[Claim] = field(default_factory=list)
@@ -80,26 +87,20 @@ class Section:
         self, name: str, where: str, text: str, test: str, *, needs: str = "", beyond: Beyond | None = None
     ) -> Callable[[Check], Check]:
         """Add a claim, checked by the function that follows."""
+        named = re.search(r"Fig\. (\d)", where)
+        figure = needs or (f"fig{named[1]}" if named else self.needs)
 
         def add(check: Check) -> Check:
-            self.claims.append(Claim(name, where, text, test, needs or self.needs, check, beyond))
+            self.claims.append(Claim(name, where, text, test, figure, check, beyond))
             return check
 
         return add
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The verdict on a claim; evidence and reason are those of the run's own reading.
+class Verdict(_Sentence):
+    """The verdict on a claim; `distinct_for` of `distinct_all` counts readings that give it the same numbers once."""
 
-    `readings_for` names every reading under which the claim holds. Readings that give the same numbers in all that the
-    claim looks at are one reading to it: `distinct_for` of `distinct_all` counts them once.
-    """
-
-    name: str
-    where: str
-    text: str
-    test: str
     verdict: str
     holds: bool
     readings_for: tuple[str, ...]
@@ -126,22 +127,20 @@ class _Watched(Reading):
 
 
 def judge(claims: Sequence[Claim], results: Results, reading: Reading) -> list[Verdict]:
-    """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*.
-
-    `reproduced` where the claim holds under every reading (and beyond the cells, where that was checked), `not
-    reproduced` where it holds under none, `depends on the reading` in between; `depends on the domain` and `holds in
-    these cells, false in general` where it holds under every reading and fails the check beyond.
-    """
+    """The verdict on each claim whose figure was run; evidence and reasons are given for this reading of λ*."""
     return [_verdict(claim, results, reading) for claim in claims if results.has(claim.needs)]
 
 
 def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
+    def ask(check: Check, each: Reading) -> Finding:
+        return check(results, each) if claim.reads else check(results)
+
     under = READINGS if claim.reads else (reading,)
     found: dict[Reading, Finding] = {}
     groups: dict[tuple[object, ...], bool] = {}
     for each in under:
         watched = _Watched(*astuple(each))
-        found[each] = _found(claim.check, results, watched)
+        found[each] = ask(claim.check, watched)
         groups[tuple(watched.found)] = found[each].holds
     own = found[reading]
     favourable = [each.name for each in under if found[each].holds]
@@ -149,27 +148,12 @@ def _verdict(claim: Claim, results: Results, reading: Reading) -> Verdict:
     if len(favourable) == len(under):
         word = HOLDS
         if claim.beyond is not None:
-            other = {each: _found(claim.beyond.check, results, each) for each in under}
+            other = {each: ask(claim.beyond.check, each) for each in under}
             second = f"{claim.beyond.test}: {other[reading].evidence}. {other[reading].why}"
             word = HOLDS if all(item.holds for item in other.values()) else claim.beyond.word
-    return Verdict(
-        name=claim.name,
-        where=claim.where,
-        text=claim.text,
-        test=claim.test,
-        verdict=word,
-        holds=own.holds,
-        readings_for=tuple(favourable) if claim.reads else (),
-        distinct_for=sum(groups.values()) if claim.reads else 0,
-        distinct_all=len(groups) if claim.reads else 0,
-        evidence=own.evidence,
-        why=own.why,
-        beyond=second,
-    )
-
-
-def _found(check: Check, results: Results, reading: Reading) -> Finding:
-    return check(results, reading) if "reading" in signature(check).parameters else check(results)
+    support = (tuple(favourable), sum(groups.values()), len(groups)) if claim.reads else ((), 0, 0)
+    sentence = (claim.name, claim.where, claim.text, claim.test)
+    return Verdict(*sentence, word, own.holds, *support, own.evidence, own.why, second)
 
 
 def span(values: Sequence[float]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from statistics import geometric_mean
 
 from scipy.stats import t as student
 
@@ -15,7 +16,7 @@ from hdr4me.paper import case_study
 from hdr4me.paper.cells import MECHANISMS, CellResult
 from hdr4me.paper.claims.claim import DOMAIN, GENERAL, METHODS, NOISY, Beyond, Finding, Section, either, span
 from hdr4me.paper.methods import Reading
-from hdr4me.paper.results import Results
+from hdr4me.paper.studies import Results
 from hdr4me.paper.theory import counter_example
 
 FIGURES = Section("fig4")
@@ -43,11 +44,6 @@ def _spread_of(cells: Iterable[CellResult], method: str, reading: Reading) -> fl
     return max(values) / min(values)
 
 
-def _of_all(flags: Sequence[bool]) -> str:
-    """How many are true, of how many."""
-    return f"{sum(flags)} of {len(flags)}"
-
-
 def _panels(
     results: Results, data: Sequence[str] = ("cov19",), names: Sequence[str] = NOISY, figure: str = "fig4"
 ) -> list[list[CellResult]]:
@@ -72,10 +68,7 @@ def _normal(results: Results, *, figure: str, names: Sequence[str]) -> Finding:
 
 
 def _table2(results: Results, *, large: bool, common: bool) -> Finding:
-    """Piecewise ahead at small tolerances, or Square wave far ahead at large ones.
-
-    By the laws that Figure 3 tests, or with both on the `common` domain [−1, 1] that the paper assumes throughout.
-    """
+    """Piecewise ahead at small tolerances, or Square wave far ahead at large ones; `common` is the domain [−1, 1]."""
     tolerances = (0.05, 0.1) if large else (0.001, 0.01)
     if common:
         laws = [case_study.deviation_on(name, (-1.0, 1.0)) for name in _PAIR]
@@ -104,18 +97,14 @@ FIGURES(
     "VI, Fig. 2",
     "In all three mechanisms, our framework effectively approximates experimental results.",
     f"each of three Kolmogorov–Smirnov tests has p > {_LEVEL}",
-    needs="fig2",
 )(partial(_normal, figure="fig2", names=_THREE))
-
 
 FIGURES(
     "framework-models-case-study",
     "VI, Fig. 3",
     "In both mechanisms, the pdf functions computed in our case study perfectly model the experimental results.",
     f"both Kolmogorov–Smirnov tests have p > {_LEVEL}",
-    needs="fig3",
 )(partial(_normal, figure="fig3", names=_PAIR))
-
 
 FIGURES(
     "piecewise-wins-small-tolerance",
@@ -125,7 +114,6 @@ FIGURES(
     needs="fig3",
     beyond=Beyond(DOMAIN, "With both mechanisms on [−1, 1]", partial(_table2, large=False, common=True)),
 )(partial(_table2, large=False, common=False))
-
 
 FIGURES(
     "square-wins-large-tolerance",
@@ -198,7 +186,6 @@ def _square_width(results: Results) -> Finding:
     "VI, Fig. 5",
     "(Utility improves) as opposed to … the current aggregation, as dimensionality increases.",
     "the naive MSE rises at every step of d, in both panels",
-    needs="fig5",
 )
 def _grows_with_d(results: Results) -> Finding:
     panels = _panels(results, figure="fig5")
@@ -223,8 +210,8 @@ def _enhances_all(
     missed, evidence = [], []
     for method in METHODS:
         found = _ratios(cells, method, reading)
-        flags = [cell.enhances(method, reading) for cell in cells]
-        evidence.append(f"{method.upper()}/naive {span(found)}, better in {_of_all(flags)} cells")
+        flags = [cell.effect(method, reading) > 0 for cell in cells]
+        evidence.append(f"{method.upper()}/naive {span(found)}, better in {sum(flags)} of {len(flags)} cells")
         missed += [
             f"{method.upper()} {cell.panel}, d = {cell.cell.n_dims}, ε = {cell.cell.epsilon:g} (ratio {ratio:.3g})"
             for cell, ratio, flag in zip(cells, found, flags, strict=True)
@@ -260,9 +247,7 @@ def _hardly_moves(
 )
 def _overall_gaussian(results: Results, reading: Reading) -> Finding:
     gains = {
-        (method, cells[0].panel): math.exp(
-            sum(math.log(value) for value in _ratios(cells, method, reading)) / len(cells)
-        )
+        (method, cells[0].panel): geometric_mean(_ratios(cells, method, reading))
         for cells in _panels(results, ("gaussian",), _THREE)
         for method in METHODS
     }
@@ -325,9 +310,8 @@ def _heavy_weights(results: Results, reading: Reading) -> Finding:
 )
 def _outperformed(results: Results, reading: Reading) -> Finding:
     cell = results.curve("fig4", "gaussian", "square_wave")[-1]
-    worse = cell.harms("l2", reading)
     return either(
-        worse,
+        cell.effect("l2", reading) < 0,
         f"ε = {cell.cell.epsilon:g}: L2 {cell.outcome('l2', reading).mse:.3g}, naive "
         f"{cell.outcome('naive').mse:.3g}, ratio {cell.ratio('l2', reading):.3g}",
         "Noise and bias are so small there that any shrinking costs more than it saves.",
@@ -348,7 +332,7 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
     far = [f"ε = {c.cell.epsilon:g}: {v:.3g}" for c, v, s in zip(cells, found, same, strict=True) if not s]
     return either(
         all(same),
-        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {_of_all(same)} budgets",
+        f"L1/naive {span(found)}, within {100 * SAME:.0f} % at {sum(same)} of {len(same)} budgets",
         "λ* is the noise alone, far smaller than the bias that makes up the MSE.",
         f"Not at {'; '.join(far)}: once the bias is gone, what is left of the error is noise of the size of λ* itself.",
     )
@@ -362,7 +346,7 @@ def _l1_same(results: Results, reading: Reading) -> Finding:
 )
 def _may_harm(results: Results, reading: Reading) -> Finding:
     cells = results.of("fig4")
-    counts = {method: sum(cell.harms(method, reading) for cell in cells) for method in METHODS}
+    counts = {method: sum(cell.effect(method, reading) < 0 for cell in cells) for method in METHODS}
     return Finding(
         all(counts.values()),
         f"of {len(cells)} cells L1 is worse than naive in {counts['l1']}, L2 in {counts['l2']}",
@@ -385,10 +369,9 @@ FIGURES(
     "no Square wave dimension deviates by more than 1; more than half of the others do, in most cells",
 )
 def _threshold(results: Results) -> Finding:
-    small, large = (
-        [cell.share_above[0] for cell in results.of("fig4") if (cell.cell.mechanism in NOISY) == noisy]
-        for noisy in (False, True)
-    )
+    cells = results.of("fig4")
+    small = [cell.share_above[0] for cell in cells if cell.cell.mechanism not in NOISY]
+    large = [cell.share_above[0] for cell in cells if cell.cell.mechanism in NOISY]
     reached = sum(value > 0.5 for value in large)
     return Finding(
         max(small) == 0 and reached > len(large) / 2,
@@ -411,7 +394,7 @@ def _unsuitable(results: Results, reading: Reading) -> Finding:
         for m in METHODS
         for cells in panels
         for cell in cells
-        if cell.enhances(m, reading) and cell.ratio(m, reading) < 1 - SAME
+        if cell.effect(m, reading) > 0 and cell.ratio(m, reading) < 1 - SAME
     ]
     names = sorted({cell.panel for cell in helped})
     one, two = ([span(_ratios(cells, method, reading)) for cells in panels] for method in METHODS)
@@ -432,7 +415,6 @@ FIGURES(
     "both are better than naive by more than two standard errors in all 36 cells",
 )(partial(_enhances_all, data=("poisson", "uniform", "cov19")))
 
-
 FIGURES(
     "l2-flat-at-500-and-750",
     "VI, Fig. 4(g), (h), (j), (k)",
@@ -450,9 +432,8 @@ FIGURES(
 def _near_zero(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results, ("uniform", "cov19"), NOISY) for cell in panel]
     against = [cell.outcome("l2", reading).mse / cell.outcome("zeros").mse for cell in cells]
-    holds = all(abs(value - 1) <= SAME for value in against)
     return either(
-        holds,
+        all(abs(value - 1) <= SAME for value in against),
         f"L2's MSE over that of the all-zeros answer: {span(against)}",
         "L2 is then the same as answering zero everywhere: nothing of the users' reports is left.",
         "The weights are not that large under this reading: what is left of the noise can be seen.",
@@ -501,7 +482,6 @@ FIGURES(
     "VI, Fig. 5",
     "Our protocol enhances the current aggregation regardless of dimensionality.",
     "both L1 and L2 are better than naive by more than two standard errors in all 12 cells",
-    needs="fig5",
 )(partial(_enhances_all, data=("cov19",), figure="fig5"))
 
 
@@ -511,7 +491,6 @@ FIGURES(
     "L2 provides even better utilities as dimensionality increases, as opposed to both the current aggregation "
     "and L1.",
     "from the smallest to the largest d L2's MSE falls while L1's and the naive one rise, in both panels",
-    needs="fig5",
 )
 def _opposed(results: Results, reading: Reading) -> Finding:
     parts, holds = [], True
@@ -532,7 +511,6 @@ def _opposed(results: Results, reading: Reading) -> Finding:
     "VI, Fig. 5",
     "MSE results of L2 in both mechanisms decrease as dimensionality increases (d = 50, 100, 200).",
     "it falls at both steps and by more than 2 % in all, in both panels",
-    needs="fig5",
 )
 def _decreases(results: Results, reading: Reading) -> Finding:
     panels = _panels(results, figure="fig5")
@@ -551,7 +529,6 @@ FIGURES(
     "VI, Fig. 5",
     "As the dimensionality becomes extremely large (d = 400, 800, 1600), MSE results of L2 hardly change.",
     f"its largest MSE is at most {HARDLY:g} times its smallest, in both panels",
-    needs="fig5",
 )(partial(_hardly_moves, data=("cov19",), figure="fig5", first=3))
 
 
@@ -560,7 +537,6 @@ FIGURES(
     "VI, Fig. 5",
     "The regularization weights of L2 are much larger than those of L1 as dimensionality increases.",
     "the median weight of L2 is more than twice that of L1 in all 12 cells",
-    needs="fig5",
 )
 def _weights(results: Results, reading: Reading) -> Finding:
     cells = [cell for panel in _panels(results, figure="fig5") for cell in panel]
@@ -569,7 +545,7 @@ def _weights(results: Results, reading: Reading) -> Finding:
     return Finding(
         all(larger),
         f"median λ*: L1 {span(ones)}, L2 {span(twos)}; L2's is more than "
-        f"twice as large in {_of_all(larger)} cells",
+        f"twice as large in {sum(larger)} of {len(larger)} cells",
         "A reference of zero makes L2's weight infinite."
         if reading.reference == "bias"
         else "L2's weight is sup/2θ̄: with a reference near one it is half of L1's, not larger.",
