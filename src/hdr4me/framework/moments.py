@@ -26,9 +26,6 @@ def mean_inverse_count(n_users: int, share: float) -> float:
     Below np = 10⁴ the binomial sum itself, over ±(12 sd + 60) about the mean (what is left out is below
     1e-15). Above, the expansion of 1/r about its mean to the sixth central moment; its remainder is at most
     about 105/(np)⁴ ≤ 1.1e-14, relative.
-
-    >>> round(mean_inverse_count(2, 0.5), 12)  # (2·1 + 1·½)/3
-    0.833333333333
     """
     n, p, q = float(n_users), share, 1.0 - share
     μ = n * p
@@ -73,9 +70,6 @@ def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
     x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
     share is not `SURELY` above 0: then no mean is estimated. k is the number of estimates that the tolerance is for.
-
-    >>> widening([0.0, 0.05, 0.2], 0.5, 10).round(2).tolist()
-    [1.0, 1.06, inf]
     """
     δ = np.asarray(share_error, np.float64) / present
     return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

@@ -31,10 +31,6 @@ class SquaredNorm:
     """scale · Σ_j counts_j copies of (shift_j + spread_j Z)², Z standard normal; with `root`, its square root.
 
     scale 1 is ‖θ̂ − θ̄‖₂² (its root is the norm), scale 1/d the MSE.
-
-    >>> mse = SquaredNorm(np.array([0.0]), np.array([1.0]), np.array([100.0]), scale=1 / 100)
-    >>> mse.mean, round(mse.sd, 6), round(mse.quantile(0.95), 6)
-    (1.0, 0.141421, 1.243421)
     """
 
     shift: Floats

@@ -79,9 +79,6 @@ def tolerance_for(sd: ArrayLike, probability: float, *, n: ArrayLike = 1) -> Flo
 
     z·σ with Φ(z) = (1 + q)/2 and q = probability^{1/n}; the inverse works on log((1 − q)/2), so that n = 10,000
     loses nothing.
-
-    >>> round(float(tolerance_for(1.0, 0.95, n=750)), 4)
-    3.9818
     """
     half_miss = -0.5 * np.expm1(np.log(probability) / _floats(n))  # (1 − q)/2, accurately
     return np.asarray(_floats(sd) * -ndtri_exp(np.log(half_miss)))
@@ -152,12 +149,7 @@ def probability_all_exceed(
 
 
 def berry_esseen_bound(abs_third_moment: ArrayLike, variance: ArrayLike, reports: ArrayLike) -> Floats:
-    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2, normalised rightly.
-
-    >>> scale = 2.0  # the paper's example: Laplace, r = 1000; ρ = 6 λ³ and s² = 2 λ²
-    >>> print(f"{berry_esseen_bound(6 * scale**3, 2 * scale**2, 1000):.6%}")
-    2.691215%
-    """
+    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2, normalised rightly."""
     ρ, s, r = np.asarray(abs_third_moment), np.sqrt(variance), np.asarray(reports)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(_C * (ρ / s**3 + _K) / np.sqrt(r), dtype=np.float64)
@@ -168,10 +160,6 @@ def berry_esseen_printed(abs_third_moment: ArrayLike, sd_of_mean: ArrayLike, rep
 
     With the true σ_j = s/√r it is far too small to be a bound. The paper's own example puts σ_j = s/r and
     ρ = 3 λ³ (half the true moment):
-
-    >>> scale = 2.0
-    >>> print(f"{berry_esseen_printed(3 * scale**3, 2**0.5 * scale / 1000, 1000):.6%}")
-    1.565780%
     """
     ρ, σ, r = np.asarray(abs_third_moment), np.asarray(sd_of_mean), np.asarray(reports, dtype=np.float64)
     return np.asarray(_C * (ρ + _K * (r * σ) ** 3) / (r**3.5 * σ**3), dtype=np.float64)

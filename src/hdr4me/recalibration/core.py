@@ -208,11 +208,7 @@ def check_kind(kind: str) -> str:
 
 
 def harms(before: float, after: float) -> str | None:
-    """How much larger the error is after, in words; None if it is not.
-
-    >>> harms(0.01, 0.05), harms(0.01, 0.0106), harms(0.01, 0.0104)
-    ('5.0 times worse', '1.1 times worse', None)
-    """
+    """How much larger the error is after, in words; None if it is not."""
     if after <= _TOLERANCE * before:
         return None
     return f"{after / before:.1f} times worse" if before > 0 else "worse"

@@ -113,10 +113,6 @@ def _one_report(f: Floats, s: Floats) -> float | None:
 
     Frequencies of one dimension differ by multiples of it. Up to four reports a category it exceeds half of their
     standard error.
-
-    >>> f = np.array([0.0, 0.02, 0.06, 0.02])
-    >>> _one_report(f, np.full(4, 0.02)), _one_report(f, np.full(4, 0.1))
-    (0.02, None)
     """
     distinct = np.unique(f)
     gaps = np.diff(distinct[np.concatenate([[True], np.diff(distinct) > 1e-9 * np.ptp(f)])])

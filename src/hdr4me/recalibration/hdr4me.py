@@ -38,19 +38,12 @@ def soft_threshold(means: Floats, weights: Floats) -> Floats:
 
     Harmful as soon as |θ̄|/σ exceeds 1.28, 1.05 or 1.006 (z = 1, 2, 3): a mean above the threshold is still moved by
     all of it, so that the error tends to σ²(1 + z²).
-
-    >>> soft_threshold(np.array([3.0, -0.5, -2.0]), np.array([1.0, 1.0, 1.0]))
-    array([ 2., -0., -1.])
     """
     return np.asarray(np.sign(means) * np.maximum(np.abs(means) - weights, 0.0))
 
 
 def shrink(means: Floats, weights: Floats) -> Floats:
-    """L2: θ*_j = θ̂_j / (2λ_j + 1).
-
-    >>> shrink(np.array([3.0, 1.0]), np.array([1.0, np.inf]))
-    array([1., 0.])
-    """
+    """L2: θ*_j = θ̂_j / (2λ_j + 1)."""
     return np.asarray(means / (2 * weights + 1))
 
 
@@ -61,13 +54,6 @@ def deviation_bound(
 
     z is given, or it is that of a two-sided `confidence` in each dimension, or, if `simultaneous`, in all d dimensions
     at once (Šidák: confidence^{1/d} in each).
-
-    >>> from hdr4me.recalibration.inputs import check_inputs
-    >>> one = check_inputs([0.1, 0.2], [1.0, 2.0], None, 1.0, (-1, 1))
-    >>> deviation_bound(one, z=2.0)
-    array([2., 4.])
-    >>> deviation_bound(one).round(3), deviation_bound(one, simultaneous=True).round(3)
-    (array([1.96, 3.92]), array([2.236, 4.473]))
     """
     if z is None:
         p = check_probability("confidence", confidence)

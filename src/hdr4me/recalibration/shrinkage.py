@@ -28,10 +28,6 @@ def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:
     solves Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are cut down where a few noisy dimensions
     would leave K ≤ 0. Equal s give the textbook c + (1 − (d−2)s²/Σ(x−c)²)₊·(x − c). Below three (four) dimensions
     nothing is changed.
-
-    >>> x = np.array([1.0, -2.0, 3.0, 1.0])
-    >>> james_stein(x, np.ones(4), towards_mean=False).round(6)   # 1 − 2/15
-    array([ 0.866667, -1.733333,  2.6     ,  0.866667])
     """
     lost = 3 if towards_mean else 2
     if x.size <= lost:
@@ -87,9 +83,6 @@ def sure_threshold(x: Floats, s: Floats) -> float:
 
     The threshold of dimension j is τ·s_j. SURE is unbiased for the total squared error at any fixed τ, and
     between two neighbouring |z_j| it only grows, so the |z_j| themselves and 0 are all that need trying.
-
-    >>> sure_threshold(np.array([0.1, -0.3, 0.2, 9.0]), np.ones(4))
-    0.3
     """
     z = np.abs(x / s)
     order = np.lexsort((s, z))
@@ -106,9 +99,6 @@ def norm_sub(frequencies: Floats) -> Floats:
     """The nearest point of the simplex: f_k = max(f̂_k − δ, 0) with δ such that the sum is one.
 
     This Euclidean projection never moves away from a true distribution.
-
-    >>> norm_sub(np.array([0.7, 0.5, -0.2]))
-    array([0.6, 0.4, 0. ])
     """
     falling = -np.sort(-frequencies, kind="stable")
     δ = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
@@ -122,9 +112,6 @@ def base_cut(frequencies: Floats, standard_errors: Floats, confidence: float = 0
 
     The cut is at z·σ_k with a one-sided z, simultaneous over the categories. Kept frequencies that sum to more than one
     are projected on the simplex.
-
-    >>> base_cut(np.array([0.6, 0.3, 0.03, -0.02]), np.full(4, 0.02))
-    array([0.6 , 0.3 , 0.05, 0.05])
     """
     p = check_probability("confidence", confidence)
     keep = frequencies > float(tolerance_for(1.0, 2 * p ** (1 / frequencies.size) - 1)) * standard_errors

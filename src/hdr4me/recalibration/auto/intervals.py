@@ -100,11 +100,7 @@ def critical_values(level: float) -> Floats:
 
 
 def shortest(level: float, signal: float) -> tuple[float, float]:
-    """The share w of the observation and the half-width in standard errors, for mean (θ − c)²/s² = signal.
-
-    >>> [round(shortest(0.95, ratio)[1] / 1.95996, 2) for ratio in (0.05, 0.25, 1.0, 4.0)]
-    [0.3, 0.53, 0.75, 0.9]
-    """
+    """The share w of the observation and the half-width in standard errors, for mean (θ − c)²/s² = signal."""
     moments = (1 / _SHARES - 1) ** 2 * signal
     half = _SHARES * np.interp(moments, _SECOND_MOMENTS, critical_values(level))
     half[moments > _SECOND_MOMENTS[-1]] = np.inf

@@ -172,13 +172,6 @@ def noise_levels(s: Floats) -> list[NDArray[np.int64]]:
     """Dimensions in levels of standard error, at least 40 in each; one level if they hardly differ.
 
     Equal standard errors stay together: a cut between them would sort by the observed means.
-
-    >>> [level.size for level in noise_levels(np.geomspace(0.01, 1, 100))]
-    [50, 50]
-    >>> [level.size for level in noise_levels(np.repeat([0.1, 0.3], [50, 70]))]
-    [50, 70]
-    >>> len(noise_levels(np.full(1000, 0.1)))
-    1
     """
     number = min(s.size // _FEWEST_PER_LEVEL, _MOST_LEVELS)
     order = np.argsort(s, kind="stable")
@@ -228,10 +221,6 @@ def edged(mean: Floats, variance: Floats, low: float, high: float) -> Edged:
     """Combine estimates N(mean, variance) with a prior that has a spike at each end of the domain, uniform between.
 
     Means at an end are common: pixels that are always empty, answers that everybody gives.
-
-    >>> found = edged(np.array([-1.1, 0.2]), np.array([0.01, 0.01]), -1.0, 1.0)
-    >>> found.mean.round(3)
-    array([-0.993,  0.2  ])
     """
     sd = np.sqrt(np.maximum(variance, 1e-18 * (high - low) ** 2))
     m = np.clip(mean, low - FARTHEST * sd, high + FARTHEST * sd)

@@ -55,10 +55,6 @@ def fit_posterior(
     """Fit every model to observations x_j with standard errors s_j > 0.
 
     Observations are sorted first, and equal pairs (x, s) are evaluated once, so that their order changes no bit.
-
-    >>> post = fit_posterior(np.array([0.01, -0.02, 0.9, 0.0]), np.full(4, 0.02), -1.0, 1.0, 0.0)
-    >>> post.mean.round(2) + 0.0
-    array([0. , 0. , 0.9, 0. ])
     """
     first, inverse = distinct_pairs(x, s)
     distinct = Sample(x[first], s[first], np.bincount(inverse).astype(np.float64))
