@@ -20,7 +20,7 @@ from hdr4me.recalibration.inputs import (
     check_method,
     check_probability,
 )
-from hdr4me.recalibration.shrinkage import clip, james_stein, sure_threshold, zeros
+from hdr4me.recalibration.shrinkage import james_stein, sure_threshold
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "auto": ("order", "groups"),
@@ -136,7 +136,10 @@ def recalibrate(
             other = found.choice
             best = found.error(other.used, other.reading, other.optimism, safe=True).value / n
         enhanced[noisy], signal[noisy] = reading.value, found.signal
-        λ[noisy] = _weights(method, part, options)
+        if method in ("l1", "l2"):
+            λ[noisy] = lambda_star(method, part, options)
+        elif method == "sure":
+            λ[noisy] = sure_threshold(part.calibrated, part.calibrated_errors) * part.calibrated_errors
     used, share = ("clip", 1.0) if used in ("auto", "base") else (used, share)
     after = after.times(1 / n)
     made = Recalibration(
@@ -161,10 +164,7 @@ def recalibrate(
 
 
 def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
-    """A method other than `auto` and `bayes` as a function of the calibrated means.
-
-    The paper's own methods work on θ̂ as it was collected.
-    """
+    """A method other than `auto` and `bayes` as a function of the calibrated means; L1 and L2 work on θ̂ itself."""
     s, low, high = part.calibrated_steady, part.low, part.high
 
     def paper(x: Floats) -> Floats:
@@ -180,17 +180,8 @@ def rule(method: str, part: Inputs, options: dict[str, Any]) -> Rule:
         towards = options.get("towards", "zero")
         if towards not in ("zero", "mean"):
             raise InvalidInput(f"towards = {towards!r} is not allowed: use 'zero' or 'mean'")
-        return lambda x: clip(james_stein(x, s, towards_mean=towards == "mean"), low, high)
-    return zeros if method == "zeros" else lambda x: clip(x, low, high)
-
-
-def _weights(method: str, part: Inputs, options: dict[str, Any]) -> Floats:
-    """λ* of the methods that have one, otherwise zeros."""
-    if method in ("l1", "l2"):
-        return lambda_star(method, part, options)
-    if method == "sure":
-        return np.asarray(sure_threshold(part.calibrated, part.calibrated_errors) * part.calibrated_errors)
-    return np.zeros(part.means.size)
+        return lambda x: np.clip(james_stein(x, s, towards_mean=towards == "mean"), low, high)
+    return np.zeros_like if method == "zeros" else lambda x: np.clip(x, low, high)
 
 
 def _error_before(part: Inputs) -> float:

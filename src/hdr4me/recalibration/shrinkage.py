@@ -1,4 +1,4 @@
-"""Shrinkage rules beside the paper's: baselines, James–Stein, SURE's threshold, projections on the simplex."""
+"""Shrinkage rules beside the paper's: James–Stein, SURE's threshold, projections on the simplex."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from scipy.optimize import brentq
 
 from hdr4me.framework.normal import tolerance_for
 from hdr4me.recalibration.inputs import Floats, check_probability
-
-
-def zeros(means: Floats) -> Floats:
-    """θ* = 0, the limit of L1 and L2 as the noise grows; harmful iff |θ̄| > σ."""
-    return np.zeros_like(means)
-
-
-def clip(means: Floats, low: float, high: float) -> Floats:
-    """The nearest point of the domain, which is never harmful."""
-    return np.clip(means, low, high)
 
 
 def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:

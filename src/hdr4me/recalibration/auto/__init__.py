@@ -33,7 +33,7 @@ from hdr4me.recalibration.auto.structure import (
     structured_mean,
 )
 from hdr4me.recalibration.inputs import Floats, Inputs
-from hdr4me.recalibration.shrinkage import clip, james_stein
+from hdr4me.recalibration.shrinkage import james_stein
 
 __all__ = [
     "Analysis",
@@ -85,7 +85,7 @@ class Analysis:
     @property
     def intervals(self) -> Intervals:
         """The intervals of these dimensions."""
-        return Intervals(self.x, self.s, self.steady, *self.domain, self.posterior, self.beliefs)
+        return Intervals(self.part, self.posterior, self.beliefs)
 
     def measure(self, rule: Rule) -> Reading:
         """Apply a rule to the data and measure its response to the noise."""
@@ -109,7 +109,7 @@ class Analysis:
         rules = self._candidates()
         if self.x.size < _FEWEST:
             rules = {name: rule for name, rule in rules.items() if name in margins}
-        base = self.measure(lambda y: clip(y, *self.domain))
+        base = self.measure(lambda y: np.clip(y, *self.domain))
         return choose(rules, base, self.x, self.s, self.measure, (self.steady, *self.domain), margins)
 
     def error(self, used: str, reading: Reading, optimism: float = 0.0, *, safe: bool) -> Measured:
@@ -160,6 +160,6 @@ class Analysis:
         rules["bayes"] = lambda x: self._fit(x).mean
         if len(levels) > 1 and s.size <= _MOST_BY_NOISE:
             rules["bayes_by_noise"] = by_noise
-        rules["james_stein"] = lambda x: clip(james_stein(x, s, towards_mean=False), low, high)
-        rules["james_stein_mean"] = lambda x: clip(james_stein(x, s, towards_mean=True), low, high)
+        rules["james_stein"] = lambda x: np.clip(james_stein(x, s, towards_mean=False), low, high)
+        rules["james_stein_mean"] = lambda x: np.clip(james_stein(x, s, towards_mean=True), low, high)
         return rules

@@ -147,7 +147,7 @@ class Block:
         mean, variance = np.zeros(y.size), np.zeros(y.size)
         for r, part in zip(self.residuals, found, strict=True):
             share, offset, within = 0.0, 0.0, np.zeros(1)
-            together = np.zeros(self._columns)
+            together = np.zeros(self.group.max() + 1 if self.cosines is None else self.cosines.shape[1])
             for family, (evidence, x1, cx) in zip(r.families, part, strict=True):
                 w = np.exp(evidence - total)
                 level = w * family.scale * x1
@@ -161,7 +161,7 @@ class Block:
                 together[family.part] += (
                     weighted.sum(axis=0) if own is None else np.einsum("kij,kj->i", own, weighted)
                 )
-            curve = offset + self._spread(together)
+            curve = offset + (together[self.group] if self.cosines is None else self.cosines @ together)
             mean += curve + r.kept * (share * y - curve)
             variance += (1 - r.kept) ** 2 * (within[self.group] if self.cosines is None else within[0])
             variance += share * r.own
@@ -186,7 +186,8 @@ class Block:
 
     def _members(self, r: _Residual, y: Floats, log_odds: float) -> list[tuple[Floats, Floats, Floats]]:
         """For each family: log evidence and the constant's inner product with y (kernels × amplitudes), projected y."""
-        px, whole, level = self._project(r.precision * y), r.precision @ y**2, r.precision @ y
+        weighted, whole, level = r.precision * y, r.precision @ y**2, r.precision @ y
+        px = np.bincount(self.group, weights=weighted) if self.cosines is None else self.cosines.T @ weighted
         out = []
         for family in r.families:
             mine = px[family.part]
@@ -196,18 +197,6 @@ class Block:
             evidence = log_odds - 0.5 * (xx - family.scale * x1**2 + family.log_det)
             out.append((evidence, x1, cx))
         return out
-
-    @property
-    def _columns(self) -> int:
-        return int(self.group.max()) + 1 if self.cosines is None else self.cosines.shape[1]
-
-    def _project(self, y: Floats) -> Floats:
-        if self.cosines is not None:
-            return self.cosines.T @ y
-        return np.bincount(self.group, weights=y).astype(np.float64)
-
-    def _spread(self, coefficients: Floats) -> Floats:
-        return coefficients[self.group] if self.cosines is None else self.cosines @ coefficients
 
 
 def _family(
