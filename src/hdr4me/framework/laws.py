@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
+from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.law import Mechanism, affine_mean, probe_points
 from hdr4me.mechanisms.priors import Prior
-
-Floats = NDArray[np.float64]
 
 # Gauss–Legendre: exact for the polynomials that the laws' variances are between their kinks
 _NODES, _WEIGHTS = (np.asarray(a) for a in np.polynomial.legendre.leggauss(8))
@@ -70,14 +69,8 @@ class _Calibrated:
 
     law: Any
     slope: float
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return domain_of(self.law)
-
-    @property
-    def levels(self) -> Any:
-        return getattr(self.law, "levels", None)
+    domain: tuple[float, float]
+    levels: Any
 
     def mean(self, t: ArrayLike, /) -> Floats:
         return np.asarray(t, dtype=np.float64)
@@ -134,7 +127,7 @@ def calibrate(law: Law) -> Law:
         )
     if known.slope == 1.0 and known.intercept == 0.0:
         return law
-    return _Calibrated(law, float(known.slope))
+    return _Calibrated(law, float(known.slope), domain_of(law), getattr(law, "levels", None))
 
 
 def probe(law: Law) -> None:

@@ -14,18 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 _EXPAND_FROM = 1e4
-SURELY = (
-    3.0  # standard errors above 0 that the share of users with a value needs before their mean is estimated
-)
+# Standard errors above 0 that the share of users with a value needs before their mean is estimated.
+SURELY = 3.0
 
 
 @lru_cache(maxsize=65536)
 def mean_inverse_count(n_users: int, share: float) -> float:
     """E[1/r | r ≥ 1] for r ~ Binomial(n_users, share).
 
-    Below np = 10⁴ the binomial sum itself, over ±(12 sd + 60) about the mean (what is left out is below
-    1e-15). Above, the expansion of 1/r about its mean to the sixth central moment; its remainder is at most
-    about 105/(np)⁴ ≤ 1.1e-14, relative.
+    Below np = 10⁴ the binomial sum over ±(12 sd + 60) about the mean (which leaves out less than 1e-15); above, the
+    expansion of 1/r to the sixth central moment, with a relative remainder of about 105/(np)⁴ ≤ 1.1e-14.
     """
     n, p, q = float(n_users), share, 1.0 - share
     μ = n * p

@@ -1,15 +1,10 @@
 """The normal law of a deviation: within a tolerance, beyond a threshold, and how far the true law can be from it.
 
-- **Within a tolerance.** The paper integrates Theorem 1's density over the box |θ̂_j − θ̄_j| ≤ ξ_j. The box factorises,
-  so its logarithm is a sum of one-dimensional logarithms and d = 10,000 neither under- nor overflows.
-- **Theorems 3 and 4** promise that re-calibration brings the mean closer with probability at least
-  1 − ∫…∫_{[−τ, τ]^d} f, with τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than
-  τ). The proofs use the premise that EVERY dimension does, whose probability Π_j P(|dev_j| > τ) is far smaller. The two
-  are named apart here, and nothing in the package calls the first a guarantee.
-- **Theorem 2.** With s² = Var(t*) and ρ = E|t* − E t*|³, the mean of r independent, identically distributed reports has
-  sup_x |F̄(x) − F̂(x)| ≤ 0.33554 (ρ + 0.415 s³)/(s³ √r) (Korolev and Shevtsova 2010). The paper prints the same with
-  (r σ_j)³ in place of s³ and r^{7/2} σ_j³ below. That agrees with the bound only if r σ_j = s, but σ_j² = s²/r gives
-  r σ_j = √r s; the printed form is kept here for comparison.
+Everything is computed in logarithms, so that products over d = 10,000 dimensions neither under- nor overflow.
+
+Theorems 3 and 4 promise that re-calibration brings the mean closer with probability at least 1 − ∫…∫_{[−τ, τ]^d} f,
+with τ = 1 for L1 and τ = 2 for L2. That expression is P(SOME dimension deviates by more than τ). The proofs use the
+premise that EVERY dimension does, whose probability is far smaller; the two have separate functions here.
 """
 
 from __future__ import annotations
@@ -18,10 +13,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
-Floats = NDArray[np.float64]
+from hdr4me.framework.moments import Floats
 
 L1_THRESHOLD, L2_THRESHOLD = 1.0, 2.0  # the premises |θ̂_j − θ̄_j| > 1 and > 2 of Lemmas 4 and 5
 _C, _K = 0.33554, 0.415
@@ -149,17 +144,16 @@ def probability_all_exceed(
 
 
 def berry_esseen_bound(abs_third_moment: ArrayLike, variance: ArrayLike, reports: ArrayLike) -> Floats:
-    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2, normalised rightly."""
+    """0.33554 (ρ + 0.415 s³)/(s³ √r) with s² = `variance` of ONE report: Theorem 2 (Korolev, Shevtsova 2010)."""
     ρ, s, r = np.asarray(abs_third_moment), np.sqrt(variance), np.asarray(reports)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(_C * (ρ / s**3 + _K) / np.sqrt(r), dtype=np.float64)
 
 
 def berry_esseen_printed(abs_third_moment: ArrayLike, sd_of_mean: ArrayLike, reports: ArrayLike) -> Floats:
-    """Theorem 2 to the letter: 0.33554 (ρ + 0.415 (r σ_j)³)/(r^{7/2} σ_j³).
+    """Theorem 2 as printed: 0.33554 (ρ + 0.415 (r σ_j)³)/(r^{7/2} σ_j³), which is a bound only if r σ_j = s.
 
-    With the true σ_j = s/√r it is far too small to be a bound. The paper's own example puts σ_j = s/r and
-    ρ = 3 λ³ (half the true moment):
+    With the true σ_j = s/√r it is far too small. The paper's example uses σ_j = s/r and half the true ρ.
     """
     ρ, σ, r = np.asarray(abs_third_moment), np.asarray(sd_of_mean), np.asarray(reports, dtype=np.float64)
     return np.asarray(_C * (ρ + _K * (r * σ) ** 3) / (r**3.5 * σ**3), dtype=np.float64)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdr4me.errors import InvalidInput
 from hdr4me.framework.laws import Law, bias_of, domain_of, peaks
+from hdr4me.framework.moments import Floats
 from hdr4me.mechanisms.priors import as_prior
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

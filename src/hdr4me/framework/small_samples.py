@@ -4,21 +4,8 @@
 error is N(0, v/r); or, if the largest error M of one report is given, Bernstein's bound (1946) is used:
 P(|error| ≤ ξ) ≥ 1 − 2·exp(−rξ²/(2(v + Mξ/3))), whatever the values are. Without a report nothing is kept.
 
-**Intervals.**
-
-- A **share** of reports (of a category, of a bit) has the Clopper–Pearson interval. Reports of users with different
-  values are not identically distributed; their number then varies less than a binomial one of the same mean, so that
-  the interval is conservative (Hoeffding 1956).
-- A **category** if every user answered: of n users k have it, and the number of reports that name it is
-  Binomial(k, p) + Binomial(n − k, q). The interval holds every k that neither tail rejects.
-- The **noise** of a table if every user answered: the sum of r reports at one value has the characteristic function
-  (Σ_k P_k·exp(iu(y_k − mean)))^r, which is inverted. The interval is the widest over the levels of the table and the
-  middles between two levels, where the random rounding adds most.
-- A **mean** of bounded reports of any skewness (Gaffke 2005): one more report is added at the largest possible value,
-  and the reports have Dirichlet weights. The upper end at α/2 is the upper quantile of the weighted mean. With two
-  values the interval is Clopper's and Pearson's; otherwise that it holds is supported by every case examined
-  (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if Σ g_k·(y_k − m) > 0 with
-  g_k ~ Gamma(c_k); the probability is the saddlepoint formula of Lugannani and Rice (1980).
+**Intervals** are exact or conservative; `share_interval`, `category_interval`, `noise_reach` and `weighted_interval`
+state their methods.
 """
 
 from __future__ import annotations
@@ -35,15 +22,12 @@ from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
 from hdr4me.errors import InvalidInput
-
-Floats = NDArray[np.float64]
+from hdr4me.framework.moments import Floats
 
 FEW_REPORTS = 100.0  # below this many reports per dimension the number of reports is summed over
 _MOST_POINTS = 4096
 _VALUES, _MOST_FREQUENCIES = 24, 4096
-_SMOOTH = (
-    0.05  # a normal error of this many standard deviations is added to a sum: it makes the tails no lighter
-)
+_SMOOTH = 0.05  # a normal error of this many standard deviations is added to a sum; no tail becomes lighter
 _NEWTON, _OUTER, _HALVINGS = 80, 60, 20
 _ROWS = 1024
 
@@ -115,7 +99,11 @@ def tolerance_within(
 
 
 def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`."""
+    """Clopper–Pearson: lower and upper ends for the probability behind `hits` of `reports`.
+
+    The number of hits of users with different values varies less than a binomial one of the same mean, so that the
+    interval is conservative (Hoeffding 1956).
+    """
     if not 0 < level < 1:
         raise InvalidInput.of("level", level, "it must lie between 0 and 1")
     α = 1 - level
@@ -129,7 +117,11 @@ def share_interval(hits: ArrayLike, reports: ArrayLike, level: float = 0.95) -> 
 def category_interval(
     named: Floats, reports: int, p: float, q: float, level: float = 0.95, *, everybody: bool = False
 ) -> tuple[Floats, Floats]:
-    """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`."""
+    """Lower and upper ends for the share of users with each category; not cut to [0, 1] unless `everybody`.
+
+    If every user answered and k of n have the category, the number of reports that name it is Binomial(k, p) +
+    Binomial(n − k, q). The interval holds every k that neither tail rejects.
+    """
     named, again = np.unique(named, return_inverse=True)  # thousands of categories have few different numbers
     share_low, share_high = share_interval(named, reports, level)
     low, high = (share_low - q) / (p - q), (share_high - q) / (p - q)
@@ -209,7 +201,11 @@ def skew_size(probabilities: Floats, decode: Floats) -> float:
 
 
 def noise_reach(probabilities: Floats, decode: Floats, reports: int, level: float) -> tuple[float, float]:
-    """How far below and above its true value the mean of the reports may lie."""
+    """How far below and above its true value the mean of the reports may lie, if every user answered.
+
+    The characteristic function of the sum of r reports at one value, (Σ_k P_k·exp(iu(y_k − mean)))^r, is inverted. The
+    result is the widest over the table's levels and the middles between two, where the random rounding adds most.
+    """
     return _reach(probabilities.tobytes(), decode.tobytes(), reports, level)
 
 
@@ -280,9 +276,12 @@ def gamma_tail(values: Floats, shapes: Floats, start: Floats) -> tuple[Floats, F
 
 
 def weighted_interval(decode: ArrayLike, counts: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Lower and upper ends for the mean behind each row of cell counts.
+    """Lower and upper ends for the mean behind each row of cell counts, each with at least one report (Gaffke 2005).
 
-    The smallest and the largest value of a cell bound a report; each row has at least one report.
+    One more report is added at the largest possible value, and the reports have Dirichlet weights; the upper end is the
+    upper quantile of the weighted mean. With two values the interval is Clopper's and Pearson's; otherwise every case
+    examined supports it (Learned-Miller and Thomas 2020; `benchmarks/few_reports.py`). A weighted mean exceeds m if
+    Σ g_k·(y_k − m) > 0 with g_k ~ Gamma(c_k), by the saddlepoint formula of Lugannani and Rice (1980).
     """
     y, n = np.asarray(decode, np.float64), np.atleast_2d(np.asarray(counts, np.float64))
     if y.size == 2:
@@ -307,7 +306,10 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
     if not open_.size:
         return found
     mean, total = mean[open_], total[open_]
-    values, shapes = _used(y, shapes[open_])
+    # Each row's shapes above 0; rows with fewer of them are filled up with shapes of 0.
+    used = shapes[open_] > 0
+    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
+    values, shapes = y[order], np.take_along_axis(shapes[open_], order, axis=1)
     sd = np.sqrt(np.maximum((shapes * values**2).sum(axis=1) / total - mean**2, 0.0) / (total + 1))
     target = -float(ndtri(α))
     below, above = mean.copy(), np.full(open_.size, largest)
@@ -324,13 +326,6 @@ def _upper(y: Floats, n: Floats, α: float) -> Floats:
             break
     found[open_] = m
     return found
-
-
-def _used(y: Floats, shapes: Floats) -> tuple[Floats, Floats]:
-    """Each row's values and shapes where the shape is not 0; rows with fewer are filled up with shapes of 0."""
-    used = shapes > 0
-    order = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())]
-    return y[order], np.take_along_axis(shapes, order, axis=1)
 
 
 def ratio_interval(
@@ -358,12 +353,8 @@ def ratio_interval(
     ends = []
     centre = float(np.clip((n @ a) / (n @ b), -1.0, 1.0)) if n @ b > 0 else 0.0
     for side in (-1.0, 1.0):
-        far = side
-        if not refused(far, side):
-            ends.append(far)
-            continue
-        near = centre
-        for _ in range(_HALVINGS):
+        near, far = centre, side
+        for _ in range(_HALVINGS if refused(far, side) else 0):
             middle = (near + far) / 2
             near, far = (near, middle) if refused(middle, side) else (middle, far)
         ends.append(far)
