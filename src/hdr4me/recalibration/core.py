@@ -158,7 +158,7 @@ def recalibrate(
         signal_share=float(signal.mean()),
         _calibrated=(given.calibrated, given.calibrated_errors),
         _noisy=noisy,
-        _intervals=None if found is None else found.intervals,
+        _intervals=None if found is None else Intervals(part, found.posterior, found.beliefs),
     )
     return replace(made, advice=_advise(made, best, {} if found is None else found.posterior.probabilities))
 
@@ -216,11 +216,8 @@ def _advise(found: Recalibration, best: float | None, probabilities: dict[str, f
     uncertainty = 0.0 if found.used == "clip" else found.expected_error_uncertainty
     errors = f"{before:.3g} before, {after:.3g}{f' ± {uncertainty:.1g}' if uncertainty else ''} after"
     worse = harms(before, after)
-    if found.expected_error_is_bound:
-        # A bound above the error before is no measured harm.
-        line += (
-            f": expected error {before:.3g} before, at most {after:.3g} after (the noise hides how much less)"
-        )
+    if found.expected_error_is_bound:  # a bound above the error before is no measured harm
+        line += f": expected error {before:.3g} before, at most {after:.3g} after"
     else:
         line += f" HARMS here: expected error {errors} ({worse})" if worse else f": expected error {errors}"
     if best is not None and after > _TOLERANCE * best:

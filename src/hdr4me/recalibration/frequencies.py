@@ -119,8 +119,8 @@ def _one_report(f: Floats, s: Floats) -> float | None:
 def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
     """Apply a rule and measure its response by one report more in each category.
 
-    Few reports are a Poisson number, and E[(X − λ)·g(X)] = λ·E[g(X + 1) − g(X)] takes the place of Stein's identity
-    (Hudson 1978). A few categories at a time get a report that as many others lose, so that the sum stays as it is.
+    For Poisson counts E[(X − λ)·g(X)] = λ·E[g(X + 1) − g(X)] replaces Stein's identity (Hudson 1978). A few categories
+    at a time get a report that as many others lose, so that the sum stays as it is.
     """
     value = rule(f)
     after = value.copy()
@@ -163,8 +163,7 @@ def _directions(f: Floats, s: Floats) -> Probes:
         w = s**2 / (1 - np.minimum(w / w.sum(), 0.9))
     if f.size <= _EACH:
         return Probes(np.diag(np.sqrt(w)) - np.sqrt(w)[:, None] * w / w.sum(), float(f.size))
-    # Half of all noise may be that of one large category, which the others share: its direction is kept apart, with
-    # both signs for every row of signs of the others, so that its measurement does not depend on chance.
+    # Half of all noise may be that of one large category: its direction has both signs for every row of the others.
     large = int(np.argmax(w))
     rest = np.delete(np.arange(f.size), large)
     number = 2 if f.size <= 300 else 1

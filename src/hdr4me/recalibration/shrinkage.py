@@ -12,12 +12,10 @@ from hdr4me.recalibration.inputs import Floats, check_probability
 def james_stein(x: Floats, s: Floats, *, towards_mean: bool) -> Floats:
     """θ*_j = c + (1 − K·a_j/Σ a_k²(x_k − c)²)₊·(x_j − c), c = 0 or the weighted grand mean.
 
-    K = Σ s_k²a_k − 2·max s_k²a_k (3 with c estimated). For weights a that do not depend on the data and c = 0,
-    Stein's identity bounds the total error by Σs_k² whatever the s_k are (Berger 1976; Tan 2015). Here a_j =
-    s_j²/(A + s_j²) points in the direction of the Bayes rule for a prior variance A, which is Efron and Morris's: A
-    solves Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are cut down where a few noisy dimensions
-    would leave K ≤ 0. Equal s give the textbook c + (1 − (d−2)s²/Σ(x−c)²)₊·(x − c). Below three (four) dimensions
-    nothing is changed.
+    K = Σ s_k²a_k − 2·max s_k²a_k (3 with c estimated); with constant a and c = 0 the total error is at most Σs_k²
+    (Berger 1976; Tan 2015). Here a_j = s_j²/(A + s_j²) with Efron and Morris's prior variance A, the solution of
+    Σ_j (x_j − c)²/(A + s_j²) = d − 2 (d − 3). The largest s_j²a_j are reduced where a few noisy dimensions would leave
+    K ≤ 0. Equal s give the textbook rule. Below three (four) dimensions nothing is changed.
     """
     lost = 3 if towards_mean else 2
     if x.size <= lost:
@@ -71,8 +69,7 @@ def _direction(v: Floats, A: float, lost: int) -> Floats:
 def sure_threshold(x: Floats, s: Floats) -> float:
     """The τ in [0, √(2 log d)] with the least SURE(τ) = Σ s_j²[1 − 2·1(|z_j| ≤ τ) + min(z_j², τ²)], z = x/s.
 
-    The threshold of dimension j is τ·s_j. SURE is unbiased for the total squared error at any fixed τ, and
-    between two neighbouring |z_j| it only grows, so the |z_j| themselves and 0 are all that need trying.
+    The threshold of dimension j is τ·s_j. Between two neighbouring |z_j| SURE only grows, so 0 and the |z_j| suffice.
     """
     z = np.abs(x / s)
     order = np.lexsort((s, z))

@@ -82,11 +82,6 @@ class Analysis:
         self.signal = self._summary.signal
         self.beliefs: Sequence[Belief] = structured(self._blocks, self.posterior, self.x)
 
-    @property
-    def intervals(self) -> Intervals:
-        """The intervals of these dimensions."""
-        return Intervals(self.part, self.posterior, self.beliefs)
-
     def measure(self, rule: Rule) -> Reading:
         """Apply a rule to the data and measure its response to the noise."""
         return read(rule, self.x, self._probes)
