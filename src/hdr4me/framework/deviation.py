@@ -11,16 +11,9 @@ from numpy.typing import ArrayLike
 
 from hdr4me.channels import Channel
 from hdr4me.errors import InvalidInput
-from hdr4me.framework import normal
+from hdr4me.framework import norm, normal
 from hdr4me.framework.laws import as_law, bias_of, calibrate
 from hdr4me.framework.moments import Floats, mean_inverse_count, sampling_factor
-from hdr4me.framework.norm import (
-    SquaredNorm,
-    frequency_spectrum,
-    means_spectrum,
-    shared_draw,
-    values_correlation,
-)
 from hdr4me.framework.population import from_frequencies, from_prior, from_values, worst_case
 from hdr4me.framework.prediction import Prediction
 from hdr4me.mechanisms import mechanism as named_mechanism
@@ -58,7 +51,7 @@ class Deviation(Prediction):
     reports_per_dimension: float
     berry_esseens: Floats
     kind: Variance
-    spectrum: SquaredNorm | None = None
+    spectrum: norm.SquaredNorm | None = None
 
     @property
     def berry_esseen(self) -> Floats:
@@ -66,17 +59,17 @@ class Deviation(Prediction):
         return self._out(self.berry_esseens)
 
     @property
-    def mse_law(self) -> SquaredNorm:
+    def mse_law(self) -> norm.SquaredNorm:
         """The distribution of the MSE: mean, sd, cdf, quantile."""
         return self._squared(1.0 / self.n_coordinates)
 
     @property
-    def norm_law(self) -> SquaredNorm:
+    def norm_law(self) -> norm.SquaredNorm:
         """The distribution of ‖θ̂ − θ̄‖₂: mean, sd, cdf, quantile."""
         return self._squared(1.0, root=True)
 
-    def _squared(self, scale: float, *, root: bool = False) -> SquaredNorm:
-        alone = SquaredNorm(self.biases, np.sqrt(self.variances), self.counts.astype(np.float64))
+    def _squared(self, scale: float, *, root: bool = False) -> norm.SquaredNorm:
+        alone = norm.SquaredNorm(self.biases, np.sqrt(self.variances), self.counts.astype(np.float64))
         return replace(self.spectrum or alone, scale=scale, root=root)
 
     def logpdf(self, deviation: ArrayLike) -> float:
@@ -164,7 +157,13 @@ def deviation(
     >>> print(f"{dev.joint_probability_within(0.05):.3e}")  # all 100 dimensions at once
     5.572e-277
     """
-    _check(n_users, n_dims, n_sampled, variance)
+    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInput.of(name, value, "a positive integer")
+    if n_sampled > n_dims:
+        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
+    if variance not in ("exact", "paper"):
+        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
     if isinstance(values, str):
         values, prior = None, (prior if values == "worst" else values)
     if isinstance(mechanism, str):
@@ -203,22 +202,12 @@ def deviation(
     if variance == "paper":
         return made
     if isinstance(mechanism, Channel) and not several:
-        known = frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
+        known = norm.frequency_spectrum(mechanism, probabilities, n_users, float(shares[0]), n_dims)
     else:
-        fraction = shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
-        correlations = values_correlation(correlation, values, probabilities, n_dims)
-        known = means_spectrum(biases, variances, spreads, counts, fraction, correlations)
+        fraction = norm.shared_draw(n_users, n_dims, n_sampled, even=inclusion is None)
+        correlations = norm.values_correlation(correlation, values, probabilities, n_dims)
+        known = norm.means_spectrum(biases, variances, spreads, counts, fraction, correlations)
     return replace(made, spectrum=known)
-
-
-def _check(n_users: int, n_dims: int, n_sampled: int, variance: str) -> None:
-    for name, value in (("n_users", n_users), ("n_dims", n_dims), ("n_sampled", n_sampled)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InvalidInput.of(name, value, "a positive integer")
-    if n_sampled > n_dims:
-        raise InvalidInput.of("n_sampled", n_sampled, f"at most the number of dimensions, {n_dims}")
-    if variance not in ("exact", "paper"):
-        raise InvalidInput.of("variance", variance, "'exact' or 'paper'")
 
 
 def _row(given: Any, j: int, n_dims: int) -> Any:

@@ -1,8 +1,4 @@
-"""What the framework asks of a mechanism, and the views of one that it works with.
-
-Anything with `mean(t)`, `variance(t)` and `abs_third_moment(t)` has a deviation: every mechanism of this
-package, continuous or exact, and a mechanism of your own.
-"""
+"""What the framework needs of a mechanism: anything with `mean`, `variance` and `abs_third_moment` has a deviation."""
 
 from __future__ import annotations
 
@@ -173,11 +169,7 @@ def largest_variance(law: Any, factor: ArrayLike) -> Floats:
 
 
 def peaks(law: Law, factor: float) -> Floats:
-    """A table's levels, and where between two of them Var(t*|t) + κt² is largest.
-
-    E[t*²|t] is linear between levels, so that Var + κt² = E[t*²|t] − (1−κ)t² is a parabola with its peak at
-    slope/(2(1−κ)).
-    """
+    """A table's levels, and where between two of them Var(t*|t) + κt² = E[t*²|t] − (1−κ)t², a parabola, is largest."""
     levels = np.asarray(law.levels, dtype=np.float64)  # type: ignore[attr-defined]
     second = np.asarray(law.variance(levels), dtype=np.float64) + np.asarray(law.mean(levels)) ** 2
     if factor >= 1:

@@ -64,10 +64,9 @@ def sampled_variance(noise: ArrayLike, spread: ArrayLike, n_users: float, invers
 def widening(share_error: ArrayLike, present: float, n_means: int) -> Floats:
     """How many times wider than by the first order a tolerance for means among those who have a value must be.
 
-    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, an error is that of the
-    first order over 1 + δZ with Z a normal number. To second order in δ this moves a quantile of x standard errors to
-    x·(1 + δ²x²/2). Taken is x² = 2·ln(2k/0.05), above the 95 % quantile of the largest of k errors. Infinite where the
-    share is not `SURELY` above 0: then no mean is estimated. k is the number of estimates that the tolerance is for.
+    The estimated share π̂ divides all means of a dimension. With δ its standard error over π, a quantile of x standard
+    errors moves to x·(1 + δ²x²/2), where x² = 2·ln(2k/0.05) exceeds the 95 % quantile of the largest of k errors.
+    Infinite where the share is not `SURELY` above 0: then no mean is estimated.
     """
     δ = np.asarray(share_error, np.float64) / present
     return np.where(SURELY * δ < 1, 1.0 + δ**2 * np.log(2 * n_means / 0.05), np.inf)

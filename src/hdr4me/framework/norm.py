@@ -104,11 +104,7 @@ class SquaredNorm:
         return float(np.sum(self.counts * (v + b2)))
 
     def _mean_root(self) -> float:
-        """E √X = (1/2√π) ∫ s^{−3/2} (1 − E e^{−sX}) ds, by the trapezoid rule in log s.
-
-        The integrand falls like e^{±u/2} in u = log s, so that ±64 about 1/E X leaves out under 1e-13, and
-        the rule converges geometrically.
-        """
+        """E √X = (1/2√π) ∫ s^{−3/2} (1 − E e^{−sX}) ds, by the trapezoid rule in log s: ±64 leaves out under 1e-13."""
         centre = self._mean_square
         if centre == 0:
             return 0.0
@@ -181,8 +177,7 @@ class SquaredNorm:
 def shared_draw(n_users: float, n_dims: int, n_sampled: int, *, even: bool = True) -> float:
     """−(d−m)/(nm(d−1)), what a covariance of the values is multiplied by; 0 when all dimensions are reported.
 
-    In general it is (π_jk/(π_j·π_k) − 1)/n with π the probabilities that one or two dimensions are answered. Drawn
-    unevenly, π_jk is 0 if one dimension is drawn; for more it is not known, and the errors count as independent.
+    For more than one dimension drawn unevenly the factor is not known, and the errors count as independent.
     """
     if n_dims == n_sampled or not (even or n_sampled == 1):
         return 0.0

@@ -107,13 +107,9 @@ def joint_tolerance(bias: ArrayLike, sd: ArrayLike, counts: ArrayLike, probabili
 def log_probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent.
-
-    log(1 − exp Σ_j log P(|dev_j| ≤ τ_j)); once that sum is too small for a float, the union
-    Σ_j P(|dev_j| > τ_j) is the same number to all digits. `counts` repeats a dimension.
-    """
+    """Logarithm of P(at least one |dev_j| > threshold_j), dimensions independent; `counts` repeats a dimension."""
     within = float(np.sum(_floats(counts) * log_probability_within(bias, sd, threshold)))
-    if within > -1e-300:
+    if within > -1e-300:  # too small for a float: the union Σ_j P(|dev_j| > τ_j) is the same to all digits
         exceed = np.atleast_1d(log_probability_exceed(bias, sd, threshold))
         return float(logsumexp(exceed, b=np.broadcast_to(_floats(counts), exceed.shape)))
     return math.log(-math.expm1(within)) if within > -math.log(2) else math.log1p(-math.exp(within))
@@ -122,10 +118,7 @@ def log_probability_some_exceed(
 def probability_some_exceed(
     bias: ArrayLike, sd: ArrayLike, threshold: ArrayLike, *, counts: ArrayLike = 1
 ) -> float:
-    """P(SOME dimension deviates by more than the threshold): what Theorems 3 and 4 print.
-
-    1 − Π_j P(|dev_j| ≤ τ_j), dev_j ~ N(bias_j, sd_j²). It is not a probability that re-calibration helps.
-    """
+    """P(SOME dimension deviates by more than the threshold): what Theorems 3 and 4 print."""
     return math.exp(log_probability_some_exceed(bias, sd, threshold, counts=counts))
 
 

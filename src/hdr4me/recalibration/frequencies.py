@@ -136,8 +136,8 @@ def _read_by_reports(rule: Rule, f: Floats, s: Floats, step: float) -> Reading:
 def _own_errors(f: Floats, s: Floats) -> Floats:
     """Standard errors freed of the noise that they share with the frequencies.
 
-    A frequency's variance is a polynomial of degree two in the true frequency, taken at the estimate: what came out
-    low by chance claims to be well known. The polynomial is found again and taken at a steadier estimate (base-cut).
+    A frequency's variance is a quadratic polynomial, taken at the estimate. It is found again and taken at a steadier
+    estimate (base-cut).
     """
     inside = np.clip(f, 0.0, 1.0)
     if f.size < 4 or np.ptp(s) <= 1e-9 * s.max():

@@ -1,7 +1,4 @@
-"""The machinery of `auto`: hierarchical Bayes, declared structure, measured errors and the choice between rules.
-
-The rest of the package imports from here, and only from here.
-"""
+"""What `auto` uses: hierarchical Bayes, declared structure, measured errors and the choice between rules."""
 
 from __future__ import annotations
 
@@ -25,13 +22,7 @@ from hdr4me.recalibration.auto.risk import (
     read,
     stein_risk,
 )
-from hdr4me.recalibration.auto.structure import (
-    Structure,
-    blocks,
-    check_structure,
-    structured,
-    structured_mean,
-)
+from hdr4me.recalibration.auto.structure import Structure, blocks, check_structure, structured
 from hdr4me.recalibration.inputs import Floats, Inputs
 from hdr4me.recalibration.shrinkage import james_stein
 
@@ -63,10 +54,9 @@ _MOST_BY_NOISE = 20_000
 
 
 class Analysis:
-    """What the data say about noisy dimensions x ~ N(θ, s²), θ in [low, high].
+    """What the data say about the noisy dimensions `part`, sorted: x ~ N(θ, s²), θ in [low, high].
 
-    `part` are these dimensions, sorted. Rules use the `steady` standard errors; errors are measured with the given
-    ones. `dependent`: a rule that will be measured lets every dimension depend on all others (SURE's threshold).
+    Rules use the `steady` standard errors; errors are measured with the given ones.
     """
 
     def __init__(self, part: Inputs, structure: Structure | None, *, dependent: bool) -> None:
@@ -88,13 +78,15 @@ class Analysis:
 
     def bayes(self, x: Floats) -> Floats:
         """Posterior means, a declared structure included: as a rule, for any observations x."""
-        return structured_mean(structured(self._blocks, self._fit(x), x), self._fit(x))
+        mean = self._fit(x).mean.copy()
+        for belief in structured(self._blocks, self._fit(x), x):
+            mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
+        return mean
 
     @cached_property
     def choice(self) -> Choice:
         """What `auto` chooses; the base is clipping."""
-        # Data that leave "all are zero" likely exclude most of the means that shrinking to zero would harm. Dimensions
-        # count by their noise: a few noisy ones beside many exact zeros are a few.
+        # Data that leave "all are zero" likely exclude most harm of shrinking to zero. Dimensions count by their noise.
         effective = float(np.sum(self.s**2)) ** 2 / float(np.sum(self.s**4))
         nothing = effective >= _ENOUGH and self.posterior.probabilities["null"] > _NOTHING_THERE
         margins = dict.fromkeys(("structure", "bayes"), _NOTHING_MARGIN) if nothing else {}
@@ -138,10 +130,7 @@ class Analysis:
         return self._fits[key]
 
     def _candidates(self) -> dict[str, Rule]:
-        """Rules by name; the others must be significantly better than the first.
-
-        SURE's soft threshold is not among them: it is chosen by the same measurement that would judge it.
-        """
+        """Rules by name, without SURE's soft threshold: it is chosen by the same measurement that would judge it."""
         s, (low, high) = self.steady, self.domain
         levels = noise_levels(s)
 

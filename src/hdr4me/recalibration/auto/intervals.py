@@ -2,9 +2,8 @@
 
 `average` is the robust empirical-Bayes interval of Armstrong, Kolesár and Plagborg-Møller (Econometrica 90, 2022). The
 centre c + w·(x − c) has bias b_j·w·s_j with b_j = (1/w − 1)(c − θ_j)/s_j, so the interval centre ± χ·w·s_j misses
-dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ). Averaged over dimensions, the misses are at most the largest
-E r(t) of any distribution with E t = mean b_j²: the concave envelope of r. Only that second moment is assumed. w is
-chosen for the least length; w = 1 is the interval before re-calibration, so that the length never exceeds it.
+dimension j with probability r(b_j²) = P(|N(b_j, 1)| > χ): on average at most the concave envelope of r at mean b_j².
+w is chosen for the least length; w = 1 is the interval before re-calibration.
 """
 
 from __future__ import annotations

@@ -300,11 +300,3 @@ def structured(parts: Sequence[Block], posterior: Posterior, x: Floats) -> list[
         )
         out.append(Belief(part.index, curve, probability, confirmed))
     return out
-
-
-def structured_mean(beliefs: Sequence[Belief], posterior: Posterior) -> Floats:
-    """Posterior means: structures averaged with the exchangeable model."""
-    mean = posterior.mean.copy()
-    for belief in beliefs:
-        mean[belief.where] += belief.probability * (belief.curve.mean - mean[belief.where])
-    return mean
